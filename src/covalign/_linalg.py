@@ -1,0 +1,86 @@
+"""Linear algebra shared by everything above it, and the only place where a rank is decided."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack, solve_triangular
+
+Array: TypeAlias = NDArray[np.float64]
+
+EPS = float(np.finfo(np.float64).eps)
+
+
+def rank_cutoff(size: int, scale: float) -> float:
+    """The value at or below which an eigenvalue or singular value counts as zero: 10 size eps scale.
+
+    A covariance summed from rows carries a rounding error of about eps relative to its entries, hence of at most
+    size * eps in spectral norm, and the decompositions add as much again. Ten times that separates a direction that
+    varies from a direction of rounding noise, and still counts one whose standard deviation is a millionth of the
+    largest. It means something only on a common scale, so covariances are brought to unit diagonal first.
+    """
+    return 10 * size * EPS * scale
+
+
+def is_constant(mean: Array, variance: Array) -> NDArray[np.bool_]:
+    """True where a variable varies by no more than the rounding of its own mean."""
+    return np.asarray(variance <= (8 * EPS * np.abs(mean)) ** 2)
+
+
+def whitener(cov: Array, constant: NDArray[np.bool_]) -> Array:
+    """W (k x K) with W cov W' = I_k, where k is the rank of cov; constant variables get zero columns.
+
+    Nothing built on W in this package depends on which of the many whitenings it is.
+    """
+    keep = np.flatnonzero(~constant)
+    scale = 1 / np.sqrt(np.diag(cov)[keep])
+    on_kept = _correlation_whitener(cov[np.ix_(keep, keep)] * scale * scale[:, None]) * scale
+    W = np.zeros((len(on_kept), len(cov)))
+    W[:, keep] = on_kept
+    return W
+
+
+def _correlation_whitener(corr: Array) -> Array:
+    """Inverse Cholesky factor where corr has full rank to working precision, else l^(-1/2) E' on its range."""
+    size = len(corr)
+    if size == 0:
+        return corr
+    try:
+        L = np.linalg.cholesky(corr)
+        reciprocal_condition, _ = lapack.dpocon(L, np.abs(corr).sum(0).max(), uplo="L")
+        if reciprocal_condition > rank_cutoff(size, 1.0):
+            return np.asarray(solve_triangular(L, np.eye(size), lower=True))
+    except np.linalg.LinAlgError:
+        pass  # not positive definite: the range below is what remains
+    values, vectors = range_eigh(corr)
+    return (vectors / np.sqrt(values)).T
+
+
+def range_eigh(S: Array) -> tuple[Array, Array]:
+    """Eigenvalues above the rank cut-off, in rising order, and their eigenvectors as columns."""
+    values, vectors = np.linalg.eigh(S)
+    kept = values > rank_cutoff(len(S), float(values[-1]))
+    return values[kept], vectors[:, kept]
+
+
+def orthonormal_range(C: Array, scale: float | None = None) -> Array:
+    """An orthonormal basis of the column space of C; ``scale`` overrides the size rounding errors are relative to."""
+    U, d, _ = np.linalg.svd(C, full_matrices=False)
+    top = float(d[0]) if len(d) else 0.0
+    return U[:, d > rank_cutoff(max(C.shape), top if scale is None else scale)]
+
+
+def unit_rows(F: Array) -> Array:
+    """F with every row divided by its norm; a row of zeros p becomes e_p, the limit of (1 - lam) e_p + lam 0."""
+    norms = np.linalg.norm(F, axis=-1, keepdims=True)
+    zero = norms <= rank_cutoff(F.shape[-1], 1.0)
+    return np.where(zero, np.eye(F.shape[-1]), F / np.where(zero, 1.0, norms))
+
+
+def to_correlation(cov: Array) -> Array:
+    """cov scaled to unit diagonal; a constant variable correlates with nothing, itself included."""
+    variance = np.diag(cov)
+    scale = np.divide(1.0, np.sqrt(variance), out=np.zeros_like(variance), where=variance > 0)
+    return cov * scale * scale[:, None]

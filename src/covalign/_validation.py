@@ -1,0 +1,306 @@
+"""What users are told when something is wrong: what was needed, what was got, what to do.
+
+Every error a user can cause is worded here and raised where it is noticed. All are ``ValueError``s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from numbers import Integral, Real
+from typing import Any
+
+REGIMES = ("independent", "tunable", "strongest", "exclusive")
+
+
+class DependentCovariatesError(ValueError):
+    """The exclusive regime was asked for where it does not exist."""
+
+
+class SingularTransformWarning(UserWarning):
+    """The transformation merges dimensions, so it cannot be undone exactly."""
+
+
+class LeastSquaresWarning(UserWarning):
+    """An inverse was asked for where only the best linear reconstruction exists."""
+
+
+class MissingExtraError(ImportError):
+    """An optional dependency is needed and not installed."""
+
+
+def some(items: Iterable[Any], most: int = 5) -> str:
+    """The first few items, for a message: ``'a', 'b' and 3 more``."""
+    listed = list(items)
+    shown = ", ".join(repr(str(item)) for item in listed[:most])
+    return shown if len(listed) <= most else f"{shown} and {len(listed) - most} more"
+
+
+# -- shapes and numbers -----------------------------------------------------------------------------------------------
+
+
+def lengths_differ(n_z: int, n_y: int) -> ValueError:
+    return ValueError(
+        f"Z and Y need the same number of rows (samples), got {n_z} and {n_y}: pass one row of covariates per row of Z."
+    )
+
+
+def not_two_dimensional(name: str, shape: tuple[int, ...]) -> ValueError:
+    return ValueError(
+        f"{name} needs two dimensions (rows are samples), got shape {shape}: "
+        "use array.reshape(-1, 1) for a single column or array.reshape(1, -1) for a single row."
+    )
+
+
+def too_few_rows(n: int, least: int = 2) -> ValueError:
+    return ValueError(
+        f"a covariance needs at least {least} rows (samples), got n_samples = {n}: pass more rows, or more batches."
+    )
+
+
+def too_many_covariates(p: int, k: int) -> ValueError:
+    return ValueError(
+        f"{p} covariates need at least {p} latent dimensions, got {k}: drop covariates or use a larger embedding."
+    )
+
+
+def too_little_rank(p: int, rank: int, k: int) -> ValueError:
+    return ValueError(
+        f"{p} covariates need {p} linearly independent latent dimensions; the {k} columns of Z span only {rank} "
+        "(constant or duplicated columns, or fewer rows than columns): drop covariates, or add rows."
+    )
+
+
+def not_finite(what: str, column: str) -> ValueError:
+    return ValueError(
+        f"{what} needs finite numbers, got NaN or infinity (inf) in column {column}: drop or impute those rows first."
+    )
+
+
+def not_numeric(what: str, dtype: Any) -> ValueError:
+    return ValueError(
+        f"{what} needs real numbers, got values of type {dtype}: convert them, or encode text and categories with "
+        "covalign.covariates.encode."
+    )
+
+
+def columns_differ(what: str, need: int, got: int) -> ValueError:
+    return ValueError(f"{what} needs {need} columns as before, got {got}: pass the same columns in every batch.")
+
+
+def no_rows() -> ValueError:
+    return ValueError("moments need at least one row, got an empty input: pass at least one batch with rows.")
+
+
+def not_a_covariance(what: str, shape: tuple[int, ...], need: str) -> ValueError:
+    return ValueError(f"{what} needs to be {need}, got shape {shape} or values that are not: check the matrix.")
+
+
+def population_has_no_size() -> ValueError:
+    return ValueError("only moments with a number of rows can be merged, got n = None: pass n= to from_covariances.")
+
+
+def check_lam(lam: Any) -> float:
+    """A mixing weight in [0, 1]."""
+    if isinstance(lam, Real) and not isinstance(lam, bool) and 0 <= float(lam) <= 1:
+        return float(lam)
+    raise ValueError(f"lam needs a number between 0 (independent) and 1 (strongest), got {lam!r}: choose one in [0, 1].")
+
+
+def check_regime(regime: Any) -> str:
+    """One of the four names."""
+    if regime in REGIMES:
+        return str(regime)
+    raise ValueError(f"regime needs one of {', '.join(REGIMES)}, got {regime!r}: use one of these names.")
+
+
+def check_shrinkage(shrinkage: Any) -> float | None:
+    """A weight in [0, 1], or None for ``"auto"``."""
+    if isinstance(shrinkage, str) and shrinkage == "auto":
+        return None
+    if isinstance(shrinkage, Real) and not isinstance(shrinkage, bool) and 0 <= float(shrinkage) <= 1:
+        return float(shrinkage)
+    raise ValueError(f'shrinkage needs "auto" or a number in [0, 1], got {shrinkage!r}: use "auto" if in doubt.')
+
+
+def check_folds(folds: Any) -> int:
+    """A number of folds."""
+    if isinstance(folds, Integral) and not isinstance(folds, bool) and folds >= 2:
+        return int(folds)
+    raise ValueError(f"folds needs a whole number of at least 2, got {folds!r}: 5 is a good choice.")
+
+
+def check_max_coupling(budget: Any) -> float:
+    """A coupling budget."""
+    if isinstance(budget, Real) and not isinstance(budget, bool) and float(budget) >= 0:
+        return float(budget)
+    raise ValueError(f"max_coupling needs a number >= 0, got {budget!r}: 0 asks for independent dimensions.")
+
+
+def which_regime() -> ValueError:
+    return ValueError(
+        "at() needs one of lam=, regime= or max_coupling=, got none or several that exclude each other: "
+        "for example at(lam=0.9), at(regime='exclusive') or at(max_coupling=0.5)."
+    )
+
+
+# -- covariates -------------------------------------------------------------------------------------------------------
+
+
+def constant_covariates(names: Iterable[str]) -> ValueError:
+    return ValueError(
+        f"a covariate needs to vary, got a constant in column {some(names)}: drop it, or fit on rows where it differs."
+    )
+
+
+def missing_values(column: str, count: int, rows: Sequence[Any]) -> ValueError:
+    return ValueError(
+        f"covariates need complete rows, got {count} missing value(s) (NaN) in column {column!r}, first at row "
+        f"{some(rows, 3)}: fill them in, or pass missing='drop' to leave incomplete rows out."
+    )
+
+
+def infinite_values(column: str, count: int) -> ValueError:
+    return ValueError(
+        f"covariates need finite numbers, got {count} infinity (inf) value(s) in column {column!r}: "
+        "replace them, or mark them as missing (NaN) and pass missing='drop'."
+    )
+
+
+def text_without_levels(column: str, distinct: int, n: int) -> ValueError:
+    return ValueError(
+        f"a covariate needs numbers or categories, got text with {distinct} distinct values in {n} rows in column "
+        f"{column!r}: drop it, or use .astype('category') if these really are levels."
+    )
+
+
+def numbers_as_text(column: str, example: Any) -> ValueError:
+    return ValueError(
+        f"a covariate needs numbers or categories, got numbers stored as text in column {column!r} (such as "
+        f"{example!r}): use pandas.to_numeric, or .astype('category') if these are levels."
+    )
+
+
+def unusable_type(column: str, dtype: Any) -> ValueError:
+    return ValueError(
+        f"a covariate needs numbers, booleans or categories, got {dtype} in column {column!r}: "
+        "convert it to a number (for example days since the first visit) or to a category."
+    )
+
+
+def duplicated_columns(names: Iterable[str]) -> ValueError:
+    return ValueError(f"covariates need distinct column names, got {some(names)} more than once: rename or drop them.")
+
+
+def columns_missing(names: Iterable[str], have: Iterable[str]) -> ValueError:
+    return ValueError(f"covariates need the columns {some(names)}, got {some(have)}: pass the same columns as in fit.")
+
+
+def unseen_level(column: str, levels: Iterable[Any]) -> ValueError:
+    return ValueError(
+        f"column {column!r} needs the levels seen first, got {some(levels)} as well: declare all levels at the start "
+        "with pandas.Categorical(values, categories=[...])."
+    )
+
+
+def no_covariates() -> ValueError:
+    return ValueError("at least one covariate is needed, got none: pass Y with one column per covariate.")
+
+
+def y_required() -> ValueError:
+    return ValueError("this estimator requires y to be passed, but the target y is None: pass the covariates as Y.")
+
+
+def rows_do_not_match(only_z: Sequence[Any], only_y: Sequence[Any]) -> ValueError:
+    parts = []
+    if len(only_z):
+        parts.append(f"{len(only_z)} row name(s) of Z are not in Y ({some(only_z, 3)})")
+    if len(only_y):
+        parts.append(f"{len(only_y)} row name(s) of Y are not in Z ({some(only_y, 3)})")
+    return ValueError(
+        f"Z and Y need the same row names (index), got a mismatch: {'; '.join(parts)}. Reindex one to the other, or "
+        "pass .to_numpy() to match rows by position."
+    )
+
+
+def duplicated_rows(names: Sequence[Any]) -> ValueError:
+    return ValueError(
+        f"rows are matched by name and need distinct names, got {some(names, 3)} more than once: make the index "
+        "unique, or pass .to_numpy() to match rows by position."
+    )
+
+
+def check_missing(missing: Any) -> str:
+    """What to do with incomplete rows."""
+    if missing in ("raise", "drop"):
+        return str(missing)
+    raise ValueError(f"missing needs 'raise' or 'drop', got {missing!r}: use one of these.")
+
+
+# -- what does not exist ----------------------------------------------------------------------------------------------
+
+
+def no_exclusive(names: Iterable[str]) -> DependentCovariatesError:
+    return DependentCovariatesError(
+        f"the exclusive regime needs covariates that Z can tell apart, got linearly dependent ones: {some(names, 12)}. "
+        "Drop one of them (drop_first=True for the dummies of a category) or use another regime."
+    )
+
+
+def no_steering(names: Iterable[str]) -> DependentCovariatesError:
+    return DependentCovariatesError(
+        f"steering needs an invertible map, got linearly dependent covariates: {some(names, 12)}. "
+        "Use at(lam=...) with lam < 1, or drop one of them."
+    )
+
+
+def singular_transform(names: Iterable[str]) -> str:
+    return (
+        f"the covariates {some(names, 12)} are linearly dependent as seen from Z, so T_1 is singular: alignment is "
+        "unaffected, but it has no exact inverse. Use lam < 1 or drop one of them if you need one."
+    )
+
+
+def least_squares_inverse(why: str) -> str:
+    return f"inverse_transform is not exact because {why}: returning the best linear reconstruction of Z."
+
+
+def unknown_covariates(names: Iterable[str], known: Sequence[str]) -> ValueError:
+    import difflib
+
+    wrong = list(names)
+    near = [match for name in wrong for match in difflib.get_close_matches(str(name), known, n=2, cutoff=0.4)]
+    hint = f"did you mean {some(near)}?" if near else f"choose from {some(known, 10)}."
+    return ValueError(f"names need to be covariates of this aligner, got {some(wrong)}: {hint}")
+
+
+def feature_names_differ(got: int, need: int) -> ValueError:
+    return ValueError(f"input_features should have length equal to number of features ({need}), got {got}.")
+
+
+def feature_names_not_equal() -> ValueError:
+    return ValueError("input_features is not equal to feature_names_in_: pass None or the names seen in fit.")
+
+
+def not_fitted_yet(n: int) -> ValueError:
+    return ValueError(f"an aligner needs at least 2 rows, got {n} so far: call partial_fit with more.")
+
+
+def missing_extra(package: str, extra: str) -> MissingExtraError:
+    return MissingExtraError(
+        f"this needs {package}, which is not installed: install it with  pip install 'covalign[{extra}]'"
+    )
+
+
+# -- simulation -------------------------------------------------------------------------------------------------------
+
+
+def unknown_scenario(name: Any, known: Sequence[str]) -> ValueError:
+    return ValueError(f"scenario needs one of {', '.join(known)}, got {name!r}: use one of these names.")
+
+
+def outside_unit_interval(what: str, value: Any) -> ValueError:
+    return ValueError(f"{what} needs a number in [0, 1], got {value!r}: 1 is the paper's setting.")
+
+
+def not_positive(what: str, value: Any) -> ValueError:
+    return ValueError(f"{what} needs a positive number, got {value!r}: choose a larger one.")

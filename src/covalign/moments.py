@@ -1,0 +1,345 @@
+"""Moments of (Z, Y): all that a regime ever needs, from one pass over the rows, exactly mergeable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from threadpoolctl import ThreadpoolController  # comes with scikit-learn
+
+from covalign import _validation as errors
+from covalign._linalg import Array, rank_cutoff
+
+BLOCK_BYTES = 2**23  # a block of rows should stay in the last-level cache between centring and multiplying
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Number of rows, means and covariances (ddof = 0) of representations Z (K) and covariates Y (P).
+
+    ``m1 + m2`` are the moments of the rows of both. ``n`` is None for population moments, which cannot be merged.
+
+    >>> import numpy as np, covalign as ca
+    >>> Z, Y = np.random.default_rng(0).normal(size=(2, 100, 3))
+    >>> whole = ca.Moments.from_arrays(Z, Y)
+    >>> parts = ca.Moments.from_arrays(Z[:1], Y[:1]) + ca.Moments.from_arrays(Z[1:], Y[1:])
+    >>> bool(np.allclose(whole.cov_zy, parts.cov_zy, rtol=1e-13)), whole.n
+    (True, 100)
+    """
+
+    n: int | None
+    mean_z: Array
+    mean_y: Array
+    cov_z: Array
+    cov_zy: Array
+    cov_y: Array
+    covariate_names: tuple[str, ...]
+
+    @classmethod
+    def from_arrays(cls, Z: Any, Y: Any) -> Moments:
+        """Moments of the rows of Z (n x K, dense or sparse, any real dtype) and Y (n x P, or n)."""
+        (moments,) = fold_moments(Z, Y, folds=1)
+        assert moments is not None  # a single fold holds every row
+        return moments
+
+    @classmethod
+    def from_batches(cls, batches: Iterable[tuple[Any, Any]]) -> Moments:
+        """Moments of all rows of an iterable of (Z, Y); how they are cut into batches does not change the result."""
+        rows: Accumulator | None = None
+        names: tuple[str, ...] = ()
+        for Z, Y in batches:
+            batch_names = covariate_names(Y)
+            Z, Y = as_rows(Z, Y)
+            if rows is None:
+                rows, names = Accumulator(Z.shape[1], Y.shape[1]), batch_names
+            rows.add(Z, Y)
+        if rows is None:
+            raise errors.no_rows()
+        return rows.moments(names)
+
+    @classmethod
+    def from_covariances(
+        cls,
+        cov_z: ArrayLike,
+        cov_zy: ArrayLike,
+        cov_y: ArrayLike,
+        *,
+        n: int | None = None,
+        mean_z: ArrayLike | None = None,
+        mean_y: ArrayLike | None = None,
+        covariate_names: Sequence[str] | None = None,
+    ) -> Moments:
+        """Moments of a population (n = None) or of rows summarised elsewhere."""
+        S_z, S_zy, S_y = (np.array(S, dtype=np.float64, ndmin=2) for S in (cov_z, cov_zy, cov_y))
+        k, p = len(S_z), len(S_y)
+        if S_z.shape != (k, k):
+            raise errors.not_a_covariance("cov_z", S_z.shape, "a square matrix")
+        if S_y.shape != (p, p):
+            raise errors.not_a_covariance("cov_y", S_y.shape, "a square matrix")
+        if S_zy.shape != (k, p):
+            raise errors.not_a_covariance("cov_zy", S_zy.shape, f"a {k} x {p} matrix (latents x covariates)")
+        joint = np.block([[S_z, S_zy], [S_zy.T, S_y]])
+        if not _is_covariance(joint):
+            raise errors.not_a_covariance("[[cov_z, cov_zy], [cov_zy', cov_y]]", joint.shape, "a covariance matrix")
+        names = _default_names(p) if covariate_names is None else tuple(map(str, covariate_names))
+        return cls(
+            n=n,
+            mean_z=np.zeros(k) if mean_z is None else np.asarray(mean_z, dtype=np.float64),
+            mean_y=np.zeros(p) if mean_y is None else np.asarray(mean_y, dtype=np.float64),
+            cov_z=(S_z + S_z.T) / 2,
+            cov_zy=S_zy,
+            cov_y=(S_y + S_y.T) / 2,
+            covariate_names=names,
+        )
+
+    def __add__(self, other: Moments) -> Moments:
+        """cov = (n1 cov1 + n2 cov2) / n + (n1 n2 / n^2) d d',  d the difference of the means (Chan et al.)."""
+        if not isinstance(other, Moments):
+            return NotImplemented
+        if self.n is None or other.n is None:
+            raise errors.population_has_no_size()
+        for what, a, b in (("Z", self.mean_z, other.mean_z), ("Y", self.mean_y, other.mean_y)):
+            if len(a) != len(b):
+                raise errors.columns_differ(what, len(a), len(b))
+        n = self.n + other.n
+        share = other.n / n
+        spread = share * (self.n / n)
+        d_z, d_y = other.mean_z - self.mean_z, other.mean_y - self.mean_y
+
+        def merged(a: Array, b: Array, d_row: Array, d_col: Array) -> Array:
+            return (1 - share) * a + share * b + spread * np.outer(d_row, d_col)
+
+        return Moments(
+            n=n,
+            mean_z=self.mean_z + share * d_z,
+            mean_y=self.mean_y + share * d_y,
+            cov_z=merged(self.cov_z, other.cov_z, d_z, d_z),
+            cov_zy=merged(self.cov_zy, other.cov_zy, d_z, d_y),
+            cov_y=merged(self.cov_y, other.cov_y, d_y, d_y),
+            covariate_names=self.covariate_names,
+        )
+
+    def transform(self, T: Array) -> Moments:
+        """Moments of (TZ, Y)."""
+        return replace(self, mean_z=T @ self.mean_z, cov_z=T @ self.cov_z @ T.T, cov_zy=T @ self.cov_zy)
+
+    def with_names(self, names: Sequence[str]) -> Moments:
+        """The same moments with other covariate names."""
+        return replace(self, covariate_names=tuple(names))
+
+    def __repr__(self) -> str:
+        k, p = self.cov_zy.shape
+        return f"Moments(n={self.n}, {k} latent dimensions, {p} covariates: {errors.some(self.covariate_names)})"
+
+
+class Accumulator:
+    """Running mean and scatter of the rows [z y], which may arrive in any portions.
+
+    Rows are gathered into blocks of a fixed size, so portions leave no trace in the result. A block is shifted by its
+    first row (a constant column becomes exactly zero), then by its mean, and merged with what came before by Chan's
+    formula, which is one more row of the block:  scatter += B'B + (n c / (n + c)) d d'.
+    """
+
+    def __init__(self, k: int, p: int) -> None:
+        self.k, self.p, self.n = k, p, 0
+        self.mean = np.zeros(k + p)
+        self.scatter = np.zeros((k + p, k + p))
+        self._product = np.empty_like(self.scatter)
+        self._block = np.empty((_block_rows(k + p) + 1, k + p))
+        self._filled = 0
+
+    def add(self, Z: Any, Y: Array, rows: NDArray[np.intp] | None = None) -> None:
+        """Take in Z[rows], Y[rows] (all of them by default)."""
+        if Z.shape[1] != self.k:
+            raise errors.columns_differ("Z", self.k, Z.shape[1])
+        if Y.shape[1] != self.p:
+            raise errors.columns_differ("Y", self.p, Y.shape[1])
+        n, room = Y.shape[0] if rows is None else len(rows), len(self._block) - 1
+        start = 0
+        while start < n:
+            stop = min(n, start + room - self._filled)
+            take: Any = slice(start, stop) if rows is None else rows[start:stop]
+            into = slice(self._filled, self._filled + stop - start)
+            self._block[into, : self.k] = Z[take].toarray() if sparse.issparse(Z) else Z[take]
+            self._block[into, self.k :] = Y[take]
+            self._filled, start = into.stop, stop
+            if self._filled == room:
+                self._absorb()
+
+    def _absorb(self) -> None:
+        c, n = self._filled, self.n
+        if c == 0:
+            return
+        B = self._block[:c]
+        first = B[0].copy()
+        with np.errstate(invalid="ignore", over="ignore"):
+            B -= first
+            centre = B.mean(axis=0)
+            B -= centre
+        if not np.isfinite(centre).all():
+            self._refuse(int(np.flatnonzero(~np.isfinite(centre))[0]))
+        d = first + centre - self.mean
+        self._block[c] = np.sqrt(n * c / (n + c)) * d
+        with_merge_row = self._block[: c + 1]
+        np.matmul(with_merge_row.T, with_merge_row, out=self._product)
+        self.scatter += self._product
+        self.mean += d * (c / (n + c))
+        self.n, self._filled = n + c, 0
+
+    def _refuse(self, column: int) -> None:
+        if column < self.k:
+            raise errors.not_finite("Z", str(column))
+        raise errors.not_finite("Y", str(column - self.k))
+
+    @property
+    def empty(self) -> bool:
+        """No row has come yet."""
+        return self.n + self._filled == 0
+
+    def moments(self, names: Sequence[str] | None = None) -> Moments:
+        """The moments of all rows so far."""
+        self._absorb()
+        if self.empty:
+            raise errors.no_rows()
+        k, cov = self.k, self.scatter / self.n
+        return Moments(
+            n=self.n,
+            mean_z=self.mean[:k].copy(),
+            mean_y=self.mean[k:].copy(),
+            cov_z=cov[:k, :k],
+            cov_zy=cov[:k, k:],
+            cov_y=cov[k:, k:],
+            covariate_names=tuple(names) if names is not None else _default_names(self.p),
+        )
+
+
+def fold_moments(Z: Any, Y: Any, folds: int) -> list[Moments | None]:
+    """Moments of every fold (None where it has no row), in one pass; ``fold_of_rows`` decides who is in which."""
+    names = covariate_names(Y)
+    Z, Y = as_rows(Z, Y)
+    n, (k, p) = Y.shape[0], (Z.shape[1], Y.shape[1])
+    if n == 0:
+        raise errors.no_rows()
+    slab = folds * _block_rows(k + p)
+
+    def one_lane(start: int, stop: int) -> list[Accumulator]:
+        lane = [Accumulator(k, p) for _ in range(folds)]
+        if folds == 1:
+            lane[0].add(Z[start:stop], Y[start:stop])
+            return lane
+        for i in range(start, stop, slab):
+            z, y = Z[i : min(i + slab, stop)], Y[i : min(i + slab, stop)]
+            fold = fold_of_rows(z, y, folds)
+            for f, rows in enumerate(lane):
+                rows.add(z, y, np.flatnonzero(fold == f))
+        return lane
+
+    lanes = _in_lanes(one_lane, n, k + p, folds)
+    return [merge(part.moments(names) for part in parts if not part.empty) for parts in zip(*lanes, strict=True)]
+
+
+def merge(parts: Iterable[Moments | None]) -> Moments | None:
+    """The sum of the parts that are there; None where none is."""
+    there = [part for part in parts if part is not None]
+    return sum(there[1:], there[0]) if there else None
+
+
+def _in_lanes(work: Callable[[int, int], Any], n: int, q: int, folds: int) -> list[Any]:
+    """``work(start, stop)`` over contiguous spans of rows, one thread a span, the BLAS threads shared out among them.
+
+    Centring is bound by memory and runs on one thread; lanes keep the other cores busy meanwhile.
+    """
+    if n * q * q < 5e9:  # below some tenths of a second the threads cost more than they bring
+        return [work(0, n)]
+    blas = ThreadpoolController().select(user_api="blas")
+    threads = max((library["num_threads"] for library in blas.info()), default=1)
+    affordable = 2**28 // (folds * (2 * 8 * q * q + BLOCK_BYTES))  # each lane holds its own sums
+    lanes = int(max(1, min(threads, affordable, n // (4 * folds * _block_rows(q)))))
+    bounds = np.linspace(0, n, lanes + 1).astype(int)
+    with blas.limit(limits=max(1, threads // lanes)), ThreadPoolExecutor(lanes) as pool:
+        return list(pool.map(work, bounds[:-1].tolist(), bounds[1:].tolist()))
+
+
+def fold_of_rows(Z: Any, Y: Array, folds: int) -> NDArray[np.int64]:
+    """Which fold each row belongs to: a hash of its numbers, so neither row order nor chunking matters.
+
+    Equal rows share a fold, so a duplicate never sits on both sides of a split. At most 64 columns of each side are
+    read, evenly spaced: enough to tell rows apart.
+    """
+    h = np.zeros(Y.shape[0], dtype=np.uint64)
+    with np.errstate(over="ignore"):
+        for M in (Z, Y):
+            columns = np.unique(np.linspace(0, M.shape[1] - 1, min(64, M.shape[1])).astype(int))
+            values = M[:, columns].toarray() if sparse.issparse(M) else M[:, columns]
+            bits = (np.asarray(values, dtype=np.float64) + 0.0).view(np.uint64)  # + 0.0 makes -0.0 and 0.0 one value
+            for column in bits.T:
+                h = _mix(h ^ column)
+    return (h % np.uint64(folds)).astype(np.int64)
+
+
+def _mix(h: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """One round of splitmix64: every bit of h reaches every bit of the result."""
+    h = h + np.uint64(0x9E3779B97F4A7C15)
+    h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return h ^ (h >> np.uint64(31))
+
+
+def as_rows(Z: Any, Y: Any) -> tuple[Any, Any]:
+    """Z and Y as two-dimensional numeric arrays (Z possibly sparse, by rows) of the same length."""
+    Z, Y = _numeric("Z", Z), _numeric("Y", Y)
+    if sparse.issparse(Y):
+        Y = Y.toarray()
+    if Y.ndim == 1:
+        Y = Y[:, None]
+    for name, M in (("Z", Z), ("Y", Y)):
+        if M.ndim != 2:
+            raise errors.not_two_dimensional(name, M.shape)
+    if Z.shape[0] != Y.shape[0]:
+        raise errors.lengths_differ(Z.shape[0], Y.shape[0])
+    return Z, Y
+
+
+def covariate_names(Y: Any) -> tuple[str, ...]:
+    """Column names where Y has them, else y0, y1, ..."""
+    if hasattr(Y, "columns"):
+        return tuple(map(str, Y.columns))
+    if hasattr(Y, "to_frame") and getattr(Y, "name", None) is not None:
+        return (str(Y.name),)
+    shape = np.shape(Y)
+    return _default_names(shape[1] if len(shape) == 2 else 1)
+
+
+def _numeric(name: str, M: Any) -> Any:
+    if sparse.issparse(M):
+        return M.tocsr()
+    M = np.asarray(M)
+    if M.dtype.kind in "fiub":
+        return M
+    if M.dtype.kind != "O":
+        raise errors.not_numeric(name, M.dtype)
+    try:
+        return M.astype(np.float64)
+    except (TypeError, ValueError):
+        raise errors.not_numeric(name, M.dtype) from None
+
+
+def _default_names(p: int) -> tuple[str, ...]:
+    return tuple(f"y{i}" for i in range(p))
+
+
+def _block_rows(q: int) -> int:
+    """Rows of q numbers in a block; a function of q alone, so that blocks are the same however rows arrive."""
+    return int(np.clip(BLOCK_BYTES // (8 * q), 64, 8192))
+
+
+def _is_covariance(S: Array) -> bool:
+    scale = np.abs(S).max(initial=0.0)
+    if not np.isfinite(scale) or np.abs(S - S.T).max(initial=0.0) > 1e-8 * scale:
+        return False
+    return bool(np.linalg.eigvalsh(S)[0] >= -max(1e-8, rank_cutoff(len(S), 1.0)) * scale) if len(S) else True
