@@ -1,6 +1,35 @@
-"""Latent dimensions that answer to names."""
+"""Latent dimensions that answer to names: alignment of any representation with observed covariates, in closed form.
 
-from covalign import regimes, simulate
+>>> import covalign as ca
+>>> data = ca.simulate.scenario("PN", n_samples=1000)
+>>> aligner = ca.LatentAligner(lam=0.5).fit(data.Z, data.Y)
+>>> aligner.transform(data.Z).shape
+(1000, 5)
+"""
+
+from importlib import import_module
+from typing import Any
+
+from covalign import covariates, metrics, regimes, simulate
+from covalign.aligner import LatentAligner
+from covalign.heldout import cross_validated_frontier
 from covalign.moments import Moments
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "LatentAligner",
+    "Moments",
+    "covariates",
+    "cross_validated_frontier",
+    "metrics",
+    "plot",
+    "regimes",
+    "simulate",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "plot":  # needs matplotlib, an extra
+        return import_module("covalign.plot")
+    raise AttributeError(f"module 'covalign' has no attribute {name!r}")

@@ -304,3 +304,57 @@ def outside_unit_interval(what: str, value: Any) -> ValueError:
 
 def not_positive(what: str, value: Any) -> ValueError:
     return ValueError(f"{what} needs a positive number, got {value!r}: choose a larger one.")
+
+
+# -- metrics ----------------------------------------------------------------------------------------------------------
+
+
+def arrays_or_moments(first: str, second: str, got: str) -> ValueError:
+    return ValueError(
+        f"a metric needs {first} and {second}, or one Moments of both, got {got}: pass the two, or the Moments alone."
+    )
+
+
+def constant_dimensions(names: Iterable[str]) -> ValueError:
+    return ValueError(
+        f"a latent dimension paired with a covariate needs to vary, got a constant in column {some(names)} of Z: "
+        "drop it, or use metrics.match to pair covariates with other columns."
+    )
+
+
+def rows_of_features_differ(n_x: int, n_z: int) -> ValueError:
+    return ValueError(
+        f"X and Z need the same number of rows (samples), got {n_x} and {n_z}: pass one row of factors per row of X."
+    )
+
+
+def too_few_rows_for_folds(n: int, least: int) -> ValueError:
+    return ValueError(
+        f"a cross-validated metric needs at least {least} rows (samples), got {n}: pass more rows, or a Moments for "
+        "the closed form without cross-validation."
+    )
+
+
+def check_variance_kind(kind: Any, with_loadings: bool) -> str:
+    """``"marginal"``, or ``"loadings"`` together with W."""
+    if kind not in ("marginal", "loadings"):
+        raise ValueError(f"kind needs 'marginal' or 'loadings', got {kind!r}: use one of these.")
+    if kind == "loadings" and not with_loadings:
+        raise ValueError("kind='loadings' needs W (features x factors), got none: pass W=, or use kind='marginal'.")
+    if kind == "marginal" and with_loadings:
+        raise ValueError("kind='marginal' needs no loadings, got W: leave it out, or use kind='loadings'.")
+    return str(kind)
+
+
+def loadings_shape(need: tuple[int, ...], got: tuple[int, ...]) -> ValueError:
+    return ValueError(f"W needs shape {need} (features x factors), got {got}: transpose it, or check X and Z.")
+
+
+def matched_columns_missing(need: int, got: int) -> ValueError:
+    return ValueError(
+        f"this matching needs a representation with at least {need} columns, got {got}: pass the Z it was found on."
+    )
+
+
+def unfitted(name: str) -> str:
+    return f"this {name} needs data first, got none so far: call fit(Z, Y) or partial_fit(Z, Y)."

@@ -107,12 +107,12 @@ def whitened_polar(m: Moments, shrinkage: float = 0.0) -> Polar:
     Inside that span the problem is solved exactly, so every regime keeps its constraint to the last digit; at
     shrinkage 0 the span is that of the regressions themselves and nothing changes.
     """
-    S_zy = standardised_cross_covariance(m)
-    k, p = S_zy.shape
+    k, p = m.cov_zy.shape
     if p > k:
         raise errors.too_many_covariates(p, k)
     if m.n is not None and m.n < 2:
         raise errors.too_few_rows(m.n)
+    S_zy = standardised_cross_covariance(m)
     W = whitener(m.cov_z, is_constant(m.mean_z, np.diag(m.cov_z)))
     if len(W) < p:
         raise errors.too_little_rank(p, len(W), k)

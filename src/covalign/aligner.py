@@ -1,0 +1,437 @@
+"""LatentAligner: the regimes as a scikit-learn transformer."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from covalign import _validation as errors
+from covalign import covariates, heldout, regimes
+from covalign._linalg import Array
+from covalign.moments import Moments, fold_moments, merge
+from covalign.regimes import Polar
+
+ROWS_AT_ONCE = 4096
+
+
+class Solution(NamedTuple):
+    """A regime solved: everything the estimator shows follows from this and the moments."""
+
+    regime: str
+    lam: float
+    shrinkage: float
+    path: pd.DataFrame | None
+    polar: Polar
+    mixing: Array  # P x P
+    rest: Array  # (k - P) x K, or 0 x K if not asked for
+
+    @property
+    def singular(self) -> bool:
+        """T merges dimensions."""
+        return bool(np.linalg.matrix_rank(self.mixing) < len(self.mixing))
+
+
+class LatentAligner(TransformerMixin, BaseEstimator):
+    """Turn a representation so that dimension p stands for covariate p.
+
+    Parameters
+    ----------
+    regime : "independent", "tunable", "strongest" or "exclusive"
+        What is asked of the transformed dimensions; see ``covalign.regimes``.
+    lam : float in [0, 1]
+        For ``tunable``: 0 is independent, 1 is strongest.
+    shrinkage : "auto" or float in [0, 1]
+        Ridge weight of the directions the regimes work in; 0 is the exact in-sample solution. ``"auto"`` takes the one
+        with the best held-out alignment (``shrinkage_path_``), which costs no second pass over the data.
+    keep_rest : bool
+        Append the rest of the space (uncorrelated with the independent dimensions), which makes the map invertible.
+    folds : int
+        Folds of the cross-validation behind ``"auto"``. A row's fold follows from its content, not its position.
+    drop_first : bool
+        Leave out the first dummy of every category.
+    missing : "raise" or "drop"
+        What to do with rows whose covariates are incomplete.
+
+    Attributes
+    ----------
+    transform_ : (P, K) array, or (k, K) with the rest of the space below
+        ``transform(Z)`` is ``(Z - moments_.mean_z) @ transform_.T``.
+    alignment_ : Series
+        corr(z~_p, y_p) on the fitted rows, by covariate name.
+    held_out_alignment_ : Series
+        The same on left-out rows (NaN when a fixed shrinkage made folds unnecessary).
+    moments_, covariate_names_, shrinkage_, shrinkage_path_, rank_
+        rank_ is the number of linearly independent covariates as seen from Z.
+
+    Examples
+    --------
+    >>> import covalign as ca
+    >>> s = ca.simulate.scenario("PN", n_samples=500)
+    >>> al = ca.LatentAligner(lam=0.5).fit(s.Z, s.Y)
+    >>> al.transform(s.Z).shape
+    (500, 5)
+    >>> bool(al.at(lam=0.9).alignment_.mean() > al.alignment_.mean())
+    True
+    """
+
+    def __init__(
+        self,
+        regime: str = "tunable",
+        lam: float = 0.5,
+        shrinkage: float | str = "auto",
+        *,
+        keep_rest: bool = False,
+        folds: int = 5,
+        drop_first: bool = False,
+        missing: str = "raise",
+    ) -> None:
+        self.regime = regime
+        self.lam = lam
+        self.shrinkage = shrinkage
+        self.keep_rest = keep_rest
+        self.folds = folds
+        self.drop_first = drop_first
+        self.missing = missing
+
+    # -- fitting ------------------------------------------------------------------------------------------------------
+
+    def fit(self, Z: Any, Y: Any) -> LatentAligner:
+        """Take the moments of Z (n x K) and Y (n x P) and solve the regime."""
+        self._check_parameters()
+        encoding, folds = self._moments_of(Z, Y, None)
+        self._remember(encoding, folds)
+        self._solved = self._solve()
+        return self
+
+    def partial_fit(self, Z: Any, Y: Any) -> LatentAligner:
+        """Add rows to the moments; the regime is solved when something asks for it. Equals ``fit`` on all rows at once."""
+        self._check_parameters()
+        known = getattr(self, "_encoding", None)
+        encoding, batch = self._moments_of(Z, Y, known, partial=True)
+        folds = batch if known is None else [merge(pair) for pair in zip(self._folds, batch, strict=True)]
+        self._remember(encoding, folds)
+        return self
+
+    def _check_parameters(self) -> None:
+        errors.check_regime(self.regime)
+        errors.check_lam(self.lam)
+        errors.check_shrinkage(self.shrinkage)
+        errors.check_folds(self.folds)
+        errors.check_missing(self.missing)
+
+    def _moments_of(
+        self, Z: Any, Y: Any, encoding: covariates.Encoding | None, partial: bool = False
+    ) -> tuple[covariates.Encoding, list[Moments | None]]:
+        if Y is None:
+            raise errors.y_required()
+        Y = covariates.match_rows(Z, Y)
+        Z = validate_data(
+            self,
+            Z,
+            reset=encoding is None,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=False,  # the accumulation notices, without a pass of its own
+            ensure_min_samples=1 if partial else 2,
+        )
+        frame = covariates.as_frame(Y)
+        if Z.shape[0] != len(frame):
+            raise errors.lengths_differ(Z.shape[0], len(frame))
+        complete = covariates.complete_rows(frame, self.missing)
+        if not complete.all():
+            Z, frame = Z[complete], frame.loc[complete]
+        if encoding is None:
+            encoding = covariates.Encoding.learn(frame, drop_first=self.drop_first, declared=partial)
+            if len(encoding.names) > Z.shape[1]:
+                raise errors.too_many_covariates(len(encoding.names), Z.shape[1])
+        encoded = encoding.apply(frame)
+        if not partial:
+            covariates.refuse_constant(encoded)
+        self._dtype = Z.dtype
+        fixed = errors.check_shrinkage(self.shrinkage) is not None
+        folds = len(self._folds) if partial and hasattr(self, "_folds") else 1 if fixed else self.folds
+        return encoding, fold_moments(Z, encoded, folds)
+
+    def _remember(self, encoding: covariates.Encoding, folds: list[Moments | None]) -> None:
+        whole = merge(folds)
+        assert whole is not None  # empty input was refused before
+        self._encoding, self._folds = encoding, folds
+        self._solved: Solution | None = None
+        self._held: heldout.HeldOut | None = None
+        self.moments_ = whole
+        self.covariate_names_ = encoding.names
+
+    def _solve(self) -> Solution:
+        rho, path = errors.check_shrinkage(self.shrinkage), None
+        if rho is None:
+            path = heldout.shrinkage_path(self._folds)
+            rho = heldout.best_shrinkage(path)
+        polar = regimes.whitened_polar(self.moments_, rho)
+        rest = regimes.rest_of_space(self.moments_, polar) if self.keep_rest else np.empty((0, polar.T_0.shape[1]))
+        mixing = regimes.mixing(polar, self.regime, self.lam)
+        return _flagged(Solution(self.regime, self.lam, rho, path, polar, mixing, rest))
+
+    # -- what was found -----------------------------------------------------------------------------------------------
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_folds")
+
+    @property
+    def _solution(self) -> Solution:
+        if not hasattr(self, "_folds"):
+            raise NotFittedError(errors.unfitted(type(self).__name__))
+        if self._solved is None:
+            self._solved = self._solve()
+        return self._solved
+
+    @property
+    def transform_(self) -> Array:
+        """The whole map: T, and the rest of the space below it if kept."""
+        s = self._solution
+        return np.vstack([s.mixing @ s.polar.T_0, s.rest])
+
+    @property
+    def shrinkage_(self) -> float:
+        """The ridge weight in use."""
+        return self._solution.shrinkage
+
+    @property
+    def shrinkage_path_(self) -> pd.DataFrame | None:
+        """Held-out alignment along the shrinkage (None if it was fixed)."""
+        return self._solution.path
+
+    @property
+    def rank_(self) -> int:
+        """How many covariates are linearly independent as seen from Z."""
+        polar = self._solution.polar
+        return len(polar.M) - polar.null.shape[1]
+
+    @property
+    def alignment_(self) -> pd.Series:
+        """corr(z~_p, y_p) on the fitted rows."""
+        s = self._solution
+        values = regimes.alignment(s.mixing @ s.polar.T_0, self.moments_)
+        return pd.Series(values, index=self.covariate_names_, name="in_sample")
+
+    @property
+    def coupling_(self) -> float:
+        """|corr(z~) - I|_F^2 on the fitted rows."""
+        s = self._solution
+        return regimes.coupling(s.mixing @ s.polar.T_0, self.moments_)
+
+    @property
+    def held_out_alignment_(self) -> pd.Series:
+        """corr(z~_p, y_p) on left-out rows, averaged over folds."""
+        return self.summary()["held_out"]
+
+    def summary(self) -> pd.DataFrame:
+        """One row per covariate: alignment in sample, held out, and the standard error of the latter over folds."""
+        frame = self.alignment_.to_frame()
+        held = self._held_out()
+        if held is None:
+            return frame.assign(held_out=np.nan, se=np.nan)
+        per_fold, _ = held.measure(self._solution.regime, self._solution.lam)
+        return frame.assign(
+            held_out=[regimes.mean_or_nan(column) for column in per_fold.T], se=heldout.standard_error(per_fold)
+        )
+
+    def _held_out(self) -> heldout.HeldOut | None:
+        """Fits without each fold, at the shrinkage in use; None where a fixed shrinkage needed no folds."""
+        made = heldout.splits(self._folds) if self._solution and len(self._folds) > 1 else []
+        if self._held is None and made:
+            self._held = heldout.held_out(made, [self.shrinkage_] * len(made))
+        return self._held
+
+    def frontier(self, lams: Iterable[float] | None = None) -> pd.DataFrame:
+        """Alignment and coupling along lambda and at the exclusive point, in sample, and held out where folds exist."""
+        frame = regimes.frontier(self.moments_.with_names(self.covariate_names_), lams, shrinkage=self.shrinkage_)
+        held = self._held_out()
+        if held is not None:
+            left_out = heldout.held_out_frontier(held, lams, self.covariate_names_).set_index(["regime", "lam"])
+            left_out = left_out.reindex(pd.MultiIndex.from_frame(frame[["regime", "lam"]]))
+            for at, column in enumerate(["alignment", "alignment_se", "coupling"], start=4):
+                frame.insert(at, f"held_out_{column}", left_out[column].to_numpy())
+        return frame
+
+    def at(
+        self, *, lam: float | None = None, regime: str | None = None, max_coupling: float | None = None
+    ) -> LatentAligner:
+        """The same moments in another regime: a new fitted aligner, without data and without refitting.
+
+        ``at(max_coupling=c)`` takes the largest lambda whose in-sample coupling stays within c.
+        """
+        solution = self._solution
+        if max_coupling is not None:
+            if lam is not None or regime is not None:
+                raise errors.which_regime()
+            lam = regimes.lam_within(solution.polar.M, errors.check_max_coupling(max_coupling))
+        if (lam is None and regime is None) or (lam is not None and regime not in (None, "tunable")):
+            raise errors.which_regime()
+        other = copy.copy(self)
+        other.regime = errors.check_regime("tunable" if regime is None else regime)
+        other.lam = self.lam if lam is None else errors.check_lam(lam)
+        mixing = regimes.mixing(solution.polar, other.regime, other.lam)
+        other._solved = _flagged(solution._replace(regime=other.regime, lam=other.lam, mixing=mixing))
+        return other
+
+    # -- use ----------------------------------------------------------------------------------------------------------
+
+    def transform(self, Z: Any) -> Any:
+        """(Z - mean) T': one column per covariate, then the rest of the space if kept."""
+        Z = self._check_rows(Z)
+        return _affine(Z, self.moments_.mean_z, self.transform_.T, 0.0)
+
+    def inverse_transform(self, Zt: Any) -> Any:
+        """Back to the space of Z: exact if the rest was kept (and T is regular), else the best linear reconstruction."""
+        s = self._check_solved()
+        decoder = np.hstack([self._decoder(), self.moments_.cov_z @ s.rest.T])
+        Zt = np.asarray(Zt)
+        if Zt.ndim != 2 or Zt.shape[1] != decoder.shape[1]:
+            raise errors.columns_differ("inverse_transform", decoder.shape[1], Zt.shape[-1] if Zt.ndim else 0)
+        inexact = self._why_inexact(s)
+        if inexact:
+            warnings.warn(errors.least_squares_inverse(inexact), errors.LeastSquaresWarning, stacklevel=2)
+        return _affine(Zt, 0.0, decoder.T, self.moments_.mean_z)
+
+    def _decoder(self) -> Array:
+        """cov(Z, z~) cov(z~)^+ = S_z T_0' mixing^+ (K x P)."""
+        s = self._solution
+        return self.moments_.cov_z @ s.polar.T_0.T @ np.linalg.pinv(s.mixing)
+
+    @staticmethod
+    def _why_inexact(s: Solution) -> str | None:
+        if s.singular:
+            return "the transformation is singular"
+        if len(s.mixing) + len(s.rest) < len(s.polar.whitener):
+            return "the rest of the space was not kept (keep_rest=True keeps it)"
+        return None
+
+    def erase(self, Z: Any, names: str | Iterable[str], *, protect_others: bool = False) -> Any:
+        """Z without a linear trace of these covariates: Z - S_zy (B'S_zy)^+ B'(Z - mean).
+
+        On the fitted rows the result is uncorrelated with every named covariate, whatever the shrinkage; unshrunk it is
+        the smallest change that achieves this. Others that correlate with a named one lose what they share with it;
+        ``protect_others=True`` leaves their covariance with Z exactly as it was instead. A category's own name stands
+        for all its dummies.
+        """
+        rows = self._check_rows(Z)
+        named = self._columns_of(names)
+        S_zy = regimes.standardised_cross_covariance(self.moments_)
+        s = self._solution
+        B = regimes.ridge(self.moments_, s.shrinkage) if s.shrinkage > 0 else s.polar.whitener.T @ s.polar.whitener @ S_zy
+        among = np.arange(len(self.covariate_names_)) if protect_others else np.array(named)
+        dual = np.linalg.pinv(B[:, among].T @ S_zy[:, among], hermitian=True, rcond=1e-10) @ B[:, among].T
+        if protect_others:
+            if self.rank_ < len(among):
+                raise errors.no_exclusive(s.polar.dependent)
+            dual = dual[named]
+        erased = _affine(rows, self.moments_.mean_z, dual.T, 0.0, dtype=np.float64) @ S_zy[:, named].T
+        return _like(Z, _dense(rows) - erased, rows.dtype)
+
+    def steer(self, Z: Any, amounts: Mapping[str, Any]) -> Any:
+        """Z with dimensions moved by these amounts (standard deviations; a number, or one per row) and mapped back.
+
+        Every other dimension, and the rest of the space, stays where it was.
+        """
+        rows = self._check_rows(Z)
+        unknown = [name for name in amounts if name not in self.covariate_names_]
+        if unknown:
+            raise errors.unknown_covariates(unknown, self.covariate_names_)
+        s = self._solution
+        if s.singular:
+            raise errors.no_steering(s.polar.dependent)
+        decoder, moved = self._decoder(), np.array(_dense(rows), dtype=np.float64)
+        for name, amount in amounts.items():
+            by = np.asarray(amount, dtype=np.float64)
+            if by.ndim > 1 or (by.ndim == 1 and len(by) != len(moved)):
+                raise errors.lengths_differ(len(moved), by.shape[0])
+            moved += np.multiply.outer(np.broadcast_to(by, len(moved)), decoder[:, self.covariate_names_.index(name)])
+        return _like(Z, moved, rows.dtype)
+
+    def to_torch(self, dtype: Any = None) -> Any:
+        """``torch.nn.Linear`` with the output of ``transform``; by default in the precision of the fitted data."""
+        try:
+            import torch
+        except ImportError:
+            raise errors.missing_extra("torch", "torch") from None
+        self._check_solved()
+        T = self.transform_
+        if dtype is None:
+            dtype = torch.float32 if self._dtype == np.float32 else torch.float64
+        layer = torch.nn.Linear(T.shape[1], T.shape[0], dtype=dtype)
+        with torch.no_grad():
+            layer.weight.copy_(torch.from_numpy(T))
+            layer.bias.copy_(torch.from_numpy(-T @ self.moments_.mean_z))
+        return layer
+
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """Covariate names, then rest0, rest1, ... if the rest was kept."""
+        s = self._check_solved()
+        if input_features is not None:
+            if hasattr(self, "feature_names_in_") and not np.array_equal(input_features, self.feature_names_in_):
+                raise errors.feature_names_not_equal()
+            if len(input_features) != self.n_features_in_:
+                raise errors.feature_names_differ(len(input_features), self.n_features_in_)
+        return np.array([*self.covariate_names_, *(f"rest{i}" for i in range(len(s.rest)))], dtype=object)
+
+    def _columns_of(self, names: str | Iterable[str]) -> list[int]:
+        """Positions of covariates, where a category's own name stands for all its dummies."""
+        names = [names] if isinstance(names, str) else list(names)
+        sources = {column.source: column.names for column in self._encoding.columns}
+        unknown = [name for name in names if name not in sources and name not in self.covariate_names_]
+        if unknown:
+            raise errors.unknown_covariates(unknown, [*self.covariate_names_, *sources])
+        wanted = {covariate for name in names for covariate in ([name] if name in self.covariate_names_ else sources[name])}
+        return [i for i, name in enumerate(self.covariate_names_) if name in wanted]
+
+    def _check_solved(self) -> Solution:
+        check_is_fitted(self)
+        return self._solution
+
+    def _check_rows(self, Z: Any) -> Any:
+        self._check_solved()
+        return validate_data(self, Z, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _flagged(solution: Solution) -> Solution:
+    """The solution, with a warning where its map cannot be undone."""
+    if solution.singular:
+        message = errors.singular_transform(solution.polar.dependent)
+        warnings.warn(message, errors.SingularTransformWarning, stacklevel=4)
+    return solution
+
+
+def _affine(X: Any, centre: Any, matrix: Array, shift: Any, dtype: Any = None) -> Any:
+    """(X - centre) matrix + shift in float64, some rows at a time, in the precision of X."""
+    dtype = dtype or (X.dtype if X.dtype == np.float32 else np.float64)
+    out = np.empty((X.shape[0], matrix.shape[1]), dtype=dtype)
+    for i in range(0, X.shape[0], ROWS_AT_ONCE):
+        out[i : i + ROWS_AT_ONCE] = (_dense(X[i : i + ROWS_AT_ONCE]) - centre) @ matrix + shift
+    return out
+
+
+def _dense(X: Any) -> Any:
+    return X.toarray() if sparse.issparse(X) else X
+
+
+def _like(Z: Any, values: Array, dtype: Any) -> Any:
+    """The values in the container, and the precision, that Z came in."""
+    values = values.astype(dtype, copy=False)
+    return pd.DataFrame(values, index=Z.index, columns=Z.columns) if isinstance(Z, pd.DataFrame) else values

@@ -1,0 +1,175 @@
+"""Covariates as people keep them (numbers, flags, categories, stages) become named numeric columns."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pandas.api import types
+
+from covalign import _validation as errors
+
+
+class Column(NamedTuple):
+    """How one column of the user's table becomes one or several numeric columns."""
+
+    source: str
+    kind: str  # "number", "binary" (1 is the second level), "ordered" (0, 1, ...), "dummies" (one column a level)
+    levels: tuple[Any, ...]
+    names: tuple[str, ...]
+
+
+class Encoding(NamedTuple):
+    """A learned coding of a table of covariates, to be applied to further rows."""
+
+    columns: tuple[Column, ...]
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the numeric columns."""
+        return [name for column in self.columns for name in column.names]
+
+    @classmethod
+    def learn(cls, frame: pd.DataFrame, *, drop_first: bool = False, declared: bool = False) -> Encoding:
+        """Decide a coding from these (complete) rows; ``declared`` keeps category levels that do not occur in them."""
+        columns = tuple(_learn_column(str(name), frame[name], drop_first, declared) for name in frame.columns)
+        encoding = cls(columns)
+        _refuse_duplicates(encoding.names)
+        return encoding
+
+    def apply(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The numeric columns of these rows."""
+        absent = [column.source for column in self.columns if column.source not in frame.columns]
+        if absent:
+            raise errors.columns_missing(absent, frame.columns)
+        encoded = [_apply_column(column, frame[column.source]) for column in self.columns]
+        return pd.DataFrame(np.hstack(encoded), index=frame.index, columns=self.names)
+
+
+def encode(Y: Any, *, drop_first: bool = False, missing: str = "raise") -> pd.DataFrame:
+    """Y (DataFrame, Series or array) as named numeric columns.
+
+    Numbers stay as they are; booleans and two-level categories become one 0/1 column (1 is the second level); other
+    categories one dummy a level, named like ``subtype_Basal`` (all but the first with ``drop_first``); ordered
+    categories their rank 0, 1, ... ``missing="drop"`` leaves incomplete rows out instead of raising.
+
+    >>> import pandas as pd, covalign as ca
+    >>> Y = pd.DataFrame({"age": [40, 52, 61], "subtype": pd.Categorical(["LumA", "Basal", "Her2"])})
+    >>> ca.covariates.encode(Y).columns.tolist()
+    ['age', 'subtype_Basal', 'subtype_Her2', 'subtype_LumA']
+    """
+    frame = as_frame(Y)
+    frame = frame.loc[complete_rows(frame, missing)]
+    encoded = Encoding.learn(frame, drop_first=drop_first).apply(frame)
+    refuse_constant(encoded)
+    return encoded
+
+
+def as_frame(Y: Any) -> pd.DataFrame:
+    """Y as a DataFrame with string column names; y0, y1, ... where it has none."""
+    if hasattr(Y, "to_pandas"):
+        Y = Y.to_pandas()
+    if isinstance(Y, pd.Series):
+        Y = Y.to_frame("y0" if Y.name is None else Y.name)
+    if not isinstance(Y, pd.DataFrame):
+        values = np.asarray(Y)
+        if values.ndim not in (1, 2):
+            raise errors.not_two_dimensional("Y", values.shape)
+        values = values[:, None] if values.ndim == 1 else values
+        Y = pd.DataFrame(values, columns=[f"y{i}" for i in range(values.shape[1])])
+    if Y.shape[1] == 0:
+        raise errors.no_covariates()
+    frame = Y.set_axis([str(name) for name in Y.columns], axis=1)
+    _refuse_duplicates(frame.columns)
+    return frame.infer_objects()
+
+
+def complete_rows(frame: pd.DataFrame, missing: str = "raise") -> NDArray[np.bool_]:
+    """Which rows have every covariate; with ``missing="raise"`` an incomplete one is an error naming its column."""
+    gaps = frame.isna()
+    if errors.check_missing(missing) == "raise":
+        for name in frame.columns[gaps.any(axis=0)]:
+            raise errors.missing_values(name, int(gaps[name].sum()), list(frame.index[gaps[name]]))
+    return np.asarray(~gaps.any(axis=1), dtype=bool)
+
+
+def match_rows(Z: Any, Y: Any) -> Any:
+    """Y in the row order of Z: by index where both have one, else as it is."""
+    if not (isinstance(Z, pd.DataFrame | pd.Series) and isinstance(Y, pd.DataFrame | pd.Series)):
+        return Y
+    if Z.index.equals(Y.index):
+        return Y
+    for index in (Z.index, Y.index):
+        if not index.is_unique:
+            raise errors.duplicated_rows(list(index[index.duplicated()].unique()))
+    only_z, only_y = Z.index.difference(Y.index, sort=False), Y.index.difference(Z.index, sort=False)
+    if len(only_z) or len(only_y):
+        raise errors.rows_do_not_match(list(only_z), list(only_y))
+    return Y.loc[Z.index]
+
+
+def refuse_constant(encoded: pd.DataFrame) -> None:
+    """A column that does not vary cannot be aligned with."""
+    values = encoded.to_numpy()
+    constant = np.all(values == values[:1], axis=0) if len(values) else np.ones(values.shape[1], dtype=bool)
+    if constant.any():
+        raise errors.constant_covariates(encoded.columns[constant])
+
+
+def _refuse_duplicates(names: Any) -> None:
+    index = pd.Index(names)
+    if index.has_duplicates:
+        raise errors.duplicated_columns(index[index.duplicated()].unique())
+
+
+def _learn_column(name: str, values: pd.Series, drop_first: bool, declared: bool) -> Column:
+    dtype = values.dtype
+    if types.is_bool_dtype(dtype) and not isinstance(dtype, pd.CategoricalDtype):
+        return Column(name, "binary", (False, True), (name,))
+    if types.is_numeric_dtype(dtype) and not types.is_complex_dtype(dtype):
+        return Column(name, "number", (), (name,))
+    if isinstance(dtype, pd.CategoricalDtype):
+        categories = dtype.categories if declared else values.cat.remove_unused_categories().cat.categories
+        if dtype.ordered:
+            # A stage that happens to be absent still separates its neighbours, so ranks count all declared levels.
+            return Column(name, "ordered", tuple(dtype.categories), (name,))
+        levels = tuple(categories)
+    elif types.is_object_dtype(dtype) or types.is_string_dtype(dtype):
+        levels = _levels_of_text(name, values)
+    else:
+        raise errors.unusable_type(name, dtype)
+    if len(levels) == 2:
+        return Column(name, "binary", levels, (f"{name}_{levels[1]}",))
+    shown = levels[1:] if drop_first and len(levels) > 1 else levels
+    return Column(name, "dummies", levels, tuple(f"{name}_{level}" for level in shown))
+
+
+def _levels_of_text(name: str, values: pd.Series) -> tuple[Any, ...]:
+    """Sorted levels of a text column that reads like a category: values recur."""
+    distinct, n = list(values.unique()), len(values)
+    if not all(isinstance(value, str) for value in distinct):
+        kinds = sorted({type(value).__name__ for value in distinct})
+        raise errors.unusable_type(name, f"a mixture of {', '.join(kinds)}" if len(kinds) > 1 else kinds[0])
+    if pd.to_numeric(pd.Series(distinct, dtype=object), errors="coerce").notna().all():
+        raise errors.numbers_as_text(name, distinct[0])
+    if n > 2 and len(distinct) == n or len(distinct) > max(10, n / 2):
+        raise errors.text_without_levels(name, len(distinct), n)
+    return tuple(sorted(distinct))
+
+
+def _apply_column(column: Column, values: pd.Series) -> NDArray[np.float64]:
+    if column.kind == "number":
+        numbers = pd.to_numeric(values).to_numpy(dtype=np.float64)
+        infinite = int(np.isinf(numbers).sum())
+        if infinite:
+            raise errors.infinite_values(column.source, infinite)
+        return numbers[:, None]
+    codes = pd.Index(column.levels).get_indexer(pd.Index(np.asarray(values, dtype=object)))
+    if (codes < 0).any():
+        raise errors.unseen_level(column.source, pd.unique(np.asarray(values, dtype=object)[codes < 0]))
+    if column.kind in ("binary", "ordered"):
+        return codes[:, None].astype(np.float64)
+    dummies = codes[:, None] == np.arange(len(column.levels))
+    return dummies[:, len(column.levels) - len(column.names) :].astype(np.float64)

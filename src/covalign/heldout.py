@@ -1,0 +1,214 @@
+"""What holds on rows that were not fitted: folds as moments, the shrinkage path, the held-out frontier.
+
+Moments of k folds, merged without one, are the moments of a training set, so cross-validation needs one pass over the
+data and then only K x K matrices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy.special import expit, logit
+
+from covalign import _validation as errors
+from covalign import covariates, regimes
+from covalign._linalg import Array, is_constant, range_eigh, to_correlation
+from covalign.moments import Moments, fold_moments, merge
+from covalign.regimes import Polar
+
+# From no shrinkage to marginal covariances, evenly spaced in log-odds in between.
+SHRINKAGE_GRID = np.concatenate([[0.0], expit(np.linspace(logit(1e-4), logit(0.999), 23)), [1.0]])
+
+
+class Split(NamedTuple):
+    """Moments of a training set and of the rows left out of it."""
+
+    fold: int
+    train: Moments
+    test: Moments
+
+
+def splits(buckets: Sequence[Moments | None], folds: int | None = None) -> list[Split]:
+    """Leave each usable fold out once. Bucket b belongs to fold b mod ``folds`` (by default every bucket is a fold)."""
+    folds = len(buckets) if folds is None else folds
+    pairs = [
+        (fold, merge(part for b, part in enumerate(buckets) if b % folds != fold), merge(buckets[fold::folds]))
+        for fold in range(folds)
+    ]
+    return [Split(fold, train, test) for fold, train, test in pairs if train and test and _is_usable(train, test)]
+
+
+def shrinkage_path(folds: Sequence[Moments | None]) -> pd.DataFrame:
+    """Held-out alignment of the ridge regressions for every shrinkage on the grid: shrinkage, alignment, se."""
+    return _path_frame([_path_scores(split.train, [split.test])[0] for split in splits(folds)])
+
+
+def best_shrinkage(path: pd.DataFrame) -> float:
+    """The grid point with the highest held-out alignment, the smaller of equals; 0 where nothing could be held out."""
+    scores = path["alignment"].to_numpy()
+    return float(path["shrinkage"].iloc[int(np.nanargmax(scores))]) if not np.isnan(scores).all() else 0.0
+
+
+def nested_shrinkages(buckets: Sequence[Moments | None], folds: int) -> list[float]:
+    """For every outer fold, the best shrinkage by leaving out, one by one, the buckets of its own training set.
+
+    The training set without buckets a and b serves a when b is the outer fold and b when a is: one decomposition.
+    """
+    there = [b for b, part in enumerate(buckets) if part is not None]
+    wanted: dict[frozenset[int], list[tuple[int, int]]] = {}
+    for fold in range(folds):
+        outer = {b for b in there if b % folds == fold}
+        for inner in set(there) - outer:
+            wanted.setdefault(frozenset(outer | {inner}), []).append((fold, inner))
+    scores: list[list[Array]] = [[] for _ in range(folds)]
+    for left_out, uses in wanted.items():
+        train = merge(buckets[b] for b in there if b not in left_out)
+        tests = [(fold, buckets[inner]) for fold, inner in uses]
+        usable = [(fold, test) for fold, test in tests if _is_usable(train, test)]
+        for (fold, _), score in zip(usable, _path_scores(train, [test for _, test in usable]), strict=True):
+            scores[fold].append(score)
+    return [best_shrinkage(_path_frame(of_fold)) for of_fold in scores]
+
+
+def _path_scores(train: Any, tests: Sequence[Any]) -> list[Array]:
+    """Mean held-out alignment for each shrinkage, on each test set.
+
+    One eigendecomposition, S_z = E diag(l) E', gives the whole path:
+    B(rho) = E ((1 - rho) l + rho mean(diag S_z))^-1 E' S_zy.
+    """
+    if not tests:
+        return []
+    values, vectors = range_eigh(train.cov_z)
+    G = vectors.T @ regimes.standardised_cross_covariance(train)
+    ridged = (1 - SHRINKAGE_GRID) * values[:, None] + SHRINKAGE_GRID * np.mean(np.diag(train.cov_z))
+    B = vectors @ (G[:, None, :] / ridged[:, :, None]).reshape(len(G), -1)  # all shrinkages side by side
+    return [_mean_alignment(B, test) for test in tests]
+
+
+def _mean_alignment(B: Array, test: Moments) -> Array:
+    p = len(test.cov_y)
+    variance = np.sum(B * (test.cov_z @ B), axis=0).reshape(-1, p) * np.diag(test.cov_y)
+    cross = np.einsum("krp,kp->rp", B.reshape(len(B), -1, p), test.cov_zy)
+    known = np.diag(test.cov_y) > 0
+    if not known.any():
+        return np.full(len(cross), np.nan)
+    variance, cross = variance[:, known], cross[:, known]
+    # A regression that is constant on the held-out rows predicts nothing there: correlation 0.
+    return np.asarray(np.divide(cross, np.sqrt(variance), out=np.zeros_like(cross), where=variance > 0).mean(axis=1))
+
+
+def _path_frame(scores: Sequence[Array]) -> pd.DataFrame:
+    usable = np.array([score for score in scores if not np.isnan(score).any()]).reshape(-1, len(SHRINKAGE_GRID))
+    mean = usable.mean(axis=0) if len(usable) else np.full(len(SHRINKAGE_GRID), np.nan)
+    return pd.DataFrame({"shrinkage": SHRINKAGE_GRID, "alignment": mean, "se": standard_error(usable)})
+
+
+def _is_usable(train: Moments | None, test: Moments | None) -> bool:
+    """Both sides have a covariance, and every covariate varies in the training rows."""
+    if train is None or test is None or min(train.n or 0, test.n or 0) < 2:
+        return False
+    return not is_constant(train.mean_y, np.diag(train.cov_y)).any() and bool(np.any(np.diag(train.cov_z) > 0))
+
+
+class HeldOut(NamedTuple):
+    """Per fold: the polar form fitted without it, and the moments of (T_0 Z, Y) on it. P x P is all the rest needs."""
+
+    polars: list[Polar]
+    reduced: list[Moments]
+
+    def measure(self, regime: str, lam: float) -> tuple[Array, float]:
+        """Alignment (folds x P), and the coupling of the correlations averaged over folds.
+
+        Each fold's own coupling would be inflated by about P (P - 1) / n_fold; that of the average is not.
+        """
+        mixings = [regimes.mixing(polar, regime, lam) for polar in self.polars]
+        aligned = [regimes.alignment(F, reduced) for F, reduced in zip(mixings, self.reduced, strict=True)]
+        correlations = [
+            to_correlation(F @ reduced.cov_z @ F.T) for F, reduced in zip(mixings, self.reduced, strict=True)
+        ]
+        average = np.average(correlations, axis=0, weights=[reduced.n or 0 for reduced in self.reduced])
+        return np.array(aligned), regimes.squared_distance_from_identity(average)
+
+
+def held_out(made: Sequence[Split], shrinkages: Sequence[float]) -> HeldOut:
+    """Fit every training set, at its own shrinkage, and look at its left-out rows."""
+    polars = [regimes.whitened_polar(split.train, rho) for split, rho in zip(made, shrinkages, strict=True)]
+    reduced = [split.test.transform(polar.T_0) for split, polar in zip(made, polars, strict=True)]
+    return HeldOut(polars, reduced)
+
+
+def held_out_frontier(held: HeldOut, lams: Iterable[float] | None, names: Sequence[str]) -> pd.DataFrame:
+    """A frontier measured on left-out rows, with ``alignment_se``, the standard error of the mean alignment."""
+    rows, errors_of_mean = [], []
+    # The exclusive point needs to exist in every fold.
+    settings, why_not = regimes.frontier_settings(min(held.polars, key=lambda polar: polar.M_inverse is not None), lams)
+    for regime, lam in settings:
+        per_fold, coupling = held.measure(regime, lam)
+        rows.append((regime, lam, np.array([regimes.mean_or_nan(column) for column in per_fold.T]), coupling))
+        errors_of_mean.append(standard_error(np.array([[regimes.mean_or_nan(fold)] for fold in per_fold]))[0])
+    frame = regimes.frontier_frame(rows, names)
+    frame.insert(3, "alignment_se", errors_of_mean)
+    frame.attrs["exclusive"] = why_not
+    return frame
+
+
+def cross_validated_frontier(
+    Z: Any,
+    Y: Any,
+    lams: Iterable[float] | None = None,
+    folds: int = 5,
+    *,
+    shrinkage: float | str = "auto",
+    drop_first: bool = False,
+    missing: str = "raise",
+) -> pd.DataFrame:
+    """The frontier on rows that were not fitted, for about one pass over the data.
+
+    ``alignment``, ``coupling`` and the covariates' columns are held out; ``alignment_in_sample`` and
+    ``coupling_in_sample`` are what the fitted rows themselves show. With ``shrinkage="auto"`` each training set chooses
+    its own by cross-validation inside it, so the left-out rows take no part in any choice.
+
+    >>> import covalign as ca
+    >>> s = ca.simulate.scenario("PN", n_samples=300)
+    >>> frame = ca.cross_validated_frontier(s.Z, s.Y, [0, 0.5, 1])
+    >>> frame["regime"].tolist()
+    ['independent', 'tunable', 'strongest', 'exclusive']
+    """
+    folds, fixed = errors.check_folds(folds), errors.check_shrinkage(shrinkage)
+    frame = covariates.as_frame(covariates.match_rows(Z, Y))
+    complete = covariates.complete_rows(frame, missing)
+    if not complete.all():
+        Z, frame = (Z.loc[complete] if isinstance(Z, pd.DataFrame) else Z[complete]), frame.loc[complete]
+    encoded = covariates.Encoding.learn(frame, drop_first=drop_first).apply(frame)
+    covariates.refuse_constant(encoded)
+    # A training set chooses its shrinkage by leaving out its own buckets, so it needs several.
+    buckets = fold_moments(Z, encoded, folds if folds >= 4 or fixed is not None else 3 * folds)
+    whole, made = merge(buckets), splits(buckets, folds)
+    if whole is None or not made:
+        raise errors.too_few_rows(len(encoded), 2 * folds)
+    if fixed is None:
+        chosen = nested_shrinkages(buckets, folds)
+        overall = best_shrinkage(shrinkage_path(buckets))
+    else:
+        chosen, overall = [fixed] * folds, fixed
+    held = held_out_frontier(held_out(made, [chosen[split.fold] for split in made]), lams, whole.covariate_names)
+    seen = regimes.frontier(whole, lams, shrinkage=overall)
+    key = held["lam"].fillna(-1)
+    in_sample = seen.set_index(seen["lam"].fillna(-1)).loc[key, ["alignment", "coupling"]].to_numpy()
+    held.insert(5, "alignment_in_sample", in_sample[:, 0])
+    held.insert(6, "coupling_in_sample", in_sample[:, 1])
+    held.attrs.update(shrinkage=overall, fold_shrinkages=chosen, n=whole.n)
+    return held
+
+
+def standard_error(values: Array) -> Array:
+    """Standard error of the mean over the first axis, NaN-aware; NaN with fewer than two values."""
+    count = np.sum(~np.isnan(values), axis=0)
+    enough = count >= 2
+    spread = np.full(values.shape[1:], np.nan)
+    if np.any(enough):
+        spread[enough] = np.nanstd(values[:, enough], axis=0, ddof=1) / np.sqrt(count[enough])
+    return spread

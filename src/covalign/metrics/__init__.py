@@ -1,0 +1,25 @@
+"""What a representation achieves: paired correlations, independence, variance explained, disentanglement.
+
+Each metric takes arrays or DataFrames with one row per sample, or a single ``Moments`` of both in their place. Rows are
+paired by position.
+"""
+
+from covalign.metrics.alignment import alignment
+from covalign.metrics.coupling import coupling
+from covalign.metrics.dci import DCI, dci
+from covalign.metrics.matching import Matching, match
+from covalign.metrics.sap import nsap, sap
+from covalign.metrics.variance import total_variance_explained, variance_explained
+
+__all__ = [
+    "DCI",
+    "Matching",
+    "alignment",
+    "coupling",
+    "dci",
+    "match",
+    "nsap",
+    "sap",
+    "total_variance_explained",
+    "variance_explained",
+]

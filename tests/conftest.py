@@ -1,0 +1,39 @@
+"""Shared makers of data, and where the real data are if they are here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+matplotlib.use("Agg")
+
+# Random inputs come from a seed drawn by hypothesis; the same seeds every run, so a failure is everyone's failure.
+settings.register_profile("covalign", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("covalign")
+
+SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+@pytest.fixture
+def shared_data():
+    """A function giving the folder of a real data set, or skipping the test."""
+
+    def folder(name: str) -> Path:
+        if not (SHARED / name).is_dir():
+            pytest.skip(f"the real data set {name} is not at {SHARED / name}")
+        return SHARED / name
+
+    return folder
+
+
+def correlated(seed: int, n: int = 200, k: int = 6, p: int = 3, offset: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+    """Z (n x k) and Y (n x p): correlated columns on both sides, and a dependence between them."""
+    rng = np.random.default_rng(seed)
+    shared = rng.standard_normal((n, p))
+    Y = shared @ rng.standard_normal((p, p)) + 0.3 * rng.standard_normal((n, p))
+    Z = rng.standard_normal((n, k)) @ rng.standard_normal((k, k)) + shared @ rng.standard_normal((p, k))
+    return Z + offset, Y + offset
