@@ -37,3 +37,11 @@ def correlated(seed: int, n: int = 200, k: int = 6, p: int = 3, offset: float = 
     Y = shared @ rng.standard_normal((p, p)) + 0.3 * rng.standard_normal((n, p))
     Z = rng.standard_normal((n, k)) @ rng.standard_normal((k, k)) + shared @ rng.standard_normal((p, k))
     return Z + offset, Y + offset
+
+
+def embedding(seed: int, n: int, k: int, p: int) -> tuple[np.ndarray, np.ndarray]:
+    """Many dimensions, each with a little of the covariates and much of its own: what pretrained embeddings are like."""
+    rng = np.random.default_rng(seed)
+    Y = rng.standard_normal((n, p))
+    directions = np.random.default_rng(0).standard_normal((p, k))  # the same for every seed: new rows, same encoder
+    return Y @ directions / np.sqrt(k / 8) + rng.standard_normal((n, k)), Y

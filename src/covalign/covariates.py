@@ -148,10 +148,10 @@ def _learn_column(name: str, values: pd.Series, drop_first: bool, declared: bool
 
 def _levels_of_text(name: str, values: pd.Series) -> tuple[Any, ...]:
     """Sorted levels of a text column that reads like a category: values recur."""
-    distinct, n = list(values.unique()), len(values)
-    if not all(isinstance(value, str) for value in distinct):
-        kinds = sorted({type(value).__name__ for value in distinct})
+    kinds = sorted({type(value).__name__ for value in values})
+    if not all(isinstance(value, str) for value in values):
         raise errors.unusable_type(name, f"a mixture of {', '.join(kinds)}" if len(kinds) > 1 else kinds[0])
+    distinct, n = list(values.unique()), len(values)
     if pd.to_numeric(pd.Series(distinct, dtype=object), errors="coerce").notna().all():
         raise errors.numbers_as_text(name, distinct[0])
     if n > 2 and len(distinct) == n or len(distinct) > max(10, n / 2):
