@@ -40,9 +40,12 @@ def main() -> None:
     print("   per covariate at lam = 0.5:\n")
     print(aligner.summary().round(3).to_string(), "\n")
     budget = aligner.at(max_coupling=0.1)
-    print(f"   the strongest alignment with coupling <= 0.1 is at lam = {budget.lam:.3f}: {budget.alignment_.mean():.3f}")
+    print(
+        f"   the strongest alignment with coupling <= 0.1 is at lam = {budget.lam:.3f}: {budget.alignment_.mean():.3f}"
+    )
     erased = aligner.erase(Z, "ink")
-    print(f"   ink, predicted from Z: R2 = {r_squared(Z, Y['ink']):.3f}; after erase(Z, 'ink'): {r_squared(erased, Y['ink']):.3f}\n")
+    before, after = r_squared(Z, Y["ink"]), r_squared(erased, Y["ink"])
+    print(f"   ink, predicted from Z: R2 = {before:.3f}; after erase(Z, 'ink'): {after:.3f}\n")
 
     print("Figures:")
     _, (left, right) = plt.subplots(1, 2, figsize=(8.8, 3.4), layout="constrained")
@@ -67,7 +70,9 @@ def digits() -> tuple[pd.DataFrame, pd.DataFrame]:
     dx, dy = x - mean_x[:, None, None], y - mean_y[:, None, None]
     width, height = (np.sqrt((images * d**2).sum(axis=(1, 2)) / ink) for d in (dx, dy))
     slant = (images * dx * dy).sum(axis=(1, 2)) / ink / (width * height)
-    Y = pd.DataFrame({"ink": ink, "width": width, "top-heavy": mean_y, "slant": slant, "loop": np.isin(data.target, [0, 6, 8, 9])})
+    Y = pd.DataFrame(
+        {"ink": ink, "width": width, "top-heavy": mean_y, "slant": slant, "loop": np.isin(data.target, [0, 6, 8, 9])}
+    )
     return pd.DataFrame(hidden, columns=[f"unit{i}" for i in range(48)]), Y
 
 

@@ -40,7 +40,7 @@ def correlated(seed: int, n: int = 200, k: int = 6, p: int = 3, offset: float = 
 
 
 def embedding(seed: int, n: int, k: int, p: int) -> tuple[np.ndarray, np.ndarray]:
-    """Many dimensions, each with a little of the covariates and much of its own: what pretrained embeddings are like."""
+    """Many dimensions, each with a little of the covariates and much of its own, as in pretrained embeddings."""
     rng = np.random.default_rng(seed)
     Y = rng.standard_normal((n, p))
     directions = np.random.default_rng(0).standard_normal((p, k))  # the same for every seed: new rows, same encoder

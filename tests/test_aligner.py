@@ -202,7 +202,12 @@ def test_all_dummies_need_no_drop_first_but_say_so():
 def test_at_equals_refitting():
     Z, Y = correlated(6, 200, 20, 3)
     al = LatentAligner(lam=0.2, keep_rest=True).fit(Z, Y)
-    for settings in ({"lam": 0.9}, {"regime": "exclusive"}, {"regime": "independent"}, {"regime": "tunable", "lam": 0.1}):
+    for settings in (
+        {"lam": 0.9},
+        {"regime": "exclusive"},
+        {"regime": "independent"},
+        {"regime": "tunable", "lam": 0.1},
+    ):
         again = clone(al).set_params(**{"regime": "tunable", **settings}).fit(Z, Y)
         moved = al.at(**settings)
         np.testing.assert_allclose(moved.transform_, again.transform_, atol=1e-12)
@@ -223,7 +228,8 @@ def test_coupling_budget():
 
 
 @pytest.mark.parametrize(
-    "settings", [{}, {"lam": 0.1, "regime": "exclusive"}, {"lam": 0.1, "max_coupling": 1}, {"regime": "max", "max_coupling": 1}]
+    "settings",
+    [{}, {"lam": 0.1, "regime": "exclusive"}, {"lam": 0.1, "max_coupling": 1}, {"regime": "max", "max_coupling": 1}],
 )
 def test_at_wants_one_thing(settings):
     al = LatentAligner().fit(*correlated(0))
@@ -300,7 +306,9 @@ def test_unshrunk_erasure_is_the_smallest_change():
     ours = al.erase(Z, "y0") - Z
     rng = np.random.default_rng(0)
     for _ in range(50):  # every linear erasure is I - s c' / (c's) for some c
-        c = np.linalg.solve(S, s) + rng.standard_normal(5) * rng.choice([1e-3, 0.1, 1]) * np.linalg.norm(np.linalg.solve(S, s))
+        c = np.linalg.solve(S, s) + rng.standard_normal(5) * rng.choice([1e-3, 0.1, 1]) * np.linalg.norm(
+            np.linalg.solve(S, s)
+        )
         other = np.outer((Z - Z.mean(0)) @ c, s) / (c @ s)
         assert np.sum(ours**2) <= np.sum(other**2) * (1 + 1e-12)
 
@@ -416,7 +424,7 @@ def test_bad_data():
         al.fit(Z[:1], Y[:1])
     with pytest.raises(ValueError, match="Z needs finite numbers"):
         al.fit(np.where(np.arange(4) == 2, np.nan, Z), Y)
-    with pytest.raises(ValueError, match="missing value.*column 'y1'"):
+    with pytest.raises(ValueError, match=r"missing value.*column 'y1'"):
         al.fit(Z, np.where(np.arange(2) == 1, np.nan, Y))
     with pytest.raises(ValueError, match="could not convert string"):
         al.fit(Z.astype(str).astype(object) + "x", Y)

@@ -137,7 +137,9 @@ def test_folds_partition_the_rows_whatever_their_order_or_portions():
     assert np.bincount(fold, minlength=5).min() > 140  # five fair parts
     order = np.random.default_rng(0).permutation(1000)
     np.testing.assert_array_equal(fold_of_rows(Z[order], Y[order], 5), fold[order])
-    np.testing.assert_array_equal(np.concatenate([fold_of_rows(Z[:13], Y[:13], 5), fold_of_rows(Z[13:], Y[13:], 5)]), fold)
+    np.testing.assert_array_equal(
+        np.concatenate([fold_of_rows(Z[:13], Y[:13], 5), fold_of_rows(Z[13:], Y[13:], 5)]), fold
+    )
     np.testing.assert_array_equal(fold_of_rows(sparse.csr_array(Z), Y, 5), fold)
     parts = fold_moments(Z, Y, 5)
     assert [part.n for part in parts] == np.bincount(fold).tolist()

@@ -47,7 +47,13 @@ def test_ordering_per_covariate_and_monotone_in_lam(seed, size, a, b, shrinkage)
     m = moments(seed, *size)
     low, high = sorted((a, b))
     T = four(m, low, shrinkage)
-    chain = [T["exclusive"], T["independent"], T["tunable"], regimes.tunable(m, high, shrinkage=shrinkage), T["strongest"]]
+    chain = [
+        T["exclusive"],
+        T["independent"],
+        T["tunable"],
+        regimes.tunable(m, high, shrinkage=shrinkage),
+        T["strongest"],
+    ]
     aligned = np.array([regimes.alignment(t, m) for t in chain])
     assert np.all(np.diff(aligned, axis=0) >= -1e-9)
     assert np.all(aligned >= 0)
@@ -383,7 +389,7 @@ def test_bad_input_is_named():
     with pytest.raises(ValueError, match="3 covariates need at least 3 latent dimensions, got 2"):
         regimes.independent(ca.Moments.from_arrays(Z, Y))
     Z, Y = correlated(0, 50, 4, 2)
-    with pytest.raises(ValueError, match="2 linearly independent latent dimensions.*span only 1"):
+    with pytest.raises(ValueError, match=r"2 linearly independent latent dimensions.*span only 1"):
         regimes.independent(ca.Moments.from_arrays(np.repeat(Z[:, :1], 4, axis=1), Y))
     with pytest.raises(ValueError, match="constant in column 'dose'"):
         regimes.strongest(ca.Moments.from_arrays(Z, np.c_[Y[:, 0], np.full(50, 0.1)]).with_names(["age", "dose"]))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+import ctypes
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack, solve_triangular
+from scipy.linalg import cython_blas, lapack, solve_triangular
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -84,3 +86,59 @@ def to_correlation(cov: Array) -> Array:
     variance = np.diag(cov)
     scale = np.divide(1.0, np.sqrt(variance), out=np.zeros_like(variance), where=variance > 0)
     return cov * scale * scale[:, None]
+
+
+def _blas_syrk() -> Callable[..., None] | None:
+    """dsyrk as SciPy exports it to Cython, called through ctypes, or None where its signature is not the one we know.
+
+    SciPy's Python wrapper of dsyrk holds the interpreter lock, so threads would wait for each other; ``B.T @ B`` does
+    not, but computes into a new matrix, mirrors it, and leaves the adding to a further pass.
+    """
+    capsule = getattr(cython_blas, "__pyx_capi__", {}).get("dsyrk")
+    if capsule is None:
+        return None
+    name_of, pointer_of = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
+    name_of.restype, name_of.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    signature = name_of(capsule)
+    kinds = [part.strip().rsplit(b" ", 1)[0] for part in signature[signature.find(b"(") + 1 : -1].split(b",")]
+    char, integer = ctypes.POINTER(ctypes.c_char), ctypes.POINTER(ctypes.c_int)
+    double = ctypes.c_void_p  # d *, spelt differently by different versions of Cython
+    if len(kinds) != 10 or [i for i, kind in enumerate(kinds) if kind == b"int"] != [2, 3, 6, 9]:
+        return None
+    prototype = ctypes.CFUNCTYPE(None, char, char, integer, integer, double, double, integer, double, double, integer)
+    return prototype(pointer_of(capsule, signature))
+
+
+_SYRK = _blas_syrk()
+
+
+def add_gram(C: Array, B: Array) -> None:
+    """C += B'B in the upper triangle of C, in place, without holding the interpreter lock; rows of both are contiguous."""
+    if _SYRK is None:
+        C += B.T @ B
+        return
+    one = ctypes.c_double(1.0)
+
+    def integer(value: int) -> Any:
+        return ctypes.byref(ctypes.c_int(value))
+
+    # BLAS reads columns first: our rows are its columns, our upper triangle its lower one.
+    _SYRK(
+        ctypes.byref(ctypes.c_char(b"L")),
+        ctypes.byref(ctypes.c_char(b"N")),
+        integer(B.shape[1]),
+        integer(B.shape[0]),
+        ctypes.addressof(one),
+        B.ctypes.data,
+        integer(B.strides[0] // B.itemsize),
+        ctypes.addressof(one),
+        C.ctypes.data,
+        integer(C.strides[0] // C.itemsize),
+    )
+
+
+def mirrored(C: Array) -> Array:
+    """The symmetric matrix whose upper triangle is that of C."""
+    upper = np.triu(C)
+    return upper + np.triu(C, 1).T

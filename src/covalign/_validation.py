@@ -103,7 +103,9 @@ def check_lam(lam: Any) -> float:
     """A mixing weight in [0, 1]."""
     if isinstance(lam, Real) and not isinstance(lam, bool) and 0 <= float(lam) <= 1:
         return float(lam)
-    raise ValueError(f"lam needs a number between 0 (independent) and 1 (strongest), got {lam!r}: choose one in [0, 1].")
+    raise ValueError(
+        f"lam needs a number between 0 (independent) and 1 (strongest), got {lam!r}: choose one in [0, 1]."
+    )
 
 
 def check_regime(regime: Any) -> str:
@@ -124,7 +126,7 @@ def check_shrinkage(shrinkage: Any) -> float | None:
 
 def check_folds(folds: Any) -> int:
     """A number of folds."""
-    if isinstance(folds, Integral) and not isinstance(folds, bool) and folds >= 2:
+    if isinstance(folds, Integral) and not isinstance(folds, bool) and int(folds) >= 2:
         return int(folds)
     raise ValueError(f"folds needs a whole number of at least 2, got {folds!r}: 5 is a good choice.")
 

@@ -83,6 +83,9 @@ class LatentAligner(TransformerMixin, BaseEstimator):
     True
     """
 
+    _solved: Solution | None
+    _held: heldout.HeldOut | None
+
     def __init__(
         self,
         regime: str = "tunable",
@@ -113,7 +116,7 @@ class LatentAligner(TransformerMixin, BaseEstimator):
         return self
 
     def partial_fit(self, Z: Any, Y: Any) -> LatentAligner:
-        """Add rows to the moments; the regime is solved when something asks for it. Equals ``fit`` on all rows at once."""
+        """Add rows to the moments (the same as ``fit`` on all rows at once); solved when something asks for it."""
         self._check_parameters()
         known = getattr(self, "_encoding", None)
         encoding, batch = self._moments_of(Z, Y, known, partial=True)
@@ -165,8 +168,7 @@ class LatentAligner(TransformerMixin, BaseEstimator):
         whole = merge(folds)
         assert whole is not None  # empty input was refused before
         self._encoding, self._folds = encoding, folds
-        self._solved: Solution | None = None
-        self._held: heldout.HeldOut | None = None
+        self._solved, self._held = None, None
         self.moments_ = whole
         self.covariate_names_ = encoding.names
 
@@ -213,7 +215,7 @@ class LatentAligner(TransformerMixin, BaseEstimator):
     def rank_(self) -> int:
         """How many covariates are linearly independent as seen from Z."""
         polar = self._solution.polar
-        return len(polar.M) - polar.null.shape[1]
+        return int(len(polar.M) - polar.null.shape[1])
 
     @property
     def alignment_(self) -> pd.Series:
@@ -291,7 +293,7 @@ class LatentAligner(TransformerMixin, BaseEstimator):
         return _affine(Z, self.moments_.mean_z, self.transform_.T, 0.0)
 
     def inverse_transform(self, Zt: Any) -> Any:
-        """Back to the space of Z: exact if the rest was kept (and T is regular), else the best linear reconstruction."""
+        """Back to the space of Z: exact if the rest was kept and T is regular, else the best linear reconstruction."""
         s = self._check_solved()
         decoder = np.hstack([self._decoder(), self.moments_.cov_z @ s.rest.T])
         Zt = np.asarray(Zt)
@@ -327,7 +329,11 @@ class LatentAligner(TransformerMixin, BaseEstimator):
         named = self._columns_of(names)
         S_zy = regimes.standardised_cross_covariance(self.moments_)
         s = self._solution
-        B = regimes.ridge(self.moments_, s.shrinkage) if s.shrinkage > 0 else s.polar.whitener.T @ s.polar.whitener @ S_zy
+        B = (
+            regimes.ridge(self.moments_, s.shrinkage)
+            if s.shrinkage > 0
+            else s.polar.whitener.T @ s.polar.whitener @ S_zy
+        )
         among = np.arange(len(self.covariate_names_)) if protect_others else np.array(named)
         dual = np.linalg.pinv(B[:, among].T @ S_zy[:, among], hermitian=True, rcond=1e-10) @ B[:, among].T
         if protect_others:
@@ -390,7 +396,9 @@ class LatentAligner(TransformerMixin, BaseEstimator):
         unknown = [name for name in names if name not in sources and name not in self.covariate_names_]
         if unknown:
             raise errors.unknown_covariates(unknown, [*self.covariate_names_, *sources])
-        wanted = {covariate for name in names for covariate in ([name] if name in self.covariate_names_ else sources[name])}
+        wanted = {
+            covariate for name in names for covariate in ([name] if name in self.covariate_names_ else sources[name])
+        }
         return [i for i, name in enumerate(self.covariate_names_) if name in wanted]
 
     def _check_solved(self) -> Solution:

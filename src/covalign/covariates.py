@@ -44,8 +44,11 @@ class Encoding(NamedTuple):
         absent = [column.source for column in self.columns if column.source not in frame.columns]
         if absent:
             raise errors.columns_missing(absent, frame.columns)
-        encoded = [_apply_column(column, frame[column.source]) for column in self.columns]
-        return pd.DataFrame(np.hstack(encoded), index=frame.index, columns=self.names)
+        values, at = np.empty((len(frame), len(self.names))), 0
+        for column in self.columns:
+            values[:, at : at + len(column.names)] = _apply_column(column, frame[column.source])
+            at += len(column.names)
+        return pd.DataFrame(values, index=frame.index, columns=self.names, copy=False)
 
 
 def encode(Y: Any, *, drop_first: bool = False, missing: str = "raise") -> pd.DataFrame:
@@ -81,7 +84,7 @@ def as_frame(Y: Any) -> pd.DataFrame:
         Y = pd.DataFrame(values, columns=[f"y{i}" for i in range(values.shape[1])])
     if Y.shape[1] == 0:
         raise errors.no_covariates()
-    frame = Y.set_axis([str(name) for name in Y.columns], axis=1)
+    frame: pd.DataFrame = Y.set_axis([str(name) for name in Y.columns], axis=1)
     _refuse_duplicates(frame.columns)
     return frame.infer_objects()
 
@@ -154,7 +157,7 @@ def _levels_of_text(name: str, values: pd.Series) -> tuple[Any, ...]:
     distinct, n = list(values.unique()), len(values)
     if pd.to_numeric(pd.Series(distinct, dtype=object), errors="coerce").notna().all():
         raise errors.numbers_as_text(name, distinct[0])
-    if n > 2 and len(distinct) == n or len(distinct) > max(10, n / 2):
+    if (n > 2 and len(distinct) == n) or len(distinct) > max(10, n / 2):
         raise errors.text_without_levels(name, len(distinct), n)
     return tuple(sorted(distinct))
 
@@ -170,6 +173,6 @@ def _apply_column(column: Column, values: pd.Series) -> NDArray[np.float64]:
     if (codes < 0).any():
         raise errors.unseen_level(column.source, pd.unique(np.asarray(values, dtype=object)[codes < 0]))
     if column.kind in ("binary", "ordered"):
-        return codes[:, None].astype(np.float64)
+        return np.asarray(codes[:, None], dtype=np.float64)
     dummies = codes[:, None] == np.arange(len(column.levels))
-    return dummies[:, len(column.levels) - len(column.names) :].astype(np.float64)
+    return np.asarray(dummies[:, len(column.levels) - len(column.names) :], dtype=np.float64)

@@ -13,7 +13,7 @@ from scipy import sparse
 from threadpoolctl import ThreadpoolController  # comes with scikit-learn
 
 from covalign import _validation as errors
-from covalign._linalg import Array, rank_cutoff
+from covalign._linalg import Array, add_gram, mirrored, rank_cutoff
 
 BLOCK_BYTES = 2**23  # a block of rows should stay in the last-level cache between centring and multiplying
 
@@ -148,9 +148,9 @@ class Accumulator:
     def __init__(self, k: int, p: int) -> None:
         self.k, self.p, self.n = k, p, 0
         self.mean = np.zeros(k + p)
-        self.scatter = np.zeros((k + p, k + p))
-        self._product = np.empty_like(self.scatter)
+        self._scatter = np.zeros((k + p, k + p))  # only its upper triangle
         self._block = np.empty((_block_rows(k + p) + 1, k + p))
+        self._first = np.empty(k + p)
         self._filled = 0
 
     def add(self, Z: Any, Y: Array, rows: NDArray[np.intp] | None = None) -> None:
@@ -164,30 +164,34 @@ class Accumulator:
         while start < n:
             stop = min(n, start + room - self._filled)
             take: Any = slice(start, stop) if rows is None else rows[start:stop]
-            into = slice(self._filled, self._filled + stop - start)
-            self._block[into, : self.k] = Z[take].toarray() if sparse.issparse(Z) else Z[take]
-            self._block[into, self.k :] = Y[take]
-            self._filled, start = into.stop, stop
+            self._fill(Z[take].toarray() if sparse.issparse(Z) else Z[take], Y[take])
+            start = stop
             if self._filled == room:
                 self._absorb()
+
+    def _fill(self, z: Any, y: Array) -> None:
+        """Copy rows into the block, in float64, shifted by the block's first row."""
+        if self._filled == 0:
+            self._first[: self.k], self._first[self.k :] = z[0], y[0]
+        into = self._block[self._filled : self._filled + len(y)]
+        with np.errstate(invalid="ignore", over="ignore"):  # not finite is noticed, and named, in _absorb
+            np.subtract(z, self._first[: self.k], out=into[:, : self.k])
+            np.subtract(y, self._first[self.k :], out=into[:, self.k :])
+        self._filled += len(y)
 
     def _absorb(self) -> None:
         c, n = self._filled, self.n
         if c == 0:
             return
         B = self._block[:c]
-        first = B[0].copy()
         with np.errstate(invalid="ignore", over="ignore"):
-            B -= first
             centre = B.mean(axis=0)
             B -= centre
         if not np.isfinite(centre).all():
             self._refuse(int(np.flatnonzero(~np.isfinite(centre))[0]))
-        d = first + centre - self.mean
+        d = self._first + centre - self.mean
         self._block[c] = np.sqrt(n * c / (n + c)) * d
-        with_merge_row = self._block[: c + 1]
-        np.matmul(with_merge_row.T, with_merge_row, out=self._product)
-        self.scatter += self._product
+        add_gram(self._scatter, self._block[: c + 1])
         self.mean += d * (c / (n + c))
         self.n, self._filled = n + c, 0
 
@@ -206,7 +210,7 @@ class Accumulator:
         self._absorb()
         if self.empty:
             raise errors.no_rows()
-        k, cov = self.k, self.scatter / self.n
+        k, cov = self.k, mirrored(self._scatter) / self.n
         return Moments(
             n=self.n,
             mean_z=self.mean[:k].copy(),
@@ -258,7 +262,7 @@ def _in_lanes(work: Callable[[int, int], Any], n: int, q: int, folds: int) -> li
         return [work(0, n)]
     blas = ThreadpoolController().select(user_api="blas")
     threads = max((library["num_threads"] for library in blas.info()), default=1)
-    affordable = 2**28 // (folds * (2 * 8 * q * q + BLOCK_BYTES))  # each lane holds its own sums
+    affordable = 2**28 // (folds * (8 * q * q + BLOCK_BYTES))  # each lane holds its own sums
     lanes = int(max(1, min(threads, affordable, n // (4 * folds * _block_rows(q)))))
     bounds = np.linspace(0, n, lanes + 1).astype(int)
     with blas.limit(limits=max(1, threads // lanes)), ThreadPoolExecutor(lanes) as pool:
@@ -268,17 +272,15 @@ def _in_lanes(work: Callable[[int, int], Any], n: int, q: int, folds: int) -> li
 def fold_of_rows(Z: Any, Y: Array, folds: int) -> NDArray[np.int64]:
     """Which fold each row belongs to: a hash of its numbers, so neither row order nor chunking matters.
 
-    Equal rows share a fold, so a duplicate never sits on both sides of a split. At most 64 columns of each side are
-    read, evenly spaced: enough to tell rows apart.
+    Equal rows share a fold, so a duplicate never sits on both sides of a split. The first and last 32 columns of Z and
+    of Y are read, which is enough to tell rows apart and leaves most of the memory alone.
     """
     h = np.zeros(Y.shape[0], dtype=np.uint64)
-    with np.errstate(over="ignore"):
-        for M in (Z, Y):
-            columns = np.unique(np.linspace(0, M.shape[1] - 1, min(64, M.shape[1])).astype(int))
-            values = M[:, columns].toarray() if sparse.issparse(M) else M[:, columns]
-            bits = (np.asarray(values, dtype=np.float64) + 0.0).view(np.uint64)  # + 0.0 makes -0.0 and 0.0 one value
-            for column in bits.T:
-                h = _mix(h ^ column)
+    for ends in (Z[:, :32], Z[:, 32:][:, -32:], Y[:, :32], Y[:, 32:][:, -32:]):
+        values = np.asarray(ends.toarray() if sparse.issparse(ends) else ends, dtype=np.float64)
+        bits = (values + 0.0).view(np.uint64)  # + 0.0 makes -0.0 and 0.0 one value
+        weights = _mix(np.arange(1, values.shape[1] + 1, dtype=np.uint64)) | np.uint64(1)
+        h = _mix(h ^ (bits * weights).sum(axis=1, dtype=np.uint64))
     return (h % np.uint64(folds)).astype(np.int64)
 
 

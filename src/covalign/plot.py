@@ -137,7 +137,9 @@ def _heatmap(ax: Axes, grid: pd.DataFrame, rows: Sequence[str] | None, columns: 
     if len(grid) <= 6:
         for (i, j), value in np.ndenumerate(grid.to_numpy()):
             colour = "white" if abs(value) > 0.6 else INK
-            ax.text(j, i, f"{value + 0.0:.2f}".replace("-0.00", "0.00"), ha="center", va="center", fontsize=6, color=colour)
+            ax.text(
+                j, i, f"{value + 0.0:.2f}".replace("-0.00", "0.00"), ha="center", va="center", fontsize=6, color=colour
+            )
     return image
 
 

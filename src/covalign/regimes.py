@@ -31,8 +31,8 @@ from covalign._linalg import (
     Array,
     is_constant,
     orthonormal_range,
-    rank_cutoff,
     range_eigh,
+    rank_cutoff,
     to_correlation,
     unit_rows,
     whitener,
@@ -43,7 +43,7 @@ DEFAULT_LAMS = tuple(np.linspace(0, 1, 21).round(2).tolist())
 
 
 class Polar(NamedTuple):
-    """What every regime is a function of. ``null`` (P x (P - rank)) holds the combinations of covariates Z cannot see."""
+    """What every regime is a function of; ``null`` (P x (P - rank)): combinations of covariates Z cannot see."""
 
     T_0: Array
     M: Array
@@ -159,10 +159,11 @@ def _nearest_completion(m: Moments, W: Array, A: Array, U: Array, null: Array) -
 
 
 def rest_of_space(m: Moments, polar: Polar) -> Array:
-    """(k - P) x K: unit-variance dimensions uncorrelated with T_0 Z and each other (and, unshrunk, with every covariate).
+    """(k - P) x K: unit-variance dimensions, uncorrelated with T_0 Z and each other.
 
-    They are the principal components of what T_0 Z leaves of Z, the largest first, each with its largest loading
-    positive. Stacked under an invertible T they make the map invertible on the range of Z.
+    Without shrinkage they are uncorrelated with every covariate, too. They are the principal components of what T_0 Z
+    leaves of Z, the largest first, each with its largest loading positive. Stacked under an invertible T they make the
+    map invertible on the range of Z.
     """
     complement = scipy.linalg.qr(polar.basis)[0][:, polar.basis.shape[1] :]
     loadings = m.cov_z @ (polar.whitener.T @ complement)  # cov(Z, rest)
@@ -171,7 +172,7 @@ def rest_of_space(m: Moments, polar: Polar) -> Array:
     if loadings.size:
         largest = np.abs(loadings).argmax(axis=0)
         complement = complement * np.sign(loadings[largest, np.arange(loadings.shape[1])])
-    return complement.T @ polar.whitener
+    return np.asarray(complement.T @ polar.whitener)
 
 
 def ridge(m: Moments, shrinkage: float) -> Array:
@@ -182,7 +183,7 @@ def ridge(m: Moments, shrinkage: float) -> Array:
         return np.asarray(scipy.linalg.cho_solve(scipy.linalg.cho_factor(ridged), S_zy))
     except np.linalg.LinAlgError:
         values, vectors = range_eigh(ridged)
-        return (vectors / values) @ (vectors.T @ S_zy)
+        return np.asarray((vectors / values) @ (vectors.T @ S_zy))
 
 
 def standardised_cross_covariance(m: Moments) -> Array:
@@ -202,7 +203,8 @@ def alignment(T: Array, m: Moments) -> Array:
     S_zy, T = m.cov_zy, T[: m.cov_zy.shape[1]]
     variance = np.sum((T @ m.cov_z) * T, axis=1) * np.diag(m.cov_y)
     cross = np.sum(T * S_zy.T, axis=1)
-    return np.divide(cross, np.sqrt(np.maximum(variance, 0)), out=np.full(len(T), np.nan), where=variance > 0)
+    known = variance > 0
+    return np.asarray(np.divide(cross, np.sqrt(np.where(known, variance, 1)), out=np.full(len(T), np.nan), where=known))
 
 
 def coupling(T: Array, m: Moments) -> float:
@@ -235,7 +237,9 @@ def frontier(m: Moments, lams: Iterable[float] | None = None, *, shrinkage: floa
 
 def frontier_settings(polar: Polar, lams: Iterable[float] | None) -> tuple[list[tuple[str, float]], str | None]:
     """(regime, lam) of every row of a frontier, and why the exclusive one is not among them (None if it is)."""
-    checked = [errors.check_lam(lam) for lam in (DEFAULT_LAMS if lams is None else np.atleast_1d(np.asarray(lams)).tolist())]
+    checked = [
+        errors.check_lam(lam) for lam in (DEFAULT_LAMS if lams is None else np.atleast_1d(np.asarray(lams)).tolist())
+    ]
     named = {0.0: "independent", 1.0: "strongest"}
     settings = [(named.get(lam, "tunable"), lam) for lam in checked]
     if polar.M_inverse is None:
@@ -287,7 +291,9 @@ def lam_within(M: Array, max_coupling: float) -> float:
     return float(low)
 
 
-def matrices(m: Moments, settings: Iterable[tuple[str, float]] | None = None, *, shrinkage: float = 0.0) -> pd.DataFrame:
+def matrices(
+    m: Moments, settings: Iterable[tuple[str, float]] | None = None, *, shrinkage: float = 0.0
+) -> pd.DataFrame:
     """corr(z~, y) and corr(z~) of several regimes as a tidy frame: regime, lam, matrix, row, column, value."""
     polar = whitened_polar(m, shrinkage)
     reduced = m.transform(polar.T_0)

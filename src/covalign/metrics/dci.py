@@ -31,7 +31,7 @@ def dci(Z: Any, Y: Any = None, *, random_state: Any = 0) -> DCI:
     From rows: R = |coefficients| of a lasso whose penalty is cross-validated, and I the mean R^2 of predictions of
     rows that neither the lasso nor its penalty has seen. From a ``Moments``: R = |S_z^+ S_zy| and I the mean R^2 of
     least squares, which is that of the population if these are its moments. The paper scores the informed dimensions
-    only. With hundreds of dimensions the lasso takes minutes a covariate, the closed form none.
+    only. With a thousand dimensions the lasso takes minutes a covariate, the closed form none.
 
     >>> import covalign as ca
     >>> m = ca.simulate.population_moments("PN")

@@ -1,0 +1,101 @@
+"""The rooms and their doors: imports point downward, the core stays light, every public name is documented."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import covalign
+
+SOURCE = Path(covalign.__file__).parent
+
+# Lowest first. A module may import only from rooms below its own (or from its own package).
+ROOMS = [
+    {"_linalg", "_validation"},
+    {"moments", "covariates"},
+    {"regimes", "metrics", "simulate"},
+    {"heldout"},
+    {"aligner", "factor"},
+    {"baselines", "datasets", "embed", "plot", "io", "scverse"},
+    {"cli", "report", "study"},
+]
+HEAVY = ("torch", "matplotlib", "plotly", "dask", "anndata", "mudata", "transformers", "mofapy2", "rich", "typer")
+
+
+def room_of(module: str) -> int:
+    (room,) = [i for i, names in enumerate(ROOMS) if module in names]
+    return room
+
+
+def imported_modules(path: Path) -> set[str]:
+    """Names of covalign's own top-level modules that a file imports, anywhere in it."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[1] for alias in node.names if alias.name.startswith("covalign.")}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module == "covalign":
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and (node.module or "").startswith("covalign."):
+            found.add(node.module.split(".")[1])
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative imports hide their direction"
+    return found
+
+
+FILES = [path for path in sorted(SOURCE.rglob("*.py")) if path != SOURCE / "__init__.py"]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_imports_point_downward(path):
+    own = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+    for other in imported_modules(path) - {own}:
+        assert room_of(other) < room_of(own), f"{own} may not import {other}"
+
+
+def test_the_walk_sees_imports():
+    assert imported_modules(SOURCE / "aligner.py") >= {"regimes", "moments", "covariates", "_validation"}
+
+
+def test_the_core_imports_nothing_heavy():
+    code = f"import sys, covalign; print([m for m in {HEAVY!r} if m in sys.modules])"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"
+
+
+def test_user_errors_are_worded_in_one_place():
+    for path in FILES:
+        if path.name == "_validation.py":
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+                name = getattr(node.exc.func, "id", getattr(node.exc.func, "attr", ""))
+                assert name not in {"ValueError", "TypeError", "ImportError"}, f"{path}:{node.lineno}"
+
+
+def public_objects() -> list[tuple[str, object]]:
+    """Everything reachable from covalign.__all__: modules' functions and classes, classes' methods."""
+    found = []
+    for name in covalign.__all__:
+        thing = getattr(covalign, name)
+        found.append((name, thing))
+        home = thing.__name__ if inspect.ismodule(thing) else thing.__module__
+        for member, value in vars(thing).items():
+            is_own = getattr(value, "__module__", "").startswith(home) or isinstance(value, property)
+            if not member.startswith("_") and is_own and (callable(value) or isinstance(value, property)):
+                found.append((f"{name}.{member}", value))
+    return found
+
+
+@pytest.mark.parametrize(("name", "thing"), public_objects(), ids=lambda value: value if isinstance(value, str) else "")
+def test_every_public_name_is_documented(name, thing):
+    assert (inspect.getdoc(thing) or "").strip(), f"{name} has no docstring"
+
+
+def test_unknown_attribute():
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = covalign.nonsense
