@@ -97,6 +97,13 @@ def test_arrays_frames_and_moments_agree():
     assert_allclose(metrics.coupling(m), regimes.coupling(np.eye(4), m))
 
 
+def test_rows_are_matched_by_name():
+    Z, Y = (pd.DataFrame(M, index=[f"row{i}" for i in range(len(M))]) for M in correlated())
+    shuffled = Y.sample(frac=1, random_state=0)
+    for metric in (metrics.alignment, metrics.sap, metrics.dci, lambda Z, X: metrics.total_variance_explained(X, Z)):
+        assert metric(Z, shuffled) == metric(Z, Y)
+
+
 def test_rows_tend_to_the_population():
     m, s = simulate.population_moments("PN"), simulate.scenario("PN", n_samples=100_000, n_factors=5, n_features=70)
     assert_allclose(metrics.alignment(s.Z, s.Y), metrics.alignment(m), atol=0.01)

@@ -119,6 +119,13 @@ def test_lanes_agree_with_one_lane():
     assert_same(in_lanes, one_lane, 1e-11)
 
 
+def test_a_scipy_without_the_known_blas_signature_gives_the_same(monkeypatch):
+    Z, Y = correlated(3, 500, 7, 3)
+    expected = ca.Moments.from_arrays(Z, Y)
+    monkeypatch.setattr("covalign._linalg._SYRK", None)
+    assert_same(ca.Moments.from_arrays(Z, Y), expected)
+
+
 def test_extra_memory_does_not_grow_with_rows():
     def peak(n: int) -> int:
         Z, Y = np.ones((n, 100)) * np.arange(n)[:, None], np.arange(float(n))

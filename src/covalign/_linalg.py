@@ -114,7 +114,7 @@ _SYRK = _blas_syrk()
 
 
 def add_gram(C: Array, B: Array) -> None:
-    """C += B'B in the upper triangle of C, in place, without holding the interpreter lock; rows of both are contiguous."""
+    """C += B'B in the upper triangle of C, in place, the interpreter lock released; rows of both are contiguous."""
     if _SYRK is None:
         C += B.T @ B
         return

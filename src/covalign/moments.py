@@ -276,6 +276,7 @@ def fold_of_rows(Z: Any, Y: Array, folds: int) -> NDArray[np.int64]:
     of Y are read, which is enough to tell rows apart and leaves most of the memory alone.
     """
     h = np.zeros(Y.shape[0], dtype=np.uint64)
+    ends: Any
     for ends in (Z[:, :32], Z[:, 32:][:, -32:], Y[:, :32], Y[:, 32:][:, -32:]):
         values = np.asarray(ends.toarray() if sparse.issparse(ends) else ends, dtype=np.float64)
         bits = (values + 0.0).view(np.uint64)  # + 0.0 makes -0.0 and 0.0 one value

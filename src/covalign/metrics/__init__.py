@@ -1,7 +1,7 @@
 """What a representation achieves: paired correlations, independence, variance explained, disentanglement.
 
 Each metric takes arrays or DataFrames with one row per sample, or a single ``Moments`` of both in their place. Rows are
-paired by position.
+matched by index where both sides have one, else by position.
 """
 
 from covalign.metrics.alignment import alignment

@@ -8,6 +8,7 @@ import numpy as np
 
 from covalign import _validation as errors
 from covalign._linalg import Array, is_constant
+from covalign.covariates import match_rows
 from covalign.moments import Moments
 
 
@@ -56,7 +57,7 @@ def moments_of(Z: Any, Y: Any) -> Moments:
     """Z itself where it is a Moments, else the moments of the rows of (Z, Y); refused where nothing can correlate."""
     if isinstance(Z, Moments) != (Y is None):
         raise errors.arrays_or_moments("Z", "Y", "Z alone" if Y is None else "a Moments and Y")
-    m = Z if isinstance(Z, Moments) else Moments.from_arrays(Z, Y)
+    m = Z if isinstance(Z, Moments) else Moments.from_arrays(Z, match_rows(Z, Y))
     k, p = m.cov_zy.shape
     if p == 0:
         raise errors.no_covariates()

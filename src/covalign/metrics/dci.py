@@ -11,6 +11,7 @@ from scipy.special import entr
 
 from covalign import _validation as errors
 from covalign._linalg import Array, is_constant, whitener
+from covalign.covariates import match_rows
 from covalign.metrics.alignment import inverse_sd, moments_of
 from covalign.moments import Moments, as_rows
 
@@ -78,7 +79,7 @@ def cross_validated_lasso(Z: Any, Y: Any, m: Moments, random_state: Any) -> tupl
     from sklearn.linear_model import LassoCV
     from sklearn.model_selection import KFold, cross_val_predict
 
-    Z, Y = as_rows(Z, Y)
+    Z, Y = as_rows(Z, match_rows(Z, Y))
     if len(Y) < 2 * FOLDS:  # so that every inner training fold keeps a handful of rows
         raise errors.too_few_rows_for_folds(len(Y), 2 * FOLDS)
     Z = ((Z.toarray() if sparse.issparse(Z) else Z) - m.mean_z) * inverse_sd(m.mean_z, np.diag(m.cov_z))

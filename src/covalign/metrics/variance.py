@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from covalign import _validation as errors
 from covalign._linalg import Array, is_constant, whitener
+from covalign.covariates import match_rows
 from covalign.metrics.alignment import inverse_sd
 from covalign.moments import Moments, as_rows
 
@@ -82,7 +83,7 @@ def feature_moments(X: Any, Z: Any) -> FeatureMoments:
     n_x, n_z = (np.shape(M)[:1] for M in (X, Z))
     if n_x and n_z and n_x != n_z:
         raise errors.rows_of_features_differ(*n_x, *n_z)
-    Z, X = as_rows(Z, X)
+    Z, X = as_rows(Z, match_rows(Z, X))
     step = max(64, Z.shape[1])
     parts = []
     for start in range(0, max(X.shape[1], 1), step):
