@@ -1,0 +1,45 @@
+"""What the README says runs as written."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import covalign
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text()
+QUICKSTART = re.search(r"```python\n(.*?)```", README, re.DOTALL)[1]
+
+
+def test_the_quickstart_runs_as_written(capsys):
+    names: dict = {}
+    exec(compile(QUICKSTART, "README.md", "exec"), names)
+    printed = capsys.readouterr().out
+    assert "held_out" in printed
+    assert "exclusive" in printed
+    assert names["named"].shape == (442, 4)
+    assert names["calm"].coupling_ == pytest.approx(0.2, abs=1e-6)
+    assert names["aligner"].transform(names["blind"])[:, 1] != pytest.approx(names["named"][:, 1])
+
+
+def test_the_quickstart_is_short():
+    assert len([line for line in QUICKSTART.splitlines() if line.strip()]) <= 15
+
+
+def test_files_the_readme_points_to_exist():
+    for target in re.findall(r"\]\(([^)#]+)\)", README):
+        assert "://" in target or (ROOT / target).exists(), target
+
+
+def test_commands_the_readme_names_are_targets():
+    makefile = (ROOT / "Makefile").read_text()
+    for target in set(re.findall(r"make (demo|test|bench|check|\w+)\b", README)) - {"and"}:
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+def test_one_version_everywhere():
+    assert f"version: {covalign.__version__}" in (ROOT / "CITATION.cff").read_text()
+    assert f"## {covalign.__version__}" in (ROOT / "CHANGELOG.md").read_text()
