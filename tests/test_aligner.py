@@ -426,7 +426,7 @@ def test_bad_data():
         al.fit(np.where(np.arange(4) == 2, np.nan, Z), Y)
     with pytest.raises(ValueError, match=r"missing value.*column 'y1'"):
         al.fit(Z, np.where(np.arange(2) == 1, np.nan, Y))
-    with pytest.raises(ValueError, match="could not convert string"):
+    with pytest.raises(ValueError, match="Z needs real numbers, got values of type str"):
         al.fit(Z.astype(str).astype(object) + "x", Y)
     with pytest.raises(ValueError, match="constant in column 'y0'"):
         al.fit(Z, np.ones(50))

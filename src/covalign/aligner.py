@@ -137,15 +137,9 @@ class LatentAligner(TransformerMixin, BaseEstimator):
         if Y is None:
             raise errors.y_required()
         Y = covariates.match_rows(Z, Y)
-        Z = validate_data(
-            self,
-            Z,
-            reset=encoding is None,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=False,  # the accumulation notices, without a pass of its own
-            ensure_min_samples=1 if partial else 2,
-        )
+        # Numbers that are not finite are noticed by the accumulation, without a pass of their own.
+        least = 1 if partial else 2
+        Z = self._validated(Z, reset=encoding is None, ensure_all_finite=False, ensure_min_samples=least)
         frame = covariates.as_frame(Y)
         if Z.shape[0] != len(frame):
             raise errors.lengths_differ(Z.shape[0], len(frame))
@@ -407,7 +401,16 @@ class LatentAligner(TransformerMixin, BaseEstimator):
 
     def _check_rows(self, Z: Any) -> Any:
         self._check_solved()
-        return validate_data(self, Z, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
+        return self._validated(Z, reset=False)
+
+    def _validated(self, Z: Any, **checks: Any) -> Any:
+        """Z as scikit-learn wants it: float32 or float64, dense or CSR, with the columns of the first fit."""
+        try:
+            return validate_data(self, Z, accept_sparse="csr", dtype=[np.float64, np.float32], **checks)
+        except ValueError as error:
+            if "could not convert string" not in str(error):
+                raise
+            raise errors.not_numeric("Z", "str") from None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
