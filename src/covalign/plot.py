@@ -104,7 +104,8 @@ def matrices(frame: pd.DataFrame, axes: Any = None) -> Any:
     names = list(dict.fromkeys(frame["row"]))
     if axes is None:
         size = max(1.7, min(3.2, 0.16 * len(names)))
-        figsize = (size * len(settings) + 1.2, size * len(kinds) + 0.9)
+        for_names = 0.065 * max(len(_short(name)) for name in names)
+        figsize = (size * len(settings) + 1.0 + for_names, size * len(kinds) + 0.7 + for_names)
         _, axes = plt.subplots(len(kinds), len(settings), figsize=figsize, squeeze=False, layout="constrained")
     image = None
     for i, kind in enumerate(kinds):
