@@ -1,0 +1,1 @@
+"""Informed factor analysis."""

@@ -1,0 +1,235 @@
+"""The rotation step: WZ = (W R^-1)(R Z) for any invertible R. Plain sweeps crawl along this valley; we maximise over R.
+
+Full posterior (Sw = sum_d E[w_d w_d'] per view, c = E[Z]'Y, D the prior precisions):
+
+    L(R, beta) = -1/2 sum_k D_k (R S R')_kk + sum_p D_p (beta_p (R c)_pp - N beta_p^2 / 2) + N/2 sum_p log D_p
+                 + (N - sum_m D_m) log|det R| - sum_m (a0 + D_m/2) sum_k log(b0 + (R^-T Sw_m R^-1)_kk / 2)
+
+with D_p = 1 / (1 - beta_p^2) and the ARD precisions at their optimum for every R. In the mean field covariances are
+held, so no determinant appears, S becomes E[Z]'E[Z], Sw the means' own, and what the held covariances cost is added.
+R and beta move together (beta = tanh gamma): one without the other crawls where covariates are nearly dependent.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from covalign._linalg import Array
+from covalign.factor import updates
+from covalign.factor.state import RATE_0, SHAPE_0, Problem, State
+from covalign.factor.updates import BETA_MAX
+
+NEWTON_STEPS, CG_STEPS, HALVINGS = 8, 40, 30
+ENOUGH = 1e-3  # nats; the next sweep moves everything again
+
+
+def rotate(problem: Problem, state: State) -> State:
+    """The state after the best (R, beta) found, ARD precisions at their optimum; never worse than before."""
+    landscape = Landscape.of(problem, state)
+    R, gamma = ascend(landscape, np.arctanh(state.beta))
+    moved = updates.transformed(state._replace(beta=beta_of(gamma)), R, problem.full)
+    return moved._replace(views=tuple(view._replace(ard=updates.update_ard(view.w)) for view in moved.views))
+
+
+def beta_of(gamma: Array) -> Array:
+    """tanh gamma, kept away from 1."""
+    return np.clip(np.tanh(gamma), -BETA_MAX, BETA_MAX)
+
+
+class Landscape(NamedTuple):
+    """The sums L depends on. ``moved(R)`` shifts the origin, so that R = I can be the point of every expansion."""
+
+    n: int
+    S: Array  # E[Z'Z]; in the mean field E[Z]'E[Z]
+    c: Array  # Y'E[Z], P x K
+    held_z: Array  # posterior variance of informed factors that R does not move
+    extra: Array  # what the held variances of loadings add to the prior precisions
+    log_det: int  # coefficient of log|det R|
+    A: Array | None  # sum_d E[tau_d] E[w_d]E[w_d]' (mean field), which meets the held cov
+    cov: Array
+    shapes: list[float]
+    Sw: list[Array]
+    held_w: list[Array]
+
+    @classmethod
+    def of(cls, problem: Problem, state: State) -> Landscape:
+        """The landscape of a state, seen from where it is."""
+        z, views, n, k, p = state.z, state.views, problem.n, problem.k, problem.p
+        sizes = [len(view.w.mean) for view in views]
+        shapes = [SHAPE_0 + size / 2 for size in sizes]
+        if problem.full:
+            Sw = [view.w.weighted_second_moment(np.ones(size)) for view, size in zip(views, sizes, strict=True)]
+            held, nothing = [np.zeros(k)] * len(views), np.zeros(k)
+            return cls(
+                n, z.second_moment(n), z.zy.T, nothing[:p], nothing, n - sum(sizes), None, z.cov, shapes, Sw, held
+            )
+        extra = np.sum([view.noise.mean @ view.w.scale for view in views], axis=0)
+        A = np.sum([(view.w.mean.T * view.noise.mean) @ view.w.mean for view in views], axis=0)
+        Sw, held = [view.w.mean.T @ view.w.mean for view in views], [view.w.scale.sum(axis=0) for view in views]
+        return cls(n, z.zz, z.zy.T, n * np.diag(z.cov)[:p], extra, 0, A, z.cov, shapes, Sw, held)
+
+    def moved(self, R: Array) -> Landscape:
+        """The same landscape seen from R."""
+        P = np.linalg.inv(R)
+        return self._replace(
+            S=R @ self.S @ R.T,
+            c=self.c @ R.T,
+            A=None if self.A is None else P.T @ self.A @ P,
+            Sw=[P.T @ Sw @ P for Sw in self.Sw],
+        )
+
+    def value_and_gradient(self, R: Array, gamma: Array) -> tuple[float, Array]:
+        """L(R, tanh gamma) and its gradient, flat; -inf where R is singular or mirrors."""
+        n, k, p, beta = self.n, len(R), len(gamma), beta_of(gamma)
+        sign, log_det = np.linalg.slogdet(R)
+        if sign <= 0:
+            return -np.inf, np.zeros(k * k + p)
+        P, RS = np.linalg.inv(R), R @ self.S
+        quadratic, C = np.sum(RS * R, axis=1), np.sum(R[:p] * self.c, axis=1)
+        weight, D = updates.prior_precision(beta, k) + self.extra, 1 / (1 - beta**2)
+        value = -weight @ quadratic / 2 - D @ self.held_z / 2 + D @ (beta * C - n * beta**2 / 2)
+        value += n / 2 * np.sum(np.log(D)) + self.log_det * log_det
+        gradient = self.log_det * P.T - weight[:, None] * RS
+        gradient[:p] += (D * beta)[:, None] * self.c
+        if self.A is not None:
+            moved = P.T @ self.A @ P
+            value -= n * np.sum(self.cov * moved) / 2
+            gradient += n * moved @ self.cov @ P.T
+        for shape, Sw, held in zip(self.shapes, self.Sw, self.held_w, strict=True):
+            Q = P.T @ Sw @ P
+            rate = RATE_0 + (np.diag(Q) + held) / 2
+            value -= shape * np.sum(np.log(rate))
+            gradient += shape * (Q / rate) @ P.T
+        by_gamma = D * ((1 + beta**2) * C - n * beta**3 - beta * (quadratic[:p] + self.held_z))
+        return float(value), np.concatenate([gradient.ravel(), by_gamma])
+
+    def curvature(self, gamma: Array) -> Curvature:
+        """-L to second order at R = I + E, from (I + E)^-1 = I - E + E^2 - ..., as a linear operator on (E, gamma)."""
+        n, p, beta = self.n, len(gamma), beta_of(gamma)
+        D, quadratic, C = 1 / (1 - beta**2), np.diag(self.S)[:p], np.diag(self.c)
+        ard, G = [], -self.log_det / 2 * np.eye(len(self.S))  # tr(G E E): first log|I + E| = tr E - tr E^2 / 2
+        for shape, Sw, held in zip(self.shapes, self.Sw, self.held_w, strict=True):
+            g = 1 / (RATE_0 + (np.diag(Sw) + held) / 2)
+            ard.append((shape, Sw, g))
+            G = G - shape * g[:, None] * Sw
+        if self.A is not None:
+            G = G - n * self.cov @ self.A
+        u = (1 + beta**2) * C - n * beta**3 - beta * (quadratic + self.held_z)
+        return Curvature(
+            weight=updates.prior_precision(beta, len(self.S)) + self.extra,
+            S=self.S,
+            G=G,
+            ard=ard,
+            held=None if self.A is None else (n * self.A, self.cov),
+            cross=(1 + 2 * beta**2 * D)[:, None] * self.c - (2 * beta * D)[:, None] * self.S[:p],
+            of_gamma=quadratic + self.held_z + 3 * n * beta**2 - 2 * beta * C - 2 * beta * D * u,
+        )
+
+
+class Curvature(NamedTuple):
+    """The negative Hessian of L at R = I, without its K^2 x K^2 matrix."""
+
+    weight: Array
+    S: Array
+    G: Array
+    ard: list[tuple[float, Array, Array]]
+    held: tuple[Array, Array] | None
+    cross: Array
+    of_gamma: Array
+
+    def times(self, E: Array, delta: Array) -> tuple[Array, Array]:
+        """-H (E, delta), each term the derivative of its quadratic form."""
+        p = len(delta)
+        EG = E @ self.G + self.G @ E
+        out = self.weight[:, None] * (E @ self.S) - EG.T
+        for shape, Sw, g in self.ard:
+            SwE = Sw @ E
+            out += shape * (SwE * g - Sw * (g**2 * np.diag(SwE)))
+        if self.held is not None:
+            out += self.held[0] @ E @ self.held[1]
+        out[:p] -= delta[:, None] * self.cross
+        return out, self.of_gamma * delta - np.sum(self.cross * E[:p], axis=1)
+
+    def pairs(self) -> tuple[Array, Array]:
+        """The entries that couple E_ij with itself and with E_ji: nearly all there is once S and Sw are near diagonal."""
+        diagonal = self.weight[:, None] * np.diag(self.S)
+        crossing = -np.add.outer(np.diag(self.G), np.diag(self.G))
+        for shape, Sw, g in self.ard:
+            diagonal = diagonal + shape * (np.outer(np.diag(Sw), g) - Sw**2 * g**2)
+        if self.held is not None:
+            diagonal = diagonal + np.outer(np.diag(self.held[0]), np.diag(self.held[1]))
+            crossing = crossing + self.held[0] * self.held[1] * ~np.eye(len(self.S), dtype=bool)
+        return diagonal, crossing
+
+
+class Pairs(NamedTuple):
+    """The inverse of the 2 x 2 blocks of (E_ij, E_ji), made positive definite, and of the diagonal for gamma."""
+
+    own: Array
+    other: Array
+    of_gamma: Array
+
+    @classmethod
+    def of(cls, curvature: Curvature) -> Pairs:
+        """Eigenvalues below a thousandth of the typical are lifted there."""
+        a, b = curvature.pairs()
+        np.fill_diagonal(a, np.diag(a) + np.diag(b))
+        np.fill_diagonal(b, 0.0)
+        half, gap = (a + a.T) / 2, np.hypot((a - a.T) / 2, b)
+        least = 1e-3 * float(np.median(np.abs(a)))
+        low = np.minimum(half - gap - least, 0)  # lifting the whole block keeps its shape
+        a = a - low
+        det = a * a.T - b * b
+        return cls(a.T / det, b / det, 1 / np.maximum(curvature.of_gamma, least))
+
+    def solve(self, E: Array, delta: Array) -> tuple[Array, Array]:
+        """The preconditioned gradient."""
+        return self.own * E - self.other * E.T, self.of_gamma * delta
+
+
+def ascend(landscape: Landscape, gamma: Array) -> tuple[Array, Array]:
+    """Newton's method, its system solved by conjugate gradients, the origin moved along so that R = I every time."""
+    k = len(landscape.S)
+    eye, R, here = np.eye(k), np.eye(k), landscape
+    value, gradient = here.value_and_gradient(eye, gamma)
+    for _ in range(NEWTON_STEPS):
+        E, delta = newton_direction(here.curvature(gamma), gradient[: k * k].reshape(k, k), gradient[k * k :])
+        for halving in range(HALVINGS):
+            step = 0.5**halving
+            better, _ = here.value_and_gradient(eye + step * E, gamma + step * delta)
+            if better > value:
+                break
+        else:
+            return R, gamma
+        R, gamma, here = (eye + step * E) @ R, gamma + step * delta, here.moved(eye + step * E)
+        gained = better - value
+        value, gradient = here.value_and_gradient(eye, gamma)
+        if gained < ENOUGH:
+            break
+    return R, gamma
+
+
+def newton_direction(curvature: Curvature, E: Array, delta: Array) -> tuple[Array, Array]:
+    """(-H)^-1 gradient by preconditioned conjugate gradients, up to where -H stops being positive (Steihaug)."""
+    pairs = Pairs.of(curvature)
+    r_E, r_d = E, delta
+    x_E, x_d = np.zeros_like(E), np.zeros_like(delta)
+    y_E, y_d = pairs.solve(r_E, r_d)
+    d_E, d_d = y_E, y_d
+    rho = start = np.sum(r_E * y_E) + r_d @ y_d
+    for i in range(CG_STEPS):
+        q_E, q_d = curvature.times(d_E, d_d)
+        bend = np.sum(d_E * q_E) + d_d @ q_d
+        if bend <= 0:
+            return (d_E, d_d) if i == 0 else (x_E, x_d)
+        step = rho / bend
+        x_E, x_d = x_E + step * d_E, x_d + step * d_d
+        r_E, r_d = r_E - step * q_E, r_d - step * q_d
+        y_E, y_d = pairs.solve(r_E, r_d)
+        rho, before = np.sum(r_E * y_E) + r_d @ y_d, rho
+        if rho <= 1e-6 * start:
+            break
+        d_E, d_d = y_E + rho / before * d_E, y_d + rho / before * d_d
+    return x_E, x_d

@@ -1,0 +1,60 @@
+"""Where a fit begins: principal components, the first P turned to the covariates, the rest their complement."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.linalg
+
+from covalign._linalg import Array
+from covalign.factor import updates
+from covalign.factor.state import RATE_0, SHAPE_0, Factors, Gamma, Problem, State, View
+
+START_COV = 0.01  # q(z) starts close to the components
+LEAST_NOISE = 0.01  # of a feature's variance
+
+
+def start(problem: Problem, rng: np.random.Generator | None = None) -> State:
+    """Factors at the (turned) components, loadings, ARD and noise from them. With ``rng`` the turn is random."""
+    components = problem.data.principal_map(problem.k)
+    of_x, of_y = np.zeros((len(components), problem.k)), np.zeros((problem.p, problem.k))
+    turn = covariate_turn(components.T @ problem.data.xy, problem.k)
+    if rng is not None:
+        turn = _random_orthogonal(rng, len(turn)) @ turn
+    of_x[:, : turn.shape[1]] = components @ turn
+    if components.shape[1] < problem.p:  # too few components to stand for every covariate: let it stand for itself
+        of_y[:, : problem.p] = np.eye(problem.p)
+    z = Factors(of_x, of_y, START_COV * np.eye(problem.k), *problem.data.sums(of_x, of_y))
+    beta = np.clip(np.abs(np.diag(z.zy[: problem.p])) / problem.n, 0.01, 0.99)
+    views = tuple(_view(problem, z, where) for where in problem.bounds)
+    state = updates.point_at_covariates(State(z, views, beta), problem.p)
+    return state._replace(z=updates.update_factors(problem, state.views, beta))
+
+
+def covariate_turn(zy: Array, k: int) -> Array:
+    """r x min(r, K): orthonormal; its first P columns U V' point at the covariates (zy = U D V'), then a complement."""
+    r, p = zy.shape
+    U, _, Vt = np.linalg.svd(zy, full_matrices=False)
+    if r <= p:
+        return np.asarray(U @ Vt)[:, : max(p, k)] if r else np.zeros((0, 0))
+    informed = U @ Vt
+    complement = scipy.linalg.qr(informed)[0][:, p:]
+    # Complements are many; the one closest to the components themselves keeps the largest first.
+    left, _, right = np.linalg.svd(complement @ complement.T[:, p:], full_matrices=False)
+    return np.hstack([informed, left[:, : r - p] @ right[: r - p]])
+
+
+def _view(problem: Problem, z: Factors, where: slice) -> View:
+    """Noise from what the components leave, ARD from plain regression, then the loadings' own update."""
+    n, S = problem.n, z.second_moment(problem.n)
+    regression = z.xz[where] / n
+    variance = problem.data.xx[where] / n
+    left = np.maximum(variance - np.sum(regression**2, axis=1), LEAST_NOISE * variance)
+    noise = Gamma(SHAPE_0 + n / 2, RATE_0 + n * left / 2)
+    ard = Gamma(SHAPE_0 + len(regression) / 2, RATE_0 + np.sum(regression**2, axis=0) / 2)
+    w = updates.update_loadings(S, z.xz[where], ard, noise, problem.full)
+    return View(w, updates.update_ard(w), noise)
+
+
+def _random_orthogonal(rng: np.random.Generator, size: int) -> Array:
+    Q, R = np.linalg.qr(rng.standard_normal((size, size)))
+    return np.asarray(Q * np.sign(np.diag(R)))

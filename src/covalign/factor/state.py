@@ -1,0 +1,116 @@
+"""The q-factors of informed factor analysis as named tuples. Updates return new ones; nothing is edited in place."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import digamma, gammaln
+
+from covalign._linalg import Array
+
+SHAPE_0 = RATE_0 = 1e-3  # the Gamma priors of ARD and noise precisions
+
+
+class Gamma(NamedTuple):
+    """Independent Gamma factors with one shape and many rates."""
+
+    shape: float
+    rate: Array
+
+    @property
+    def mean(self) -> Array:
+        """E[a]."""
+        return self.shape / self.rate
+
+    @property
+    def mean_log(self) -> Array:
+        """E[log a]."""
+        return np.asarray(digamma(self.shape) - np.log(self.rate))
+
+    def kl(self) -> float:
+        """KL from the prior Gamma(SHAPE_0, RATE_0), summed."""
+        a, b = self.shape, self.rate
+        per = (a - SHAPE_0) * digamma(a) - gammaln(a) + gammaln(SHAPE_0)
+        return float(np.sum(per + SHAPE_0 * (np.log(b) - np.log(RATE_0)) + a * (RATE_0 - b) / b))
+
+
+class Factors(NamedTuple):
+    """q(z_n) = N(mean_n, cov), all n: the map from data to means, and the sums over n that the rest needs.
+
+    E[Z] = X of_x + Y of_y. ``cov`` is shared by all samples (no data are missing here).
+    """
+
+    of_x: Array  # D x K
+    of_y: Array  # P x K
+    cov: Array  # K x K
+    zz: Array  # E[Z]'E[Z]
+    xz: Array  # X'E[Z]
+    zy: Array  # E[Z]'Y
+
+    def second_moment(self, n: int) -> Array:
+        """S = E[Z'Z] = E[Z]'E[Z] + n cov."""
+        return self.zz + n * self.cov
+
+
+class Loadings(NamedTuple):
+    """q(w_d) = N(mean_d, C_d) of one view.
+
+    Full posterior: C_d = V diag(scale_d) V' with one V for all features. Mean field: V = I and ``scale`` holds the
+    variances themselves. So one form serves both.
+    """
+
+    mean: Array  # D x K
+    V: Array  # K x K
+    scale: Array  # D x K
+
+    def weighted_second_moment(self, weights: Array) -> Array:
+        """sum_d weights_d E[w_d w_d']."""
+        return (self.mean.T * weights) @ self.mean + (self.V * (weights @ self.scale)) @ self.V.T
+
+    @property
+    def second_moment_diagonal(self) -> Array:
+        """sum_d E[w_dk^2] for every k."""
+        return np.sum(self.mean**2, axis=0) + (self.V**2) @ self.scale.sum(axis=0)
+
+    def quadratic(self, S: Array) -> Array:
+        """E[w_d' S w_d] for every d."""
+        inner = np.sum((self.V.T @ S) * self.V.T, axis=1)  # diag(V' S V)
+        return np.asarray(np.sum((self.mean @ S) * self.mean, axis=1) + self.scale @ inner)
+
+    @property
+    def log_det(self) -> float:
+        """sum_d log |C_d|."""
+        return float(len(self.mean) * 2 * np.linalg.slogdet(self.V)[1] + np.sum(np.log(self.scale)))
+
+    @property
+    def variance(self) -> Array:
+        """Var(w_dk), D x K."""
+        return np.asarray(self.scale @ (self.V**2).T)
+
+
+class View(NamedTuple):
+    """What is known of one view: its loadings, their ARD precisions, its noise precisions."""
+
+    w: Loadings
+    ard: Gamma
+    noise: Gamma
+
+
+class State(NamedTuple):
+    """Everything that is inferred."""
+
+    z: Factors
+    views: tuple[View, ...]
+    beta: Array
+
+
+class Problem(NamedTuple):
+    """What does not change during a fit: the data as an engine, sizes, and how the posterior factorises."""
+
+    data: Any  # an engine of ``statistics``
+    n: int
+    p: int
+    k: int
+    bounds: tuple[slice, ...]  # where each view's features are among all D
+    full: bool

@@ -1,0 +1,108 @@
+"""Where data become the sums a sweep needs. Two engines, one interface, the same numbers.
+
+E[Z] is linear in (X, Y), so with H = [X Y] every sum follows from H'H: the gram engine builds it once and a sweep costs
+O((D + P)^2 K) whatever N is. The dense engine multiplies with X itself, O(N D K), for D > N.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import scipy.linalg
+
+from covalign._linalg import Array, rank_cutoff
+
+
+class Engine(Protocol):
+    """What a sweep asks of the data; X and Y are centred."""
+
+    @property
+    def xx(self) -> Array:
+        """x_d'x_d for every feature."""
+
+    @property
+    def xy(self) -> Array:
+        """X'Y (D x P)."""
+
+    @property
+    def yy(self) -> Array:
+        """Y'Y (P x P)."""
+
+    def sums(self, of_x: Array, of_y: Array) -> tuple[Array, Array, Array]:
+        """E[Z]'E[Z], X'E[Z] and E[Z]'Y for E[Z] = X of_x + Y of_y."""
+
+    def principal_map(self, k: int) -> Array:
+        """(D x r), r <= k: X times this are the leading principal components, with unit variances, the largest first."""
+
+
+class Gram(NamedTuple):
+    """H'H for H = [X Y], N x N never needed."""
+
+    n: int
+    gram: Array  # X'X
+    xy: Array
+    yy: Array
+
+    @property
+    def xx(self) -> Array:
+        """x_d'x_d."""
+        return np.diag(self.gram)
+
+    def sums(self, of_x: Array, of_y: Array) -> tuple[Array, Array, Array]:
+        """Through H'H alone."""
+        xz = self.gram @ of_x + self.xy @ of_y
+        zy = of_x.T @ self.xy + of_y.T @ self.yy
+        zz = of_x.T @ xz + zy @ of_y
+        return (zz + zz.T) / 2, xz, zy
+
+    def principal_map(self, k: int) -> Array:
+        """Leading eigenvectors of X'X, scaled."""
+        values, vectors = leading_eigh(self.gram, k)
+        return np.asarray(vectors / np.sqrt(values) * np.sqrt(self.n))
+
+
+class Dense(NamedTuple):
+    """X and Y themselves."""
+
+    X: Array
+    Y: Array
+
+    @property
+    def xx(self) -> Array:
+        """x_d'x_d."""
+        return np.asarray(np.einsum("nd,nd->d", self.X, self.X))
+
+    @property
+    def xy(self) -> Array:
+        """X'Y."""
+        return self.X.T @ self.Y
+
+    @property
+    def yy(self) -> Array:
+        """Y'Y."""
+        return self.Y.T @ self.Y
+
+    def sums(self, of_x: Array, of_y: Array) -> tuple[Array, Array, Array]:
+        """Through E[Z] itself."""
+        Z = self.X @ of_x + self.Y @ of_y
+        return Z.T @ Z, self.X.T @ Z, Z.T @ self.Y
+
+    def principal_map(self, k: int) -> Array:
+        """Leading eigenvectors u of XX', as X'u / s."""
+        values, vectors = leading_eigh(self.X @ self.X.T, k)
+        return np.asarray(self.X.T @ (vectors / values) * np.sqrt(len(self.X)))
+
+
+def leading_eigh(S: Array, k: int) -> tuple[Array, Array]:
+    """The up to k largest eigenvalues above the rank cut-off, falling, and their vectors, largest entry positive."""
+    size = len(S)
+    k = min(k, size)
+    if k == 0:
+        return np.zeros(0), np.zeros((size, 0))
+    values, vectors = scipy.linalg.eigh(S, subset_by_index=(size - k, size - 1))
+    values, vectors = values[::-1], vectors[:, ::-1]
+    kept = values > rank_cutoff(size, float(np.max(np.abs(values))))
+    values, vectors = values[kept], vectors[:, kept]
+    signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])])
+    return values, vectors * signs

@@ -1,0 +1,136 @@
+"""One pure function per q-factor, its equation above it. Order within a sweep is the model's business."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from covalign._linalg import Array
+from covalign.factor.state import RATE_0, SHAPE_0, Factors, Gamma, Loadings, Problem, State, View
+
+BETA_MAX = 1 - 1e-6  # a covariate that X determines is approached, not reached: 1 / (1 - beta^2) stays finite
+
+
+def prior_precision(beta: Array, k: int) -> Array:
+    """1 / (1 - beta_p^2) for informed factors, 1 for free ones."""
+    precision = np.ones(k)
+    precision[: len(beta)] = 1 / (1 - beta**2)
+    return precision
+
+
+def evidence(views: tuple[View, ...]) -> Array:
+    """sum_d E[tau_d] E[w_d w_d'] over all views: what the data say about the precision of z."""
+    return np.sum([view.w.weighted_second_moment(view.noise.mean) for view in views], axis=0)
+
+
+def update_factors(problem: Problem, views: tuple[View, ...], beta: Array) -> Factors:
+    """E[z_n] = (D + Q)^-1 (sum_d E[tau_d] x_nd E[w_d] + D (beta y_n)),  D prior precisions, Q the evidence.
+
+    The covariance is (D + Q)^-1; in the mean field its informed block is inverted alone and free factors one by one.
+    Given the covariances, the means of all factors solve this one system in both cases.
+    """
+    p, k = problem.p, problem.k
+    prior = prior_precision(beta, k)
+    precision = np.diag(prior) + evidence(views)
+    inverse = symmetric_inverse(precision)
+    of_x = np.vstack([view.w.mean * view.noise.mean[:, None] for view in views]) @ inverse
+    of_y = (beta * prior[:p])[:, None] * inverse[:p]
+    if problem.full:
+        cov = inverse
+    else:
+        cov = np.diag(1 / np.diag(precision))
+        cov[:p, :p] = symmetric_inverse(precision[:p, :p])
+    return Factors(of_x, of_y, cov, *problem.data.sums(of_x, of_y))
+
+
+def update_loadings(S: Array, xz: Array, ard: Gamma, noise: Gamma, full: bool) -> Loadings:
+    """(A + E[tau_d] S) E[w_d] = E[tau_d] E[Z]'x_d for every d at once, A = diag(E[alpha]).
+
+    With A^(-1/2) S A^(-1/2) = U L U' and V = A^(-1/2) U:  E[w_d] = V diag(tau_d / (1 + tau_d L)) V' E[Z]'x_d and, in
+    the full posterior, Cov(w_d) = V diag(1 / (1 + tau_d L)) V'. Mean field: Var(w_dk) = 1 / (alpha_k + tau_d S_kk).
+    """
+    a, tau = ard.mean, noise.mean[:, None]
+    root = 1 / np.sqrt(a)
+    L, U = np.linalg.eigh(S * root * root[:, None])
+    V, shrink = root[:, None] * U, 1 / (1 + tau * np.maximum(L, 0))
+    mean = ((xz @ V) * (tau * shrink)) @ V.T
+    if full:
+        return Loadings(mean, V, shrink)
+    return Loadings(mean, np.eye(len(a)), 1 / (a + tau * np.diag(S)))
+
+
+def update_ard(w: Loadings) -> Gamma:
+    """q(alpha_k) = Gamma(a0 + D/2, b0 + sum_d E[w_dk^2] / 2)."""
+    return Gamma(SHAPE_0 + len(w.mean) / 2, RATE_0 + w.second_moment_diagonal / 2)
+
+
+def expected_residuals(xx: Array, xz: Array, S: Array, w: Loadings) -> Array:
+    """E sum_n (x_nd - w_d'z_n)^2 for every d."""
+    return np.maximum(xx - 2 * np.sum(w.mean * xz, axis=1) + w.quadratic(S), 0.0)
+
+
+def update_noise(n: int, residuals: Array) -> Gamma:
+    """q(tau_d) = Gamma(a0 + N/2, b0 + E sum_n (x_nd - w_d'z_n)^2 / 2)."""
+    return Gamma(SHAPE_0 + n / 2, RATE_0 + residuals / 2)
+
+
+def update_beta(z: Factors, n: int, p: int) -> Array:
+    """The root in (0, 1) of N b^3 - (1 + b^2) C + b S = 0 with the highest bound, C = E[z_p]'y_p, S = E[z_p'z_p].
+
+    C > 0 is arranged by the caller (``point_at_covariates``).
+    """
+    C = np.diag(z.zy[:p])
+    S = np.diag(z.second_moment(n))[:p]
+    return np.array([_best_root(n, c, s) for c, s in zip(C, S, strict=True)])
+
+
+def _best_root(n: int, c: float, s: float) -> float:
+    if c <= 0:
+        return 0.0
+    roots = np.roots([n, -c, s, -c])
+    real = roots.real[np.abs(roots.imag) < 1e-9 * (1 + np.abs(roots.real))]
+    inside = np.clip(real[(real > 0) & (real < 1)], 0.0, BETA_MAX)
+    candidates = np.append(inside, BETA_MAX)
+    return float(candidates[np.argmax(beta_bound(candidates, n, c, s))])
+
+
+def beta_bound(beta: Array, n: int, c: float, s: float) -> Array:
+    """-N/2 log(1 - b^2) - (S - 2 b C + N b^2) / (2 (1 - b^2))."""
+    v = 1 - beta**2
+    return -n / 2 * np.log(v) - (s - 2 * beta * c + n * beta**2) / (2 * v)
+
+
+def transformed(state: State, R: Array, full: bool) -> State:
+    """z -> R z, w -> R^-T w: X sees no difference. In the mean field only means move; covariances are held."""
+    P, z = np.linalg.inv(R), state.z
+    factors = Factors(
+        of_x=z.of_x @ R.T,
+        of_y=z.of_y @ R.T,
+        cov=R @ z.cov @ R.T if full else z.cov,
+        zz=R @ z.zz @ R.T,
+        xz=z.xz @ R.T,
+        zy=R @ z.zy,
+    )
+    views = tuple(
+        view._replace(w=view.w._replace(mean=view.w.mean @ P, V=P.T @ view.w.V if full else view.w.V))
+        for view in state.views
+    )
+    return state._replace(z=factors, views=views)
+
+
+def point_at_covariates(state: State, p: int) -> State:
+    """Turn round every informed factor whose correlation with its covariate is negative, with its loadings."""
+    signs = np.ones(len(state.z.cov))
+    signs[:p] = np.where(np.diag(state.z.zy[:p]) < 0, -1.0, 1.0)
+    if (signs > 0).all():
+        return state
+    turned = transformed(state, np.diag(signs), full=False)
+    views = tuple(  # V = I in the mean field: there the signs of V would only be squared away
+        view._replace(w=view.w._replace(V=signs[:, None] * view.w.V)) for view in turned.views
+    )
+    return turned._replace(z=turned.z._replace(cov=state.z.cov * signs * signs[:, None]), views=views)
+
+
+def symmetric_inverse(S: Array) -> Array:
+    """Inverse of a positive definite matrix, symmetric to the last bit."""
+    inverse = np.linalg.inv(S)
+    return (inverse + inverse.T) / 2
