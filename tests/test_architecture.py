@@ -17,6 +17,7 @@ SOURCE = Path(covalign.__file__).parent
 # Lowest first. A module may import only from rooms below its own (or from its own package).
 ROOMS = [
     {"_linalg", "_validation"},
+    {"_store"},
     {"moments", "covariates"},
     {"regimes", "metrics", "simulate"},
     {"heldout"},

@@ -12,16 +12,20 @@ from typing import Any
 
 from covalign import covariates, metrics, regimes, simulate
 from covalign.aligner import LatentAligner
+from covalign.factor import InformedFactorAnalysis
 from covalign.heldout import cross_validated_frontier
+from covalign.io import load
 from covalign.moments import Moments
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "InformedFactorAnalysis",
     "LatentAligner",
     "Moments",
     "covariates",
     "cross_validated_frontier",
+    "load",
     "metrics",
     "plot",
     "regimes",

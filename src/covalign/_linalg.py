@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.linalg import cython_blas, lapack, solve_triangular
+from threadpoolctl import ThreadpoolController  # comes with scikit-learn
 
 Array: TypeAlias = NDArray[np.float64]
 
 EPS = float(np.finfo(np.float64).eps)
+ROWS_AT_ONCE = 4096
 
 
 def rank_cutoff(size: int, scale: float) -> float:
@@ -88,6 +92,20 @@ def to_correlation(cov: Array) -> Array:
     return cov * scale * scale[:, None]
 
 
+def affine(X: Any, centre: Any, matrix: Array, shift: Any, dtype: Any = None) -> Any:
+    """(X - centre) matrix + shift in float64, some rows at a time, in the precision of X."""
+    dtype = dtype or (X.dtype if X.dtype == np.float32 else np.float64)
+    out = np.empty((X.shape[0], matrix.shape[1]), dtype=dtype)
+    for i in range(0, X.shape[0], ROWS_AT_ONCE):
+        out[i : i + ROWS_AT_ONCE] = (dense(X[i : i + ROWS_AT_ONCE]) - centre) @ matrix + shift
+    return out
+
+
+def dense(X: Any) -> Any:
+    """X without its sparseness."""
+    return X.toarray() if sparse.issparse(X) else X
+
+
 def _blas_syrk() -> Callable[..., None] | None:
     """dsyrk as SciPy exports it to Cython, called through ctypes, or None where its signature is not the one we know.
 
@@ -142,3 +160,9 @@ def mirrored(C: Array) -> Array:
     """The symmetric matrix whose upper triangle is that of C."""
     upper = np.triu(C)
     return upper + np.triu(C, 1).T
+
+
+@cache
+def blas() -> Any:
+    """The BLAS libraries in use, to be asked for or limited in threads; looked up once, which takes milliseconds."""
+    return ThreadpoolController().select(user_api="blas")

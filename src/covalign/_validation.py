@@ -360,3 +360,73 @@ def matched_columns_missing(need: int, got: int) -> ValueError:
 
 def unfitted(name: str) -> str:
     return f"this {name} needs data first, got none so far: call fit(Z, Y) or partial_fit(Z, Y)."
+
+
+# -- informed factor analysis -----------------------------------------------------------------------------------------
+
+
+def no_views() -> ValueError:
+    return ValueError("at least one view is needed, got an empty dict: pass X as a table or as name -> table.")
+
+
+def too_many_factors_asked(p: int, k: int) -> ValueError:
+    return ValueError(f"{p} covariates need at least {p} factors, got n_factors = {k}: raise it or drop covariates.")
+
+
+def unknown_posterior(posterior: Any) -> ValueError:
+    return ValueError(f"posterior needs 'full' or 'mean_field', got {posterior!r}: 'full' is the tighter one.")
+
+
+def unknown_engine(engine: Any) -> ValueError:
+    return ValueError(f"engine needs 'auto', 'gram' or 'dense', got {engine!r}: 'auto' takes the cheaper one.")
+
+
+def unknown_variance_kind(kind: Any) -> ValueError:
+    return ValueError(f"kind needs 'marginal' or 'loadings', got {kind!r}: use one of these.")
+
+
+def unknown_views(names: Iterable[str], known: Sequence[str]) -> ValueError:
+    return ValueError(f"views need to be among those fitted ({some(known)}), got {some(names)}: check the names.")
+
+
+def features_missing(view: str, names: Sequence[str]) -> ValueError:
+    return ValueError(f"view {view!r} needs the features of the fit, got a table without {some(names)}: add them.")
+
+
+def which_realignment() -> ValueError:
+    return ValueError("realign needs lam= or regime=, got neither or both: for example realign(lam=0.5).")
+
+
+def cannot_resume() -> ValueError:
+    return ValueError(
+        "warm_start needs a model of the same views, features, covariates and factors that was not realigned, got "
+        "another: fit without warm_start."
+    )
+
+
+def not_converged(sweeps: int) -> str:
+    return f"the bound was still rising after {sweeps} sweeps: raise max_iter, or tol if this is close enough."
+
+
+# -- files ------------------------------------------------------------------------------------------------------------
+
+
+class FileFormatError(ValueError):
+    """A file is not a complete model of a version this covalign can read."""
+
+
+def foreign_file(path: Any) -> FileFormatError:
+    return FileFormatError(
+        f"a model file written by covalign is needed, got {str(path)!r}, which is not one or is damaged (truncated?): "
+        "save the model again."
+    )
+
+
+def newer_file(path: Any, version: Any, known: int) -> FileFormatError:
+    return FileFormatError(
+        f"a model file of format {known} or older is needed, got format {version} in {str(path)!r}: update covalign."
+    )
+
+
+def unknown_model(path: Any, kind: Any) -> FileFormatError:
+    return FileFormatError(f"a known kind of model is needed, got {kind!r} in {str(path)!r}: update covalign.")

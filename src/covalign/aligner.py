@@ -9,18 +9,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from covalign import _validation as errors
 from covalign import covariates, heldout, regimes
-from covalign._linalg import Array
+from covalign._linalg import Array, affine, dense
 from covalign.moments import Moments, fold_moments, merge
 from covalign.regimes import Polar
-
-ROWS_AT_ONCE = 4096
 
 
 class Solution(NamedTuple):
@@ -284,7 +281,7 @@ class LatentAligner(TransformerMixin, BaseEstimator):
     def transform(self, Z: Any) -> Any:
         """(Z - mean) T': one column per covariate, then the rest of the space if kept."""
         Z = self._check_rows(Z)
-        return _affine(Z, self.moments_.mean_z, self.transform_.T, 0.0)
+        return affine(Z, self.moments_.mean_z, self.transform_.T, 0.0)
 
     def inverse_transform(self, Zt: Any) -> Any:
         """Back to the space of Z: exact if the rest was kept and T is regular, else the best linear reconstruction."""
@@ -296,7 +293,7 @@ class LatentAligner(TransformerMixin, BaseEstimator):
         inexact = self._why_inexact(s)
         if inexact:
             warnings.warn(errors.least_squares_inverse(inexact), errors.LeastSquaresWarning, stacklevel=2)
-        return _affine(Zt, 0.0, decoder.T, self.moments_.mean_z)
+        return affine(Zt, 0.0, decoder.T, self.moments_.mean_z)
 
     def _decoder(self) -> Array:
         """cov(Z, z~) cov(z~)^+ = S_z T_0' mixing^+ (K x P)."""
@@ -334,8 +331,8 @@ class LatentAligner(TransformerMixin, BaseEstimator):
             if self.rank_ < len(among):
                 raise errors.no_exclusive(s.polar.dependent)
             dual = dual[named]
-        erased = _affine(rows, self.moments_.mean_z, dual.T, 0.0, dtype=np.float64) @ S_zy[:, named].T
-        return _like(Z, _dense(rows) - erased, rows.dtype)
+        erased = affine(rows, self.moments_.mean_z, dual.T, 0.0, dtype=np.float64) @ S_zy[:, named].T
+        return _like(Z, dense(rows) - erased, rows.dtype)
 
     def steer(self, Z: Any, amounts: Mapping[str, Any]) -> Any:
         """Z with dimensions moved by these amounts (standard deviations; a number, or one per row) and mapped back.
@@ -349,7 +346,7 @@ class LatentAligner(TransformerMixin, BaseEstimator):
         s = self._solution
         if s.singular:
             raise errors.no_steering(s.polar.dependent)
-        decoder, moved = self._decoder(), np.array(_dense(rows), dtype=np.float64)
+        decoder, moved = self._decoder(), np.array(dense(rows), dtype=np.float64)
         for name, amount in amounts.items():
             by = np.asarray(amount, dtype=np.float64)
             if by.ndim > 1 or (by.ndim == 1 and len(by) != len(moved)):
@@ -427,19 +424,6 @@ def _flagged(solution: Solution) -> Solution:
         message = errors.singular_transform(solution.polar.dependent)
         warnings.warn(message, errors.SingularTransformWarning, stacklevel=4)
     return solution
-
-
-def _affine(X: Any, centre: Any, matrix: Array, shift: Any, dtype: Any = None) -> Any:
-    """(X - centre) matrix + shift in float64, some rows at a time, in the precision of X."""
-    dtype = dtype or (X.dtype if X.dtype == np.float32 else np.float64)
-    out = np.empty((X.shape[0], matrix.shape[1]), dtype=dtype)
-    for i in range(0, X.shape[0], ROWS_AT_ONCE):
-        out[i : i + ROWS_AT_ONCE] = (_dense(X[i : i + ROWS_AT_ONCE]) - centre) @ matrix + shift
-    return out
-
-
-def _dense(X: Any) -> Any:
-    return X.toarray() if sparse.issparse(X) else X
 
 
 def _like(Z: Any, values: Array, dtype: Any) -> Any:

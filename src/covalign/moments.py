@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from threadpoolctl import ThreadpoolController  # comes with scikit-learn
 
 from covalign import _validation as errors
-from covalign._linalg import Array, add_gram, mirrored, rank_cutoff
+from covalign._linalg import Array, add_gram, blas, mirrored, rank_cutoff
 
 BLOCK_BYTES = 2**23  # a block of rows should stay in the last-level cache between centring and multiplying
 
@@ -260,12 +259,11 @@ def _in_lanes(work: Callable[[int, int], Any], n: int, q: int, folds: int) -> li
     """
     if n * q * q < 5e9:  # below some tenths of a second the threads cost more than they bring
         return [work(0, n)]
-    blas = ThreadpoolController().select(user_api="blas")
-    threads = max((library["num_threads"] for library in blas.info()), default=1)
+    threads = max((library["num_threads"] for library in blas().info()), default=1)
     affordable = 2**28 // (folds * (8 * q * q + BLOCK_BYTES))  # each lane holds its own sums
     lanes = int(max(1, min(threads, affordable, n // (4 * folds * _block_rows(q)))))
     bounds = np.linspace(0, n, lanes + 1).astype(int)
-    with blas.limit(limits=max(1, threads // lanes)), ThreadPoolExecutor(lanes) as pool:
+    with blas().limit(limits=max(1, threads // lanes)), ThreadPoolExecutor(lanes) as pool:
         return list(pool.map(work, bounds[:-1].tolist(), bounds[1:].tolist()))
 
 

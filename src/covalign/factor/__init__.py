@@ -1,1 +1,10 @@
-"""Informed factor analysis."""
+"""Informed factor analysis: a Bayesian multi-view factor model whose first P factors are informed by P covariates.
+
+Reads as the model: ``state`` (q-factors), ``updates`` (one function each), ``bound`` (likelihood minus named
+divergences), ``rotation`` (the step over all invertible maps), ``statistics`` (data as sums), ``start``, ``fitting``
+(stage 1), ``realignment`` (stage 2), ``data`` (tables in), ``model`` (the scikit-learn face).
+"""
+
+from covalign.factor.model import InformedFactorAnalysis
+
+__all__ = ["InformedFactorAnalysis"]

@@ -36,6 +36,6 @@ def kl_factors(problem: Problem, state: State, S: Array) -> float:
 
 
 def kl_loadings(w: Loadings, ard: Gamma) -> float:
-    """sum_d E_alpha KL(q(w_d) || N(0, 1/alpha)) = (alpha'E[w^2] - D K - sum_d log|C_d| - D sum_k E[log alpha_k]) / 2."""
+    """sum_d E KL(q(w_d) || N(0, 1/alpha)) = (E[alpha]'E[w^2] - D K - sum_d log|C_d| - D sum_k E[log alpha_k]) / 2."""
     d, k = w.mean.shape
     return float((ard.mean @ w.second_moment_diagonal - d * k - w.log_det - d * np.sum(ard.mean_log)) / 2)

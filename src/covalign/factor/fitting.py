@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-
 from covalign.factor import updates
 from covalign.factor.bound import bound
 from covalign.factor.rotation import rotate
@@ -49,7 +48,7 @@ def iterate(
     tol: float,
     tick: Callable[[int, float], None] = lambda i, value: None,
 ) -> Fit:
-    """Step until the bound's relative change is below tol. Interrupted (Ctrl-C), what was reached so far is returned."""
+    """Step until the bound's relative change is below tol. Interrupted (Ctrl-C), what was reached is returned."""
     elbo: list[float] = []
     try:
         for i in range(max_iter):

@@ -25,10 +25,13 @@ NEWTON_STEPS, CG_STEPS, HALVINGS = 8, 40, 30
 ENOUGH = 1e-3  # nats; the next sweep moves everything again
 
 
-def rotate(problem: Problem, state: State) -> State:
-    """The state after the best (R, beta) found, ARD precisions at their optimum; never worse than before."""
+def rotate(problem: Problem, state: State, held: int = 0) -> State:
+    """The state after the best (R, beta) found, ARD precisions at their optimum; never worse than before.
+
+    The first ``held`` factors, and beta with them, stay as they are; the others may still take in parts of them.
+    """
     landscape = Landscape.of(problem, state)
-    R, gamma = ascend(landscape, np.arctanh(state.beta))
+    R, gamma = ascend(landscape, np.arctanh(state.beta), held)
     moved = updates.transformed(state._replace(beta=beta_of(gamma)), R, problem.full)
     return moved._replace(views=tuple(view._replace(ard=updates.update_ard(view.w)) for view in moved.views))
 
@@ -153,7 +156,7 @@ class Curvature(NamedTuple):
         return out, self.of_gamma * delta - np.sum(self.cross * E[:p], axis=1)
 
     def pairs(self) -> tuple[Array, Array]:
-        """The entries that couple E_ij with itself and with E_ji: nearly all there is once S and Sw are near diagonal."""
+        """The entries coupling E_ij with itself and with E_ji: nearly all there is once S and Sw are near diagonal."""
         diagonal = self.weight[:, None] * np.diag(self.S)
         crossing = -np.add.outer(np.diag(self.G), np.diag(self.G))
         for shape, Sw, g in self.ard:
@@ -189,13 +192,16 @@ class Pairs(NamedTuple):
         return self.own * E - self.other * E.T, self.of_gamma * delta
 
 
-def ascend(landscape: Landscape, gamma: Array) -> tuple[Array, Array]:
+def ascend(landscape: Landscape, gamma: Array, held: int = 0) -> tuple[Array, Array]:
     """Newton's method, its system solved by conjugate gradients, the origin moved along so that R = I every time."""
     k = len(landscape.S)
     eye, R, here = np.eye(k), np.eye(k), landscape
     value, gradient = here.value_and_gradient(eye, gamma)
     for _ in range(NEWTON_STEPS):
-        E, delta = newton_direction(here.curvature(gamma), gradient[: k * k].reshape(k, k), gradient[k * k :])
+        to_E, to_gamma = gradient[: k * k].reshape(k, k), gradient[k * k :]
+        if held:
+            to_E[:held], to_gamma[:] = 0.0, 0.0
+        E, delta = newton_direction(here.curvature(gamma), to_E, to_gamma, held)
         for halving in range(HALVINGS):
             step = 0.5**halving
             better, _ = here.value_and_gradient(eye + step * E, gamma + step * delta)
@@ -211,25 +217,32 @@ def ascend(landscape: Landscape, gamma: Array) -> tuple[Array, Array]:
     return R, gamma
 
 
-def newton_direction(curvature: Curvature, E: Array, delta: Array) -> tuple[Array, Array]:
+def newton_direction(curvature: Curvature, E: Array, delta: Array, held: int) -> tuple[Array, Array]:
     """(-H)^-1 gradient by preconditioned conjugate gradients, up to where -H stops being positive (Steihaug)."""
     pairs = Pairs.of(curvature)
     r_E, r_d = E, delta
     x_E, x_d = np.zeros_like(E), np.zeros_like(delta)
-    y_E, y_d = pairs.solve(r_E, r_d)
+    y_E, y_d = _without(held, *pairs.solve(r_E, r_d))
     d_E, d_d = y_E, y_d
     rho = start = np.sum(r_E * y_E) + r_d @ y_d
     for i in range(CG_STEPS):
-        q_E, q_d = curvature.times(d_E, d_d)
+        q_E, q_d = _without(held, *curvature.times(d_E, d_d))
         bend = np.sum(d_E * q_E) + d_d @ q_d
         if bend <= 0:
             return (d_E, d_d) if i == 0 else (x_E, x_d)
         step = rho / bend
         x_E, x_d = x_E + step * d_E, x_d + step * d_d
         r_E, r_d = r_E - step * q_E, r_d - step * q_d
-        y_E, y_d = pairs.solve(r_E, r_d)
+        y_E, y_d = _without(held, *pairs.solve(r_E, r_d))
         rho, before = np.sum(r_E * y_E) + r_d @ y_d, rho
         if rho <= 1e-6 * start:
             break
         d_E, d_d = y_E + rho / before * d_E, y_d + rho / before * d_d
     return x_E, x_d
+
+
+def _without(held: int, E: Array, delta: Array) -> tuple[Array, Array]:
+    """The part of a direction that leaves held factors alone."""
+    if held:
+        E[:held], delta[:] = 0.0, 0.0
+    return E, delta

@@ -71,7 +71,7 @@ class Loadings(NamedTuple):
     @property
     def second_moment_diagonal(self) -> Array:
         """sum_d E[w_dk^2] for every k."""
-        return np.sum(self.mean**2, axis=0) + (self.V**2) @ self.scale.sum(axis=0)
+        return np.asarray(np.sum(self.mean**2, axis=0) + (self.V**2) @ self.scale.sum(axis=0))
 
     def quadratic(self, S: Array) -> Array:
         """E[w_d' S w_d] for every d."""

@@ -33,7 +33,7 @@ class Engine(Protocol):
         """E[Z]'E[Z], X'E[Z] and E[Z]'Y for E[Z] = X of_x + Y of_y."""
 
     def principal_map(self, k: int) -> Array:
-        """(D x r), r <= k: X times this are the leading principal components, with unit variances, the largest first."""
+        """(D x r), r <= k: X times this are the leading principal components, of unit variance, largest first."""
 
 
 class Gram(NamedTuple):

@@ -19,7 +19,7 @@ def prior_precision(beta: Array, k: int) -> Array:
 
 def evidence(views: tuple[View, ...]) -> Array:
     """sum_d E[tau_d] E[w_d w_d'] over all views: what the data say about the precision of z."""
-    return np.sum([view.w.weighted_second_moment(view.noise.mean) for view in views], axis=0)
+    return np.asarray(np.sum([view.w.weighted_second_moment(view.noise.mean) for view in views], axis=0))
 
 
 def update_factors(problem: Problem, views: tuple[View, ...], beta: Array) -> Factors:
@@ -65,7 +65,7 @@ def update_ard(w: Loadings) -> Gamma:
 
 def expected_residuals(xx: Array, xz: Array, S: Array, w: Loadings) -> Array:
     """E sum_n (x_nd - w_d'z_n)^2 for every d."""
-    return np.maximum(xx - 2 * np.sum(w.mean * xz, axis=1) + w.quadratic(S), 0.0)
+    return np.asarray(np.maximum(xx - 2 * np.sum(w.mean * xz, axis=1) + w.quadratic(S), 0.0))
 
 
 def update_noise(n: int, residuals: Array) -> Gamma:

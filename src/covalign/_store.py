@@ -1,0 +1,52 @@
+"""One file for a fitted model: arrays and JSON in a zip archive. Nothing in it is ever executed."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from covalign import _validation as errors
+from covalign._linalg import Array
+
+FORMAT, VERSION = "covalign", 1
+
+
+def write(path: Any, meta: dict[str, Any], arrays: dict[str, Array]) -> None:
+    """Write to a temporary name in the same folder, then rename: readers see the old file or the new, never half."""
+    path = Path(path)
+    head = {"format": FORMAT, "version": VERSION, **meta}
+    text = np.frombuffer(json.dumps(head, ensure_ascii=False).encode(), dtype=np.uint8)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            np.savez(file, **{"meta.json": text}, **arrays)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def read(path: Any) -> tuple[dict[str, Any], dict[str, Array]]:
+    """What ``write`` wrote; a truncated, foreign or newer file is an error that says which."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            if not hasattr(archive, "files") or "meta.json" not in archive.files:
+                raise errors.foreign_file(path)
+            meta = json.loads(archive["meta.json"].tobytes())
+            if meta.get("format") != FORMAT:
+                raise errors.foreign_file(path)
+            if meta.get("version", 0) > VERSION:
+                raise errors.newer_file(path, meta["version"], VERSION)
+            return meta, {name: archive[name] for name in archive.files if name != "meta.json"}
+    except (zipfile.BadZipFile, EOFError, OSError, ValueError, AttributeError, KeyError) as error:
+        if isinstance(error, FileNotFoundError | errors.FileFormatError):
+            raise
+        raise errors.foreign_file(path) from error

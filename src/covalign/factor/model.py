@@ -1,0 +1,373 @@
+"""InformedFactorAnalysis: validate, delegate to the kernel, remember."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import warnings
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+
+from covalign import _store as store
+from covalign import _validation as errors
+from covalign import covariates, regimes
+from covalign._linalg import Array, blas
+from covalign.factor import data, fitting, realignment, storage, updates
+from covalign.factor.start import covariate_turn, start
+from covalign.factor.state import Problem, State
+from covalign.factor.statistics import Dense
+
+ACTIVE_SHARE = 1e-3  # of the variance of a view; what ARD turns off explains many orders less
+SMALL = 2e8  # multiplications in a sweep below which BLAS threads cost more than they bring
+
+
+class Realigned(NamedTuple):
+    """The regime a model was moved to, and its T (P x P)."""
+
+    regime: str
+    lam: float
+    T: Array
+
+
+class InformedFactorAnalysis(BaseEstimator):
+    """Bayesian multi-view factor analysis whose first P factors are informed by P covariates.
+
+    x^(m)_n = W^(m) z_n + noise, z_np ~ N(beta_p y_np, 1 - beta_p^2) for the informed factors, N(0, 1) for free ones,
+    with automatic relevance determination of every factor in every view. Fitted by variational inference whose bound
+    (``elbo_``) never falls.
+
+    Parameters
+    ----------
+    n_factors : int
+        Informed and free factors together. Too many are harmless: the ones not needed are turned off.
+    posterior : "full" or "mean_field"
+        Joint Gaussians over all factors, or the paper's factorisation.
+    accelerate : bool
+        After each sweep maximise over all invertible transformations of the factors.
+    max_iter, tol
+        Stop after so many sweeps, or when the bound's relative change falls below tol.
+    pretrain_iter : int
+        Sweeps of the model without covariates before the fit (the paper's warm-up).
+    random_state : int, Generator or None
+        Only restarts (``n_init`` > 1) draw random numbers.
+    n_init : int
+        Starts; the first from turned principal components, others from random turns. The best bound is kept.
+    scale : bool, or dict view -> bool
+        Divide features by their standard deviation. They are always centred.
+    engine : "auto", "gram" or "dense"
+        Work on the Gram matrix (sweeps free of N) or on the rows (more features than rows).
+    drop_first : bool
+        Leave out the first dummy of every categorical covariate.
+
+    Attributes
+    ----------
+    factors_, loadings_[view], noise_precision_[view], ard_precision_[view]
+        Posterior means, in standardised units; ``factors_std_`` and ``loadings_std_`` their standard deviations.
+    beta_, intercept_, covariate_names_, factor_names_, active_factors_
+    elbo_, n_iter_, converged_
+
+    Examples
+    --------
+    >>> import covalign as ca
+    >>> s = ca.simulate.scenario("PN", n_samples=500)
+    >>> fa = ca.InformedFactorAnalysis(n_factors=10).fit(s.X, s.Y)
+    >>> fa.factors_.shape, fa.converged_
+    ((500, 10), True)
+    """
+
+    _realigned: Realigned | None
+
+    def __init__(
+        self,
+        n_factors: int = 10,
+        posterior: str = "full",
+        accelerate: bool = True,
+        max_iter: int = 2000,
+        tol: float = 1e-8,
+        pretrain_iter: int = 0,
+        random_state: Any = None,
+        *,
+        n_init: int = 1,
+        scale: Any = True,
+        engine: str = "auto",
+        drop_first: bool = False,
+    ) -> None:
+        self.n_factors = n_factors
+        self.posterior = posterior
+        self.accelerate = accelerate
+        self.max_iter = max_iter
+        self.tol = tol
+        self.pretrain_iter = pretrain_iter
+        self.random_state = random_state
+        self.n_init = n_init
+        self.scale = scale
+        self.engine = engine
+        self.drop_first = drop_first
+
+    @classmethod
+    def paper(cls, n_factors: int = 10, **settings: Any) -> InformedFactorAnalysis:
+        """The paper's inference: mean field, no acceleration, 250 warm-up sweeps, relative change 5e-7, 2000 sweeps."""
+        paper = {
+            "posterior": "mean_field",
+            "accelerate": False,
+            "max_iter": 2000,
+            "tol": 5e-7,
+            "pretrain_iter": 250,
+        }
+        return cls(n_factors, **{**paper, **settings})
+
+    # -- fitting ------------------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, *, warm_start: bool = False) -> InformedFactorAnalysis:
+        """Fit to X (table, or dict name -> table) and y (n x P); ``warm_start`` goes on from where the model is."""
+        self._check_parameters()
+        if y is None:
+            raise errors.y_required()
+        table, engine, rows = data.prepare(X, y, self.scale, self.engine, self.drop_first)
+        p, n = len(table.mean_y), len(rows.Y)
+        if p > self.n_factors:
+            raise errors.too_many_factors_asked(p, self.n_factors)
+        problem = Problem(engine, n, p, self.n_factors, table.bounds, self.posterior == "full")
+        with _few_threads(problem):
+            if warm_start and hasattr(self, "_state"):
+                fits = [self._run(problem, self._resume(problem))]
+            else:
+                seeds = np.random.default_rng(self.random_state).spawn(self.n_init - 1)
+                fits = [self._run(problem, self._begin(problem, rng)) for rng in [None, *seeds]]
+        best = max(fits, key=lambda fit: fit.elbo[-1] if fit.elbo else -np.inf)
+        self._table, self._problem, self._rows, self._realigned = table, problem, rows, None
+        self._stage_1 = best.state
+        self._remember(best)
+        if not best.converged:
+            warnings.warn(errors.not_converged(self.n_iter_), ConvergenceWarning, stacklevel=2)
+        return self
+
+    def fit_transform(self, X: Any, y: Any) -> Array:
+        """``fit(X, y).factors_``."""
+        return self.fit(X, y).factors_
+
+    def _check_parameters(self) -> None:
+        if self.posterior not in ("full", "mean_field"):
+            raise errors.unknown_posterior(self.posterior)
+        for what in ("n_factors", "max_iter", "n_init"):
+            if not isinstance(getattr(self, what), int | np.integer) or getattr(self, what) < 1:
+                raise errors.not_positive(what, getattr(self, what))
+
+    def _begin(self, problem: Problem, rng: Any) -> State:
+        """A start, after the warm-up without covariates if one is wanted."""
+        state = start(problem, rng)
+        if not self.pretrain_iter:
+            return state
+        state = state._replace(beta=np.zeros(problem.p))
+        state = state._replace(z=updates.update_factors(problem, state.views, state.beta))
+        state = fitting.fit(problem, state, self.accelerate, self.pretrain_iter, self.tol, supervised=False).state
+        turn = covariate_turn(state.z.zy, problem.k)  # K x K orthonormal: the first P factors at the covariates
+        return updates.transformed(state, turn.T, problem.full)
+
+    def _resume(self, problem: Problem) -> State:
+        same = [len(v.w.mean) for v in self._state.views] == [b.stop - b.start for b in problem.bounds]
+        if not same or problem.k != self._problem.k or problem.p != self._problem.p or self._realigned is not None:
+            raise errors.cannot_resume()
+        return self._state._replace(z=updates.update_factors(problem, self._state.views, self._state.beta))
+
+    def _run(self, problem: Problem, state: State) -> fitting.Fit:
+        return fitting.fit(problem, state, self.accelerate, self.max_iter, self.tol)
+
+    def _remember(self, fit: fitting.Fit) -> None:
+        """Public attributes from a fit."""
+        state, table = fit.state, self._table
+        self._state = state
+        self.elbo_, self.n_iter_, self.converged_ = np.array(fit.elbo), len(fit.elbo), fit.converged
+        self.beta_, self.intercept_ = state.beta, np.zeros(len(state.beta))
+        self.covariate_names_ = table.encoding.names
+        free = [f"free{i}" for i in range(self._problem.k - self._problem.p)]
+        self.factor_names_ = [*self.covariate_names_, *free]
+        named = dict(zip(table.views, state.views, strict=True))
+        self.loadings_ = {name: view.w.mean for name, view in named.items()}
+        self.loadings_std_ = {name: np.sqrt(view.w.variance) for name, view in named.items()}
+        self.noise_precision_ = {name: view.noise.mean for name, view in named.items()}
+        self.ard_precision_ = {name: view.ard.mean for name, view in named.items()}
+        self.factors_std_ = np.sqrt(np.diag(state.z.cov))
+        self.factors_ = data.project(table, self._rows, state.z.of_x, state.z.of_y)
+        self.active_factors_ = (self.variance_explained(kind="loadings") > ACTIVE_SHARE).any(axis=0).to_numpy()
+
+    # -- other regimes ------------------------------------------------------------------------------------------------
+
+    def realign(self, lam: float | None = None, *, regime: str | None = None) -> InformedFactorAnalysis:
+        """A new fitted model whose informed factors stand in a regime; stage 1 is shared, not repeated.
+
+        ``realign(0.5)`` is the tunable regime; ``realign(regime="exclusive")`` names one. On a realigned model this
+        starts again from stage 1. ``T_`` is the transformation, ``regime_`` and ``lam_`` what was asked.
+        """
+        self._check_fitted()
+        if (lam is None) == (regime is None) and not (regime == "tunable" and lam is not None):
+            raise errors.which_realignment()
+        regime = errors.check_regime("tunable" if regime is None else regime)
+        lam = {"independent": 0.0, "strongest": 1.0}.get(regime, lam)
+        problem, first = self._problem, self._stage_1
+        m = realignment.model_moments(first.beta, problem.data.yy / problem.n, self.covariate_names_)
+        T = regimes.turned(regimes.whitened_polar(m), regime, np.nan if lam is None else lam)
+        with _few_threads(problem):
+            fit = realignment.realign(problem, first, T, self.accelerate, self.max_iter, self.tol)
+        other = copy.copy(self)
+        other._realigned = Realigned(regime, float("nan") if lam is None else float(lam), T)
+        other._remember(fit)
+        if not fit.converged:
+            warnings.warn(errors.not_converged(len(fit.elbo)), ConvergenceWarning, stacklevel=2)
+        return other
+
+    def path(self, lams: Iterable[float]) -> dict[float, InformedFactorAnalysis]:
+        """lam -> realigned model."""
+        return {float(lam): self.realign(lam) for lam in lams}
+
+    @property
+    def T_(self) -> Array:
+        """The transformation of the informed factors (P x P); the identity before realigning."""
+        self._check_fitted()
+        return np.eye(self._problem.p) if self._realigned is None else self._realigned.T
+
+    @property
+    def regime_(self) -> str | None:
+        """The regime this model was realigned to, or None."""
+        return None if self._realigned is None else self._realigned.regime
+
+    @property
+    def lam_(self) -> float | None:
+        """The lambda this model was realigned to (NaN for the exclusive regime), or None."""
+        return None if self._realigned is None else self._realigned.lam
+
+    # -- use ----------------------------------------------------------------------------------------------------------
+
+    def transform(self, X: Any, y: Any = None, *, return_std: bool = False) -> Any:
+        """Posterior means of the factors of new samples (n x K), from any subset of the views.
+
+        With y the prior of the informed factors is T(beta y); without, y is integrated out: N(0, T S_z T').
+        ``return_std`` adds the posterior standard deviations (K), the same for all samples.
+        """
+        self._check_fitted()
+        views = data.match_views(data.as_views(X))
+        Q, evidence, n = self._evidence(views)
+        prior_cov, prior_mean = self._prior(views, y, n)
+        cov = np.linalg.solve(np.eye(len(Q)) + prior_cov @ Q, prior_cov)
+        means = prior_mean + (evidence - prior_mean @ Q) @ cov
+        return (means, np.sqrt(np.diag(cov))) if return_std else means
+
+    def _evidence(self, views: dict[str, Any]) -> tuple[Array, Array, int]:
+        """sum_d E[tau_d] E[w_d w_d'] and sum_d E[tau_d] x_nd E[w_d] over the views that are there."""
+        unknown = [name for name in views if name not in self._table.views]
+        if unknown:
+            raise errors.unknown_views(unknown, list(self._table.views))
+        known = dict(zip(self._table.views, self._state.views, strict=True))
+        Q, evidence, n = np.zeros((self._problem.k,) * 2), np.zeros((1, self._problem.k)), None
+        for name, view in views.items():
+            scale, of = self._table.views[name], known[name]
+            values = data.columns_like(name, view, scale.names)
+            if n is not None and len(values) != n:
+                raise errors.lengths_differ(n, len(values))
+            n, tau = len(values), of.noise.mean
+            Q = Q + of.w.weighted_second_moment(tau)
+            evidence = evidence + ((values - scale.mean) / scale.sd) @ (of.w.mean * tau[:, None])
+        return Q, evidence, int(n or 0)
+
+    def _prior(self, views: dict[str, Any], y: Any, n: int) -> tuple[Array, Array]:
+        p, k, T = self._problem.p, self._problem.k, self.T_
+        cov, mean, beta = np.eye(k), np.zeros((n, k)), self.beta_
+        if y is None:
+            S_y = self._problem.data.yy / self._problem.n
+            cov[:p, :p] = T @ (beta[:, None] * S_y * beta + np.diag(1 - beta**2)) @ T.T
+            return cov, mean
+        cov[:p, :p] = (T * (1 - beta**2)) @ T.T
+        frame = covariates.as_frame(covariates.match_rows(next(iter(views.values())), y))
+        covariates.complete_rows(frame, "raise")
+        Y = (self._table.encoding.apply(frame).to_numpy() - self._table.mean_y) / self._table.sd_y
+        if len(Y) != n:
+            raise errors.lengths_differ(n, len(Y))
+        mean[:, :p] = (beta * Y) @ T.T
+        return cov, mean
+
+    def reconstruct(self) -> Any:
+        """E[Z] E[W]' in the units of X: a dict of arrays, or an array where X was one table."""
+        self._check_fitted()
+        views = {
+            name: self.factors_ @ self.loadings_[name].T * scale.sd + scale.mean
+            for name, scale in self._table.views.items()
+        }
+        return views[data.SINGLE] if self._table.single else views
+
+    def variance_explained(self, kind: str = "marginal") -> pd.DataFrame:
+        """Share of each view's variance per factor (views x factors).
+
+        ``"marginal"``: R^2 of each feature regressed on that factor alone, averaged over features.
+        ``"loadings"``: 1 - |X - z_k w_k'|^2 / |X|^2. Neither adds up for correlated factors; see
+        ``total_variance_explained``.
+        """
+        self._check_fitted()
+        if kind not in ("marginal", "loadings"):
+            raise errors.unknown_variance_kind(kind)
+        z, rows = self._state.z, {}
+        for name, where in zip(self._table.views, self._problem.bounds, strict=True):
+            xx, xz, zz = self._problem.data.xx[where], z.xz[where], np.diag(z.zz)
+            if kind == "marginal":
+                both = np.outer(xx, zz)
+                shares = np.divide(xz**2, both, out=np.zeros_like(xz), where=both > 0)
+                rows[name] = shares.sum(axis=0) / max(np.count_nonzero(xx), 1)
+            else:
+                w = self.loadings_[name]
+                rows[name] = (2 * np.sum(w * xz, axis=0) - zz * np.sum(w**2, axis=0)) / max(xx.sum(), 1e-300)
+        return pd.DataFrame.from_dict(rows, orient="index", columns=self.factor_names_)
+
+    def total_variance_explained(self) -> pd.Series:
+        """R^2 of each feature on all factors jointly, averaged over each view's features."""
+        self._check_fitted()
+        z, shares = self._state.z, {}
+        inverse = np.linalg.pinv(z.zz, hermitian=True, rcond=1e-10)
+        for name, where in zip(self._table.views, self._problem.bounds, strict=True):
+            xx, xz = self._problem.data.xx[where], z.xz[where]
+            explained = np.sum((xz @ inverse) * xz, axis=1)
+            r2 = np.divide(explained, xx, out=np.zeros_like(xx), where=xx > 0)
+            shares[name] = float(r2.sum() / max(np.count_nonzero(xx), 1))
+        return pd.Series(shares, name="total")
+
+    def top_features(self, factor: str | int, view: str | None = None, n: int = 10) -> pd.DataFrame:
+        """The n features with the largest |loading| on a factor: feature, loading, std; the largest first."""
+        self._check_fitted()
+        view = next(iter(self._table.views)) if view is None else view
+        if view not in self._table.views:
+            raise errors.unknown_views([view], list(self._table.views))
+        if isinstance(factor, str) and factor not in self.factor_names_:
+            raise errors.unknown_covariates([factor], self.factor_names_)
+        at = self.factor_names_.index(factor) if isinstance(factor, str) else int(factor)
+        loading, std = self.loadings_[view][:, at], self.loadings_std_[view][:, at]
+        order = np.argsort(-np.abs(loading), kind="stable")[:n]
+        names = np.array(self._table.views[view].names, dtype=object)[order]
+        return pd.DataFrame({"feature": names, "loading": loading[order], "std": std[order]})
+
+    def save(self, path: Any) -> None:
+        """Write the model to one file (arrays and JSON, no code), complete or not at all. ``covalign.load`` reads it."""
+        self._check_fitted()
+        store.write(path, *storage.pack(self))
+
+    @classmethod
+    def _restored(cls, meta: dict[str, Any], arrays: dict[str, Array]) -> InformedFactorAnalysis:
+        """The model ``storage.pack`` packed."""
+        model = cls(**meta["parameters"])
+        state = storage.unpack(meta, arrays, model)
+        model._realigned = Realigned(*meta["realigned"], arrays["realigned.T"]) if meta["realigned"] else None
+        model._remember(fitting.Fit(state, arrays["elbo"].tolist(), meta["converged"]))
+        return model
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "_state"):
+            raise NotFittedError(errors.unfitted(type(self).__name__))
+
+
+def _few_threads(problem: Problem) -> Any:
+    """One BLAS thread where matrices are small: waking a second takes longer than the work."""
+    d = problem.bounds[-1].stop
+    work = d * problem.k * (2 * problem.n if isinstance(problem.data, Dense) else d)
+    return blas().limit(limits=1) if work < SMALL else contextlib.nullcontext()

@@ -1,0 +1,100 @@
+"""A fitted model as plain arrays and JSON, and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from covalign._linalg import Array
+from covalign.covariates import Column, Encoding
+from covalign.factor.data import Rows, Table, ViewScale
+from covalign.factor.state import Factors, Gamma, Loadings, Problem, State, View
+from covalign.factor.statistics import Dense, Gram
+
+KIND = "InformedFactorAnalysis"
+
+
+def pack(model: Any) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Everything needed to transform, realign and go on fitting."""
+    problem, table, realigned = model._problem, model._table, model._realigned
+    arrays = {"rows.X": model._rows.X, "rows.Y": model._rows.Y, "elbo": model.elbo_}
+    arrays |= {"table.mean_y": table.mean_y, "table.sd_y": table.sd_y}
+    for i, view in enumerate(table.views.values()):
+        arrays |= {f"table.{i}.mean": view.mean, f"table.{i}.sd": view.sd}
+    arrays |= {f"data.{name}": value for name, value in problem.data._asdict().items() if isinstance(value, np.ndarray)}
+    arrays |= _pack_state("now", model._state) | _pack_state("stage1", model._stage_1)
+    if realigned is not None:
+        arrays["realigned.T"] = realigned.T
+    meta = {
+        "kind": KIND,
+        "parameters": {name: _plain(value) for name, value in model.get_params().items()},
+        "engine": type(problem.data).__name__,
+        "n": problem.n,
+        "k": problem.k,
+        "full": problem.full,
+        "views": {name: view.names for name, view in table.views.items()},
+        "single": table.single,
+        "samples": None if table.samples is None else [_plain(name) for name in table.samples],
+        "encoding": [
+            [c.source, c.kind, [_plain(level) for level in c.levels], list(c.names)] for c in table.encoding.columns
+        ],
+        "converged": bool(model.converged_),
+        "realigned": None if realigned is None else [realigned.regime, realigned.lam],
+    }
+    return meta, arrays
+
+
+def unpack(meta: dict[str, Any], arrays: dict[str, Array], model: Any) -> Any:
+    """Fill an unfitted model of the saved parameters with what was saved."""
+    encoding = Encoding(
+        tuple(Column(s, kind, tuple(levels), tuple(names)) for s, kind, levels, names in meta["encoding"])
+    )
+    views = {
+        name: ViewScale(list(names), arrays[f"table.{i}.mean"], arrays[f"table.{i}.sd"])
+        for i, (name, names) in enumerate(meta["views"].items())
+    }
+    table = Table(views, meta["single"], meta["samples"], encoding, arrays["table.mean_y"], arrays["table.sd_y"])
+    if meta["engine"] == "Gram":
+        engine: Any = Gram(meta["n"], *(arrays[f"data.{name}"] for name in ("gram", "xy", "yy")))
+    else:
+        engine = Dense(arrays["data.X"], arrays["data.Y"])
+    p = len(table.mean_y)
+    model._table, model._rows = table, Rows(arrays["rows.X"], arrays["rows.Y"])
+    model._problem = Problem(engine, meta["n"], p, meta["k"], table.bounds, meta["full"])
+    model._stage_1 = _unpack_state("stage1", arrays, len(views))
+    return _unpack_state("now", arrays, len(views))
+
+
+def _pack_state(prefix: str, state: State) -> dict[str, Array]:
+    arrays = {f"{prefix}.z.{name}": value for name, value in state.z._asdict().items()} | {f"{prefix}.beta": state.beta}
+    for i, view in enumerate(state.views):
+        arrays |= {f"{prefix}.{i}.w.{name}": value for name, value in view.w._asdict().items()}
+        for name in ("ard", "noise"):
+            gamma = getattr(view, name)
+            arrays |= {f"{prefix}.{i}.{name}.shape": np.array(gamma.shape), f"{prefix}.{i}.{name}.rate": gamma.rate}
+    return arrays
+
+
+def _unpack_state(prefix: str, arrays: dict[str, Array], n_views: int) -> State:
+    def gamma(i: int, name: str) -> Gamma:
+        return Gamma(float(arrays[f"{prefix}.{i}.{name}.shape"]), arrays[f"{prefix}.{i}.{name}.rate"])
+
+    views = tuple(
+        View(
+            Loadings(*(arrays[f"{prefix}.{i}.w.{name}"] for name in Loadings._fields)),
+            gamma(i, "ard"),
+            gamma(i, "noise"),
+        )
+        for i in range(n_views)
+    )
+    z = Factors(*(arrays[f"{prefix}.z.{name}"] for name in Factors._fields))
+    return State(z, views, arrays[f"{prefix}.beta"])
+
+
+def _plain(value: Any) -> Any:
+    """The value as JSON knows it; what JSON does not know (a generator, a date) as text."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
