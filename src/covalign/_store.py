@@ -25,7 +25,8 @@ def write(path: Any, meta: dict[str, Any], arrays: dict[str, Array]) -> None:
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
-            np.savez(file, **{"meta.json": text}, **arrays)
+            contents: dict[str, Any] = {"meta.json": text, **arrays}
+            np.savez(file, **contents)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)

@@ -18,11 +18,12 @@ from covalign import _validation as errors
 from covalign import covariates, regimes
 from covalign._linalg import Array, blas
 from covalign.factor import data, fitting, realignment, storage, updates
-from covalign.factor.start import covariate_turn, start
+from covalign.factor.start import covariate_turn, start, starts
 from covalign.factor.state import Problem, State
 from covalign.factor.statistics import Dense
 
 ACTIVE_SHARE = 1e-3  # of the variance of a view; what ARD turns off explains many orders less
+TRIAL_SWEEPS = 2  # enough to tell which mirror image is better
 SMALL = 2e8  # multiplications in a sweep below which BLAS threads cost more than they bring
 
 
@@ -135,7 +136,7 @@ class InformedFactorAnalysis(BaseEstimator):
         problem = Problem(engine, n, p, self.n_factors, table.bounds, self.posterior == "full")
         with _few_threads(problem):
             if warm_start and hasattr(self, "_state"):
-                fits = [self._run(problem, self._resume(problem))]
+                fits = [self._run(problem, fitting.Fit(self._resume(problem), [], False))]
             else:
                 seeds = np.random.default_rng(self.random_state).spawn(self.n_init - 1)
                 fits = [self._run(problem, self._begin(problem, rng)) for rng in [None, *seeds]]
@@ -158,16 +159,21 @@ class InformedFactorAnalysis(BaseEstimator):
             if not isinstance(getattr(self, what), int | np.integer) or getattr(self, what) < 1:
                 raise errors.not_positive(what, getattr(self, what))
 
-    def _begin(self, problem: Problem, rng: Any) -> State:
-        """A start, after the warm-up without covariates if one is wanted."""
+    def _begin(self, problem: Problem, rng: Any) -> fitting.Fit:
+        """A start: the best of its mirror images after a few sweeps, or what a warm-up without covariates gives."""
+        if rng is None and self.accelerate and not self.pretrain_iter:
+            images = starts(problem)
+            sweeps = min(TRIAL_SWEEPS, self.max_iter) if len(images) > 1 else 0
+            tried = [fitting.fit(problem, image, True, sweeps, -np.inf) for image in images]
+            return max(tried, key=lambda fit: fit.elbo[-1] if fit.elbo else 0.0)
         state = start(problem, rng)
         if not self.pretrain_iter:
-            return state
+            return fitting.Fit(state, [], False)
         state = state._replace(beta=np.zeros(problem.p))
         state = state._replace(z=updates.update_factors(problem, state.views, state.beta))
         state = fitting.fit(problem, state, self.accelerate, self.pretrain_iter, self.tol, supervised=False).state
         turn = covariate_turn(state.z.zy, problem.k)  # K x K orthonormal: the first P factors at the covariates
-        return updates.transformed(state, turn.T, problem.full)
+        return fitting.Fit(updates.transformed(state, turn.T, problem.full), [], False)
 
     def _resume(self, problem: Problem) -> State:
         same = [len(v.w.mean) for v in self._state.views] == [b.stop - b.start for b in problem.bounds]
@@ -175,8 +181,9 @@ class InformedFactorAnalysis(BaseEstimator):
             raise errors.cannot_resume()
         return self._state._replace(z=updates.update_factors(problem, self._state.views, self._state.beta))
 
-    def _run(self, problem: Problem, state: State) -> fitting.Fit:
-        return fitting.fit(problem, state, self.accelerate, self.max_iter, self.tol)
+    def _run(self, problem: Problem, begun: fitting.Fit) -> fitting.Fit:
+        rest = fitting.fit(problem, begun.state, self.accelerate, self.max_iter - len(begun.elbo), self.tol)
+        return rest._replace(elbo=[*begun.elbo, *rest.elbo])
 
     def _remember(self, fit: fitting.Fit) -> None:
         """Public attributes from a fit."""
@@ -348,7 +355,7 @@ class InformedFactorAnalysis(BaseEstimator):
         return pd.DataFrame({"feature": names, "loading": loading[order], "std": std[order]})
 
     def save(self, path: Any) -> None:
-        """Write the model to one file (arrays and JSON, no code), complete or not at all. ``covalign.load`` reads it."""
+        """Write the model to one file (arrays and JSON, no code), whole or not at all; ``covalign.load`` reads it."""
         self._check_fitted()
         store.write(path, *storage.pack(self))
 
@@ -357,7 +364,11 @@ class InformedFactorAnalysis(BaseEstimator):
         """The model ``storage.pack`` packed."""
         model = cls(**meta["parameters"])
         state = storage.unpack(meta, arrays, model)
-        model._realigned = Realigned(*meta["realigned"], arrays["realigned.T"]) if meta["realigned"] else None
+        if meta["realigned"] is None:
+            model._realigned = None
+        else:
+            regime, lam = meta["realigned"]
+            model._realigned = Realigned(regime, lam, arrays["realigned.T"])
         model._remember(fitting.Fit(state, arrays["elbo"].tolist(), meta["converged"]))
         return model
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import combinations
+
 import numpy as np
 import scipy.linalg
 
@@ -11,13 +14,25 @@ from covalign.factor.state import RATE_0, SHAPE_0, Factors, Gamma, Problem, Stat
 
 START_COV = 0.01  # q(z) starts close to the components
 LEAST_NOISE = 0.01  # of a feature's variance
+UNDECIDED = 50.0  # N d^2, twice the nats by which a correlation d with the covariates speaks against the mirror image
 
 
-def start(problem: Problem, rng: np.random.Generator | None = None) -> State:
+def starts(problem: Problem) -> list[State]:
+    """The start, and its mirror images along the (at most two) directions the covariates hardly determine.
+
+    Along a direction that no covariate sees, a factor and its mirror image fit the covariates equally well, no
+    continuous rotation leads from one to the other, and only X can tell which it is.
+    """
+    strengths = np.linalg.svd(problem.data.principal_map(problem.k).T @ problem.data.xy, compute_uv=False) / problem.n
+    weak = [i for i in range(len(strengths)) if problem.n * strengths[i] ** 2 < UNDECIDED][-2:]
+    return [start(problem, mirrored=of) for size in range(len(weak) + 1) for of in combinations(weak, size)]
+
+
+def start(problem: Problem, rng: np.random.Generator | None = None, mirrored: Sequence[int] = ()) -> State:
     """Factors at the (turned) components, loadings, ARD and noise from them. With ``rng`` the turn is random."""
     components = problem.data.principal_map(problem.k)
     of_x, of_y = np.zeros((len(components), problem.k)), np.zeros((problem.p, problem.k))
-    turn = covariate_turn(components.T @ problem.data.xy, problem.k)
+    turn = covariate_turn(components.T @ problem.data.xy, problem.k, mirrored)
     if rng is not None:
         turn = _random_orthogonal(rng, len(turn)) @ turn
     of_x[:, : turn.shape[1]] = components @ turn
@@ -30,10 +45,11 @@ def start(problem: Problem, rng: np.random.Generator | None = None) -> State:
     return state._replace(z=updates.update_factors(problem, state.views, beta))
 
 
-def covariate_turn(zy: Array, k: int) -> Array:
+def covariate_turn(zy: Array, k: int, mirrored: Sequence[int] = ()) -> Array:
     """r x min(r, K): orthonormal; its first P columns U V' point at the covariates (zy = U D V'), then a complement."""
     r, p = zy.shape
     U, _, Vt = np.linalg.svd(zy, full_matrices=False)
+    U[:, list(mirrored)] *= -1
     if r <= p:
         return np.asarray(U @ Vt)[:, : max(p, k)] if r else np.zeros((0, 0))
     informed = U @ Vt

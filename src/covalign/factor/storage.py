@@ -36,9 +36,7 @@ def pack(model: Any) -> tuple[dict[str, Any], dict[str, Array]]:
         "views": {name: view.names for name, view in table.views.items()},
         "single": table.single,
         "samples": None if table.samples is None else [_plain(name) for name in table.samples],
-        "encoding": [
-            [c.source, c.kind, [_plain(level) for level in c.levels], list(c.names)] for c in table.encoding.columns
-        ],
+        "encoding": [_plain_column(column) for column in table.encoding.columns],
         "converged": bool(model.converged_),
         "realigned": None if realigned is None else [realigned.regime, realigned.lam],
     }
@@ -47,9 +45,7 @@ def pack(model: Any) -> tuple[dict[str, Any], dict[str, Array]]:
 
 def unpack(meta: dict[str, Any], arrays: dict[str, Array], model: Any) -> Any:
     """Fill an unfitted model of the saved parameters with what was saved."""
-    encoding = Encoding(
-        tuple(Column(s, kind, tuple(levels), tuple(names)) for s, kind, levels, names in meta["encoding"])
-    )
+    encoding = Encoding(tuple(Column(s, kind, tuple(levels), tuple(own)) for s, kind, levels, own in meta["encoding"]))
     views = {
         name: ViewScale(list(names), arrays[f"table.{i}.mean"], arrays[f"table.{i}.sd"])
         for i, (name, names) in enumerate(meta["views"].items())
@@ -90,6 +86,10 @@ def _unpack_state(prefix: str, arrays: dict[str, Array], n_views: int) -> State:
     )
     z = Factors(*(arrays[f"{prefix}.z.{name}"] for name in Factors._fields))
     return State(z, views, arrays[f"{prefix}.beta"])
+
+
+def _plain_column(column: Column) -> list[Any]:
+    return [column.source, column.kind, [_plain(level) for level in column.levels], list(column.names)]
 
 
 def _plain(value: Any) -> Any:
