@@ -38,9 +38,9 @@ def write(path: Any, meta: dict[str, Any], arrays: dict[str, Array]) -> None:
 def read(path: Any) -> tuple[dict[str, Any], dict[str, Array]]:
     """What ``write`` wrote; a truncated, foreign or newer file is an error that says which."""
     try:
+        with zipfile.ZipFile(path) as zipped:  # np.load would open other formats, too
+            zipped.getinfo("meta.json.npy")
         with np.load(path, allow_pickle=False) as archive:
-            if not hasattr(archive, "files") or "meta.json" not in archive.files:
-                raise errors.foreign_file(path)
             meta = json.loads(archive["meta.json"].tobytes())
             if meta.get("format") != FORMAT:
                 raise errors.foreign_file(path)

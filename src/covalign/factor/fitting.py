@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+import numpy as np
+
+from covalign._linalg import Array
 from covalign.factor import updates
 from covalign.factor.bound import bound
 from covalign.factor.rotation import rotate
 from covalign.factor.state import Factors, Problem, State, View
+
+LONGEST_LEAP = 64.0
 
 
 class Fit(NamedTuple):
@@ -46,24 +51,79 @@ def iterate(
     state: State,
     max_iter: int,
     tol: float,
-    tick: Callable[[int, float], None] = lambda i, value: None,
+    refresh: Callable[[State], State] | None = None,
 ) -> Fit:
-    """Step until the bound's relative change is below tol. Interrupted (Ctrl-C), what was reached is returned."""
+    """Step until the bound's relative change is below tol. Interrupted (Ctrl-C), what was reached is returned.
+
+    With ``refresh`` every fourth step starts from an extrapolation of the last three; it counts only if it ends higher.
+    """
     elbo: list[float] = []
+    last: list[State] = []
     try:
-        for i in range(max_iter):
-            state = step(state)
-            elbo.append(measure(state))
-            tick(i, elbo[-1])
-            if i and elbo[-1] - elbo[-2] < tol * abs(elbo[-1]):
+        while len(elbo) < max_iter:
+            if refresh is not None and len(last) == 3:
+                leapt = step(refresh(extrapolated(*last)))
+                value, last = measure(leapt), []
+                if not value > elbo[-1]:
+                    continue
+                state = leapt
+            else:
+                state = step(state)
+                value = measure(state)
+            converged = bool(elbo) and value - elbo[-1] < tol * abs(value)
+            elbo.append(value)
+            last.append(state)
+            if converged:
                 return Fit(state, elbo, True)
     except KeyboardInterrupt:
         pass
     return Fit(state, elbo, False)
 
 
+def extrapolated(first: State, second: State, third: State) -> State:
+    """SQUAREM: precisions and beta along t0 - 2 s r + s^2 v, r = t1 - t0, v = t2 - 2 t1 + t0, s = -|r| / |v|.
+
+    Where a precision grows without bound or beta tends to 1, plain steps crawl; on the log (and tanh) scale their path
+    is nearly straight, and a leap takes many at once.
+    """
+    t0, t1, t2 = (_coordinates(state) for state in (first, second, third))
+    r, v = t1 - t0, t2 - 2 * t1 + t0
+    size = np.linalg.norm(v)
+    s = -float(np.clip(np.linalg.norm(r) / size if size > 0 else 1.0, 1.0, LONGEST_LEAP))
+    return _with_coordinates(third, t0 - 2 * s * r + s**2 * v)
+
+
+def _coordinates(state: State) -> Array:
+    """arctanh beta, then log rates of noise and ARD of every view."""
+    logs = [np.log(gamma.rate) for view in state.views for gamma in (view.noise, view.ard)]
+    return np.concatenate([np.arctanh(state.beta), *logs])
+
+
+def _with_coordinates(state: State, t: Array) -> State:
+    """The state with beta and rates at t (not beyond a factor e^5 of where they were)."""
+    now = _coordinates(state)
+    t = np.clip(t, now - 5, now + 5)
+    beta, at, views = np.clip(np.tanh(t[: len(state.beta)]), 0.0, updates.BETA_MAX), len(state.beta), []
+    for view in state.views:
+        d, k = view.w.mean.shape
+        noise, ard = np.exp(t[at : at + d]), np.exp(t[at + d : at + d + k])
+        views.append(view._replace(noise=view.noise._replace(rate=noise), ard=view.ard._replace(rate=ard)))
+        at += d + k
+    return state._replace(views=tuple(views), beta=beta)
+
+
 def fit(problem: Problem, state: State, accelerate: bool, max_iter: int, tol: float, supervised: bool = True) -> Fit:
     """Stage 1."""
+
+    def refresh(leapt: State) -> State:
+        beta = leapt.beta if supervised else state.beta
+        return leapt._replace(z=updates.update_factors(problem, leapt.views, beta), beta=beta)
+
     return iterate(
-        lambda s: sweep(problem, s, accelerate, supervised), lambda s: bound(problem, s), state, max_iter, tol
+        lambda s: sweep(problem, s, accelerate, supervised),
+        lambda s: bound(problem, s),
+        state,
+        max_iter,
+        tol,
+        refresh if accelerate else None,
     )

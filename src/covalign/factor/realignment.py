@@ -98,4 +98,8 @@ def realign(problem: Problem, state: State, T: Array, accelerate: bool, max_iter
         views = update_views(problem, current.z, current.views)
         return State(update_free(problem, views, held), views, current.beta)
 
-    return iterate(step, lambda s: held_bound(problem, s, held), start, max_iter, tol)
+    def refresh(leapt: State) -> State:
+        return State(update_free(problem, leapt.views, held), leapt.views, state.beta)
+
+    leap = refresh if accelerate else None
+    return iterate(step, lambda s: held_bound(problem, s, held), start, max_iter, tol, leap)
