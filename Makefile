@@ -29,6 +29,7 @@ check: setup
 
 bench: setup
 	$(RUN) benchmarks/aligner.py
+	$(RUN) benchmarks/factor.py
 
 figures: setup
 	$(RUN) examples/demo.py --out docs/img

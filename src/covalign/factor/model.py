@@ -69,6 +69,8 @@ class InformedFactorAnalysis(BaseEstimator):
     ----------
     factors_, loadings_[view], noise_precision_[view], ard_precision_[view]
         Posterior means, in standardised units; ``factors_std_`` and ``loadings_std_`` their standard deviations.
+        Informed factors come first, in the order of the covariates and correlated positively with them; then the free
+        ones in the order of what they explain, each with its largest loading positive.
     beta_, intercept_, covariate_names_, factor_names_, active_factors_
     elbo_, n_iter_, converged_
 
@@ -142,6 +144,7 @@ class InformedFactorAnalysis(BaseEstimator):
                 fits = [self._run(problem, self._begin(problem, rng)) for rng in [None, *seeds]]
         best = max(fits, key=lambda fit: fit.elbo[-1] if fit.elbo else -np.inf)
         self._table, self._problem, self._rows, self._realigned = table, problem, rows, None
+        best = best._replace(state=updates.in_order(best.state, p))
         self._stage_1 = best.state
         self._remember(best)
         if not best.converged:

@@ -59,7 +59,7 @@ class Gram(NamedTuple):
     def principal_map(self, k: int) -> Array:
         """Leading eigenvectors of X'X, scaled."""
         values, vectors = leading_eigh(self.gram, k)
-        return np.asarray(vectors / np.sqrt(values) * np.sqrt(self.n))
+        return largest_positive(vectors / np.sqrt(values) * np.sqrt(self.n))
 
 
 class Dense(NamedTuple):
@@ -91,11 +91,11 @@ class Dense(NamedTuple):
     def principal_map(self, k: int) -> Array:
         """Leading eigenvectors u of XX', as X'u / s."""
         values, vectors = leading_eigh(self.X @ self.X.T, k)
-        return np.asarray(self.X.T @ (vectors / values) * np.sqrt(len(self.X)))
+        return largest_positive(self.X.T @ (vectors / values) * np.sqrt(len(self.X)))
 
 
 def leading_eigh(S: Array, k: int) -> tuple[Array, Array]:
-    """The up to k largest eigenvalues above the rank cut-off, falling, and their vectors, largest entry positive."""
+    """The up to k largest eigenvalues above the rank cut-off, falling, and their vectors."""
     size = len(S)
     k = min(k, size)
     if k == 0:
@@ -103,6 +103,11 @@ def leading_eigh(S: Array, k: int) -> tuple[Array, Array]:
     values, vectors = scipy.linalg.eigh(S, subset_by_index=(size - k, size - 1))
     values, vectors = values[::-1], vectors[:, ::-1]
     kept = values > rank_cutoff(size, float(np.max(np.abs(values))))
-    values, vectors = values[kept], vectors[:, kept]
-    signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])])
-    return values, vectors * signs
+    return values[kept], vectors[:, kept]
+
+
+def largest_positive(columns: Array) -> Array:
+    """Columns with their entry of largest size positive: signs that do not depend on the route to them."""
+    if columns.size == 0:
+        return columns
+    return np.asarray(columns * np.sign(columns[np.abs(columns).argmax(axis=0), np.arange(columns.shape[1])]))

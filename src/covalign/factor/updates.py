@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from covalign._linalg import Array
 from covalign.factor.state import RATE_0, SHAPE_0, Factors, Gamma, Loadings, Problem, State, View
@@ -89,7 +90,7 @@ def _best_root(n: int, c: float, s: float) -> float:
     roots = np.roots([n, -c, s, -c])
     real = roots.real[np.abs(roots.imag) < 1e-9 * (1 + np.abs(roots.real))]
     inside = np.clip(real[(real > 0) & (real < 1)], 0.0, BETA_MAX)
-    candidates = np.append(inside, BETA_MAX)
+    candidates = np.append(inside, [0.0, BETA_MAX])  # 0 is where the root goes when C is within rounding of it
     return float(candidates[np.argmax(beta_bound(candidates, n, c, s))])
 
 
@@ -121,13 +122,38 @@ def point_at_covariates(state: State, p: int) -> State:
     """Turn round every informed factor whose correlation with its covariate is negative, with its loadings."""
     signs = np.ones(len(state.z.cov))
     signs[:p] = np.where(np.diag(state.z.zy[:p]) < 0, -1.0, 1.0)
-    if (signs > 0).all():
-        return state
-    turned = transformed(state, np.diag(signs), full=False)
-    views = tuple(  # V = I in the mean field: there the signs of V would only be squared away
-        view._replace(w=view.w._replace(V=signs[:, None] * view.w.V)) for view in turned.views
+    return state if (signs > 0).all() else arranged(state, np.arange(len(signs)), signs)
+
+
+def in_order(state: State, p: int) -> State:
+    """Free factors in the order of what they explain, the largest first, each with its largest loading positive."""
+    W = np.vstack([view.w.mean for view in state.views])
+    explained = 2 * np.sum(W * state.z.xz, axis=0) - np.diag(state.z.zz) * np.sum(W**2, axis=0)
+    order = np.concatenate([np.arange(p), p + np.argsort(-explained[p:], kind="stable")])
+    largest = W[np.abs(W).argmax(axis=0), np.arange(W.shape[1])]
+    signs = np.where((np.arange(len(order)) >= p) & (largest < 0), -1.0, 1.0)
+    return arranged(state, order, signs[order])
+
+
+def arranged(state: State, order: NDArray[np.intp], signs: Array) -> State:
+    """Factor k becomes ``signs[k]`` times factor ``order[k]``, in every q-factor: the same model, nothing moved."""
+    z, both = state.z, signs * signs[:, None]
+    factors = Factors(
+        of_x=z.of_x[:, order] * signs,
+        of_y=z.of_y[:, order] * signs,
+        cov=z.cov[np.ix_(order, order)] * both,
+        zz=z.zz[np.ix_(order, order)] * both,
+        xz=z.xz[:, order] * signs,
+        zy=z.zy[order] * signs[:, None],
     )
-    return turned._replace(z=turned.z._replace(cov=state.z.cov * signs * signs[:, None]), views=views)
+    views = []
+    for view in state.views:
+        w, identity = view.w, np.array_equal(view.w.V, np.eye(len(signs)))
+        # In the mean field V = I and the variances move with their factors; else the rows of V do.
+        V, scale = (w.V, w.scale[:, order]) if identity else (signs[:, None] * w.V[order], w.scale)
+        ard = view.ard._replace(rate=view.ard.rate[order])
+        views.append(view._replace(w=Loadings(w.mean[:, order] * signs, V, scale), ard=ard))
+    return state._replace(z=factors, views=tuple(views))
 
 
 def symmetric_inverse(S: Array) -> Array:

@@ -1,0 +1,118 @@
+"""Ratios of informed factor analysis to plain factor analysis, to its peers, and to one matrix product.
+
+python benchmarks/factor.py [--repeats 5] [--peers PYTHON]
+
+PYTHON is an interpreter of an environment that has mofapy2 and biosofa; they are timed there, in processes of their own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from sklearn.decomposition import FactorAnalysis
+
+import covalign as ca
+from covalign.factor import fitting
+
+PEERS = Path(__file__).with_name("peers.py")
+
+
+def median_seconds(works: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
+    """Interleaved medians."""
+    times: dict[str, list[float]] = {name: [] for name in works}
+    for _ in range(repeats):
+        for name, work in works.items():
+            start = time.perf_counter()
+            work()
+            times[name].append(time.perf_counter() - start)
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def row(what: str, reference: str, ours: float, theirs: float, allowed: float) -> None:
+    print(f"{what:44} {reference:34} {ours:9.4f} {theirs:9.4f} {ours / theirs:8.4f} {allowed:8}")
+
+
+def against_plain_factor_analysis(repeats: int) -> None:
+    for n, d, k in ((500, 100, 10), (5000, 500, 20), (150, 2000, 20)):
+        s = ca.simulate.scenario("PN", n_samples=n, n_features=d, n_factors=k, random_state=1)
+        X = (s.X - s.X.mean(axis=0)) / s.X.std(axis=0)
+        t = median_seconds(
+            {
+                "fa": lambda X=X, k=k: FactorAnalysis(k).fit(X),
+                "ifa": lambda s=s, k=k: ca.InformedFactorAnalysis(k).fit(s.X, s.Y),
+            },
+            repeats,
+        )
+        row(f"full fit, {n} x {d}, K = {k}", "sklearn FactorAnalysis", t["ifa"], t["fa"], 1.0)
+
+
+def sweeps_free_of_n(repeats: int) -> None:
+    models = {}
+    for n in (10_000, 100_000):
+        s = ca.simulate.scenario("PN", n_samples=n, n_features=200, random_state=1)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            models[n] = ca.InformedFactorAnalysis(10, max_iter=3).fit(s.X, s.Y)
+    works = {
+        str(n): lambda m=m: [fitting.sweep(m._problem, m._state, True) for _ in range(20)] for n, m in models.items()
+    }
+    t = median_seconds(works, repeats)
+    row("20 sweeps at 100,000 rows", "at 10,000 rows", t["100000"], t["10000"], 1.3)
+
+
+def further_lambda(repeats: int) -> None:
+    s = ca.simulate.scenario("PN", random_state=1)
+    fa = ca.InformedFactorAnalysis(10).fit(s.X, s.Y)
+    works = {"stage 1": lambda: ca.InformedFactorAnalysis(10).fit(s.X, s.Y), "realign": lambda: fa.realign(0.5)}
+    t = median_seconds(works, 3 * repeats)
+    row("a further lambda, paper setting", "stage 1", t["realign"], t["stage 1"], 0.25)
+
+
+def large(repeats: int) -> None:
+    s = ca.simulate.scenario("PN", n_samples=200_000, n_features=500, random_state=1)
+    X, Y = s.X, s.Y
+    t = median_seconds({"gram": lambda: X.T @ X, "fit": lambda: ca.InformedFactorAnalysis(10).fit(X, Y)}, repeats)
+    row("whole fit, 200,000 x 500", "X.T @ X", t["fit"], t["gram"], 2.0)
+
+
+def against_peers(python: str, repeats: int) -> None:
+    s = ca.simulate.scenario("PN", random_state=1)
+    t = median_seconds({"ifa": lambda: ca.InformedFactorAnalysis(10).fit(s.X, s.Y)}, repeats)["ifa"]
+    with tempfile.TemporaryDirectory() as folder:
+        data = Path(folder) / "data.npz"
+        np.savez(data, X=s.X, Y=s.Y)
+        for peer, allowed in (("mofapy2", 1.0), ("biosofa", 0.01)):
+            run = subprocess.run([python, str(PEERS), peer, str(data)], capture_output=True, text=True, check=False)
+            if run.returncode:
+                print(f"{peer} could not be timed: {run.stderr.strip().splitlines()[-1:]}")
+                continue
+            row("full fit, 500 x 100, K = 10", peer, t, float(run.stdout.split()[-1]), allowed)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--peers", default=str(Path(sys.prefix).with_name(".venv-peers") / "bin" / "python"))
+    args = parser.parse_args()
+    print(f"{'what':44} {'relative to':34} {'seconds':>9} {'theirs':>9} {'ratio':>8} {'allowed':>8}")
+    against_plain_factor_analysis(args.repeats)
+    sweeps_free_of_n(args.repeats)
+    further_lambda(args.repeats)
+    large(min(args.repeats, 3))
+    if Path(args.peers).exists():
+        against_peers(args.peers, args.repeats)
+    else:
+        print(f"mofapy2 and biosofa are not timed: no interpreter at {args.peers} (see --peers)")
+
+
+if __name__ == "__main__":
+    main()
