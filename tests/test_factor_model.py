@@ -392,6 +392,16 @@ def test_interrupting_keeps_what_was_reached(monkeypatch):
     assert fa.transform(BASE.X).shape == (200, 6)
 
 
+@pytest.mark.parametrize("terminal", [True, False])
+def test_progress_only_on_a_terminal(monkeypatch, capsys, terminal):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: terminal)
+    monkeypatch.setattr("covalign.factor.progress.PATIENCE", 0.0)
+    InformedFactorAnalysis(6).fit(BASE.X, BASE.Y)
+    shown = capsys.readouterr()
+    assert ("bound" in shown.err) == terminal
+    assert shown.out == ""
+
+
 @pytest.mark.parametrize(
     ("settings", "X", "y", "words"),
     [

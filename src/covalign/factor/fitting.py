@@ -52,6 +52,7 @@ def iterate(
     max_iter: int,
     tol: float,
     refresh: Callable[[State], State] | None = None,
+    tick: Callable[[list[float]], None] = lambda elbo: None,
 ) -> Fit:
     """Step until the bound's relative change is below tol. Interrupted (Ctrl-C), what was reached is returned.
 
@@ -73,6 +74,7 @@ def iterate(
             converged = bool(elbo) and value - elbo[-1] < tol * abs(value)
             elbo.append(value)
             last.append(state)
+            tick(elbo)
             if converged:
                 return Fit(state, elbo, True)
     except KeyboardInterrupt:
@@ -112,7 +114,15 @@ def _with_coordinates(state: State, t: Array) -> State:
     return state._replace(views=tuple(views), beta=beta)
 
 
-def fit(problem: Problem, state: State, accelerate: bool, max_iter: int, tol: float, supervised: bool = True) -> Fit:
+def fit(
+    problem: Problem,
+    state: State,
+    accelerate: bool,
+    max_iter: int,
+    tol: float,
+    supervised: bool = True,
+    tick: Callable[[list[float]], None] = lambda elbo: None,
+) -> Fit:
     """Stage 1."""
 
     def refresh(leapt: State) -> State:
@@ -126,4 +136,5 @@ def fit(problem: Problem, state: State, accelerate: bool, max_iter: int, tol: fl
         max_iter,
         tol,
         refresh if accelerate else None,
+        tick,
     )

@@ -18,12 +18,13 @@ from covalign import _validation as errors
 from covalign import covariates, regimes
 from covalign._linalg import Array, blas
 from covalign.factor import data, fitting, realignment, storage, updates
+from covalign.factor.progress import Progress
 from covalign.factor.start import covariate_turn, start, starts
 from covalign.factor.state import Problem, State
 from covalign.factor.statistics import Dense
 
 ACTIVE_SHARE = 1e-3  # of the variance of a view; what ARD turns off explains many orders less
-TRIAL_SWEEPS = 2  # enough to tell which mirror image is better
+TRIAL_SWEEPS = 1  # enough to tell which mirror image is better
 SMALL = 2e8  # multiplications in a sweep below which BLAS threads cost more than they bring
 
 
@@ -185,7 +186,9 @@ class InformedFactorAnalysis(BaseEstimator):
         return self._state._replace(z=updates.update_factors(problem, self._state.views, self._state.beta))
 
     def _run(self, problem: Problem, begun: fitting.Fit) -> fitting.Fit:
-        rest = fitting.fit(problem, begun.state, self.accelerate, self.max_iter - len(begun.elbo), self.tol)
+        left = self.max_iter - len(begun.elbo)
+        with Progress(left, self.tol) as tick:
+            rest = fitting.fit(problem, begun.state, self.accelerate, left, self.tol, tick=tick)
         return rest._replace(elbo=[*begun.elbo, *rest.elbo])
 
     def _remember(self, fit: fitting.Fit) -> None:

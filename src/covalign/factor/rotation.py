@@ -83,30 +83,42 @@ class Landscape(NamedTuple):
             Sw=[P.T @ Sw @ P for Sw in self.Sw],
         )
 
-    def value_and_gradient(self, R: Array, gamma: Array) -> tuple[float, Array]:
-        """L(R, tanh gamma) and its gradient, flat; -inf where R is singular or mirrors."""
-        n, k, p, beta = self.n, len(R), len(gamma), beta_of(gamma)
+    def value(self, R: Array, gamma: Array) -> float:
+        """L(R, tanh gamma); -inf where R is singular or mirrors."""
+        n, p, beta = self.n, len(gamma), beta_of(gamma)
         sign, log_det = np.linalg.slogdet(R)
         if sign <= 0:
-            return -np.inf, np.zeros(k * k + p)
-        P, RS = np.linalg.inv(R), R @ self.S
-        quadratic, C = np.sum(RS * R, axis=1), np.sum(R[:p] * self.c, axis=1)
-        weight, D = updates.prior_precision(beta, k) + self.extra, 1 / (1 - beta**2)
+            return -np.inf
+        P = np.linalg.inv(R)
+        quadratic, C = np.sum((R @ self.S) * R, axis=1), np.sum(R[:p] * self.c, axis=1)
+        weight, D = updates.prior_precision(beta, len(R)) + self.extra, 1 / (1 - beta**2)
         value = -weight @ quadratic / 2 - D @ self.held_z / 2 + D @ (beta * C - n * beta**2 / 2)
         value += n / 2 * np.sum(np.log(D)) + self.log_det * log_det
+        if self.A is not None:
+            value -= n * np.sum(self.cov * (P.T @ self.A @ P)) / 2
+        for shape, Sw, held in zip(self.shapes, self.Sw, self.held_w, strict=True):
+            value -= shape * np.sum(np.log(RATE_0 + (np.sum((Sw @ P) * P, axis=0) + held) / 2))
+        return float(value)
+
+    def value_and_gradient(self, R: Array, gamma: Array) -> tuple[float, Array]:
+        """L and its gradient, flat."""
+        n, k, p, beta = self.n, len(R), len(gamma), beta_of(gamma)
+        value = self.value(R, gamma)
+        if value == -np.inf:
+            return value, np.zeros(k * k + p)
+        P, RS = np.linalg.inv(R), R @ self.S
+        C = np.sum(R[:p] * self.c, axis=1)
+        weight, D = updates.prior_precision(beta, k) + self.extra, 1 / (1 - beta**2)
         gradient = self.log_det * P.T - weight[:, None] * RS
         gradient[:p] += (D * beta)[:, None] * self.c
         if self.A is not None:
-            moved = P.T @ self.A @ P
-            value -= n * np.sum(self.cov * moved) / 2
-            gradient += n * moved @ self.cov @ P.T
+            gradient += n * (P.T @ self.A @ P) @ self.cov @ P.T
         for shape, Sw, held in zip(self.shapes, self.Sw, self.held_w, strict=True):
             Q = P.T @ Sw @ P
-            rate = RATE_0 + (np.diag(Q) + held) / 2
-            value -= shape * np.sum(np.log(rate))
-            gradient += shape * (Q / rate) @ P.T
-        by_gamma = D * ((1 + beta**2) * C - n * beta**3 - beta * (quadratic[:p] + self.held_z))
-        return float(value), np.concatenate([gradient.ravel(), by_gamma])
+            gradient += shape * (Q / (RATE_0 + (np.diag(Q) + held) / 2)) @ P.T
+        own = np.sum(RS[:p] * R[:p], axis=1) + self.held_z
+        by_gamma = D * ((1 + beta**2) * C - n * beta**3 - beta * own)
+        return value, np.concatenate([gradient.ravel(), by_gamma])
 
     def curvature(self, gamma: Array) -> Curvature:
         """-L to second order at R = I + E, from (I + E)^-1 = I - E + E^2 - ..., as a linear operator on (E, gamma)."""
@@ -202,18 +214,17 @@ def ascend(landscape: Landscape, gamma: Array, held: int = 0) -> tuple[Array, Ar
         if held:
             to_E[:held], to_gamma[:] = 0.0, 0.0
         E, delta = newton_direction(here.curvature(gamma), to_E, to_gamma, held)
+        if (np.sum(to_E * E) + to_gamma @ delta) / 2 < ENOUGH:  # what this step promises
+            break
         for halving in range(HALVINGS):
             step = 0.5**halving
-            better, _ = here.value_and_gradient(eye + step * E, gamma + step * delta)
+            better = here.value(eye + step * E, gamma + step * delta)
             if better > value:
                 break
         else:
             return R, gamma
         R, gamma, here = (eye + step * E) @ R, gamma + step * delta, here.moved(eye + step * E)
-        gained = better - value
         value, gradient = here.value_and_gradient(eye, gamma)
-        if gained < ENOUGH:
-            break
     return R, gamma
 
 

@@ -14,7 +14,7 @@ from covalign.factor.state import RATE_0, SHAPE_0, Factors, Gamma, Problem, Stat
 
 START_COV = 0.01  # q(z) starts close to the components
 LEAST_NOISE = 0.01  # of a feature's variance
-UNDECIDED = 50.0  # N d^2, twice the nats by which a correlation d with the covariates speaks against the mirror image
+UNDECIDED = 12.0  # N d^2, twice the nats by which a correlation d with the covariates speaks against the mirror image
 
 
 def starts(problem: Problem) -> list[State]:

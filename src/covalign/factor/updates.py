@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -79,25 +81,24 @@ def update_beta(z: Factors, n: int, p: int) -> Array:
 
     C > 0 is arranged by the caller (``point_at_covariates``).
     """
-    C = np.diag(z.zy[:p])
-    S = np.diag(z.second_moment(n))[:p]
-    return np.array([_best_root(n, c, s) for c, s in zip(C, S, strict=True)])
+    return best_beta(n, np.diag(z.zy[:p]), np.diag(z.second_moment(n))[:p])
 
 
-def _best_root(n: int, c: float, s: float) -> float:
-    if c <= 0:
-        return 0.0
-    roots = np.roots([n, -c, s, -c])
-    real = roots.real[np.abs(roots.imag) < 1e-9 * (1 + np.abs(roots.real))]
-    inside = np.clip(real[(real > 0) & (real < 1)], 0.0, BETA_MAX)
-    candidates = np.append(inside, [0.0, BETA_MAX])  # 0 is where the root goes when C is within rounding of it
-    return float(candidates[np.argmax(beta_bound(candidates, n, c, s))])
+def best_beta(n: int, C: Array, S: Array) -> Array:
+    """Candidates are the real parts of the cubic's roots, and the ends: the bound itself decides among them."""
+    companion = np.zeros((len(C), 3, 3))
+    companion[:, 0] = np.column_stack([C, -S, C]) / n
+    companion[:, 1, 0] = companion[:, 2, 1] = 1.0
+    roots = np.clip(np.linalg.eigvals(companion).real, 0.0, BETA_MAX)
+    candidates = np.column_stack([roots, np.zeros(len(C)), np.full(len(C), BETA_MAX)])
+    best = np.argmax(beta_bound(candidates, n, C[:, None], S[:, None]), axis=1)
+    return np.where(C > 0, candidates[np.arange(len(C)), best], 0.0)
 
 
-def beta_bound(beta: Array, n: int, c: float, s: float) -> Array:
+def beta_bound(beta: Array, n: int, c: Any, s: Any) -> Array:
     """-N/2 log(1 - b^2) - (S - 2 b C + N b^2) / (2 (1 - b^2))."""
     v = 1 - beta**2
-    return -n / 2 * np.log(v) - (s - 2 * beta * c + n * beta**2) / (2 * v)
+    return np.asarray(-n / 2 * np.log(v) - (s - 2 * beta * c + n * beta**2) / (2 * v))
 
 
 def transformed(state: State, R: Array, full: bool) -> State:
