@@ -11,7 +11,7 @@ import covalign
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text()
-QUICKSTART = re.search(r"```python\n(.*?)```", README, re.DOTALL)[1]
+QUICKSTART, FACTORS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 
 def test_the_quickstart_runs_as_written(capsys):
@@ -23,6 +23,13 @@ def test_the_quickstart_runs_as_written(capsys):
     assert names["named"].shape == (442, 4)
     assert names["calm"].coupling_ == pytest.approx(0.2, abs=1e-6)
     assert names["aligner"].transform(names["blind"])[:, 1] != pytest.approx(names["named"][:, 1])
+
+
+def test_the_factor_example_runs_as_written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names: dict = {}
+    exec(compile(FACTORS, "README.md", "exec"), names)
+    assert names["same"].elbo_[-1] == names["fa"].elbo_[-1]
 
 
 def test_the_quickstart_is_short():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from types import TracebackType
 from typing import Any
 
 PATIENCE = 2.0  # seconds before anything is shown
@@ -15,7 +14,9 @@ class Progress:
 
     def __init__(self, max_iter: int, tol: float) -> None:
         self.max_iter, self.tol = max_iter, tol
-        self._start, self._bar, self._task = time.monotonic(), None, None
+        self._start = time.monotonic()
+        self._bar: Any = None
+        self._task: Any = None
         self._wanted = sys.stderr.isatty()
 
     def __enter__(self) -> Progress:
@@ -44,8 +45,6 @@ class Progress:
         self._bar.start()
         self._task = self._bar.add_task("", total=self.max_iter)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *of_error: object) -> None:
         if self._bar is not None:
             self._bar.stop()
