@@ -72,6 +72,32 @@ def test_paper_settings_stop_early():
     assert np.diff(paper.elbo_).min() >= -1e-9 * abs(paper.elbo_[-1])
 
 
+@pytest.mark.parametrize("accelerate", [True, False])
+def test_warm_up_does_not_look_at_the_covariates(accelerate):
+    from covalign.factor import fitting
+    from covalign.factor.start import start
+
+    s = scenario()
+    problem = InformedFactorAnalysis(6).fit(s.X, s.Y)._problem
+    begun = start(problem)._replace(beta=np.zeros(3))
+    warm = fitting.fit(problem, begun, accelerate, 30, 1e-8, supervised=False)
+    np.testing.assert_array_equal(warm.state.beta, 0)
+    assert np.all(np.diff(warm.elbo) >= -1e-9 * abs(warm.elbo[-1]))
+    after = InformedFactorAnalysis(6, pretrain_iter=30).fit(s.X, s.Y)
+    assert after.elbo_[-1] == pytest.approx(InformedFactorAnalysis(6).fit(s.X, s.Y).elbo_[-1], abs=0.1)
+
+
+def test_views_can_keep_their_own_scale(fitted):
+    _, X, Y, fa = fitted
+    larger = {"rna": X["rna"] * 100, "protein": X["protein"]}
+    as_before = InformedFactorAnalysis(6).fit(larger, Y)
+    np.testing.assert_allclose(as_before.factors_, fa.factors_, atol=1e-6)
+    raw = InformedFactorAnalysis(6, scale={"rna": False}).fit(larger, Y)
+    ratio = np.abs(raw.loadings_["rna"]).mean() / np.abs(raw.loadings_["protein"]).mean()
+    assert ratio > 50  # in the units of the view
+    np.testing.assert_allclose(raw.reconstruct()["rna"].mean(axis=0), larger["rna"].mean(), rtol=1e-6)
+
+
 def test_mirror_images_are_told_apart():
     """Scenario N: no covariate sees one direction of the informed factors; X does."""
     s = ca.simulate.scenario("N", n_samples=5000, random_state=0)  # the plain start leads to the mirror image here

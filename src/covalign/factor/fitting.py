@@ -27,7 +27,7 @@ class Fit(NamedTuple):
 def sweep(problem: Problem, state: State, accelerate: bool, supervised: bool = True) -> State:
     """Rotation, beta, loadings, ARD, noise, then factors: at the end q(z) is the best for everything else."""
     if accelerate:
-        state = rotate(problem, state)
+        state = rotate(problem, state, hold_beta=not supervised)
     if supervised:
         state = updates.point_at_covariates(state, problem.p)
         state = state._replace(beta=updates.update_beta(state.z, problem.n, problem.p))

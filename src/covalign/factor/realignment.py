@@ -94,7 +94,7 @@ def realign(problem: Problem, state: State, T: Array, accelerate: bool, max_iter
     def step(current: State) -> State:
         # The start is all but converged where T is regular: look first whether anything moves.
         if accelerate and problem.k > problem.p and current is not start:
-            current = rotate(problem, current, held=problem.p)
+            current = rotate(problem, current, held=problem.p, hold_beta=True)
         views = update_views(problem, current.z, current.views)
         return State(update_free(problem, views, held), views, current.beta)
 

@@ -25,13 +25,13 @@ NEWTON_STEPS, CG_STEPS, HALVINGS = 8, 40, 30
 ENOUGH = 1e-3  # nats; the next sweep moves everything again
 
 
-def rotate(problem: Problem, state: State, held: int = 0) -> State:
+def rotate(problem: Problem, state: State, held: int = 0, hold_beta: bool = False) -> State:
     """The state after the best (R, beta) found, ARD precisions at their optimum; never worse than before.
 
-    The first ``held`` factors, and beta with them, stay as they are; the others may still take in parts of them.
+    The first ``held`` factors stay as they are (others may still take in parts of them); so does beta, if wanted.
     """
     landscape = Landscape.of(problem, state)
-    R, gamma = ascend(landscape, np.arctanh(state.beta), held)
+    R, gamma = ascend(landscape, np.arctanh(state.beta), Moving(held, not hold_beta))
     moved = updates.transformed(state._replace(beta=beta_of(gamma)), R, problem.full)
     return moved._replace(views=tuple(view._replace(ard=updates.update_ard(view.w)) for view in moved.views))
 
@@ -204,16 +204,31 @@ class Pairs(NamedTuple):
         return self.own * E - self.other * E.T, self.of_gamma * delta
 
 
-def ascend(landscape: Landscape, gamma: Array, held: int = 0) -> tuple[Array, Array]:
+class Moving(NamedTuple):
+    """Which part of a direction may be followed: not the first ``held`` rows of E, and gamma only if it moves."""
+
+    held: int = 0
+    gamma: bool = True
+
+    def part(self, E: Array, delta: Array) -> tuple[Array, Array]:
+        """The direction with the rest set to zero, in place."""
+        E[: self.held] = 0.0
+        if not self.gamma:
+            delta[:] = 0.0
+        return E, delta
+
+
+EVERYTHING = Moving()
+
+
+def ascend(landscape: Landscape, gamma: Array, moving: Moving = EVERYTHING) -> tuple[Array, Array]:
     """Newton's method, its system solved by conjugate gradients, the origin moved along so that R = I every time."""
     k = len(landscape.S)
     eye, R, here = np.eye(k), np.eye(k), landscape
     value, gradient = here.value_and_gradient(eye, gamma)
     for _ in range(NEWTON_STEPS):
-        to_E, to_gamma = gradient[: k * k].reshape(k, k), gradient[k * k :]
-        if held:
-            to_E[:held], to_gamma[:] = 0.0, 0.0
-        E, delta = newton_direction(here.curvature(gamma), to_E, to_gamma, held)
+        to_E, to_gamma = moving.part(gradient[: k * k].reshape(k, k), gradient[k * k :])
+        E, delta = newton_direction(here.curvature(gamma), to_E, to_gamma, moving)
         if (np.sum(to_E * E) + to_gamma @ delta) / 2 < ENOUGH:  # what this step promises
             break
         for halving in range(HALVINGS):
@@ -228,32 +243,25 @@ def ascend(landscape: Landscape, gamma: Array, held: int = 0) -> tuple[Array, Ar
     return R, gamma
 
 
-def newton_direction(curvature: Curvature, E: Array, delta: Array, held: int) -> tuple[Array, Array]:
+def newton_direction(curvature: Curvature, E: Array, delta: Array, moving: Moving) -> tuple[Array, Array]:
     """(-H)^-1 gradient by preconditioned conjugate gradients, up to where -H stops being positive (Steihaug)."""
     pairs = Pairs.of(curvature)
     r_E, r_d = E, delta
     x_E, x_d = np.zeros_like(E), np.zeros_like(delta)
-    y_E, y_d = _without(held, *pairs.solve(r_E, r_d))
+    y_E, y_d = moving.part(*pairs.solve(r_E, r_d))
     d_E, d_d = y_E, y_d
     rho = start = np.sum(r_E * y_E) + r_d @ y_d
     for i in range(CG_STEPS):
-        q_E, q_d = _without(held, *curvature.times(d_E, d_d))
+        q_E, q_d = moving.part(*curvature.times(d_E, d_d))
         bend = np.sum(d_E * q_E) + d_d @ q_d
         if bend <= 0:
             return (d_E, d_d) if i == 0 else (x_E, x_d)
         step = rho / bend
         x_E, x_d = x_E + step * d_E, x_d + step * d_d
         r_E, r_d = r_E - step * q_E, r_d - step * q_d
-        y_E, y_d = _without(held, *pairs.solve(r_E, r_d))
+        y_E, y_d = moving.part(*pairs.solve(r_E, r_d))
         rho, before = np.sum(r_E * y_E) + r_d @ y_d, rho
         if rho <= 1e-6 * start:
             break
         d_E, d_d = y_E + rho / before * d_E, y_d + rho / before * d_d
     return x_E, x_d
-
-
-def _without(held: int, E: Array, delta: Array) -> tuple[Array, Array]:
-    """The part of a direction that leaves held factors alone."""
-    if held:
-        E[:held], delta[:] = 0.0, 0.0
-    return E, delta
