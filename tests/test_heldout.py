@@ -91,8 +91,9 @@ def test_missing_rows_and_names():
     Z, Y = correlated(6, 100, 4, 2)
     table = pd.DataFrame(Y, columns=["age", "dose"])
     table.loc[3, "age"] = np.nan
-    frame = ca.cross_validated_frontier(Z, table, [0.5], missing="drop")
-    assert frame.attrs["n"] == 99
+    for rows in (Z, Z.tolist(), pd.DataFrame(Z)):
+        frame = ca.cross_validated_frontier(rows, table, [0.5], missing="drop")
+        assert frame.attrs["n"] == 99
     assert {"age", "dose"} <= set(frame.columns)
     with pytest.raises(ValueError, match="column 'age'"):
         ca.cross_validated_frontier(Z, table)

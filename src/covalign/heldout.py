@@ -178,6 +178,7 @@ def cross_validated_frontier(
     ['independent', 'tunable', 'strongest', 'exclusive']
     """
     folds, fixed = errors.check_folds(folds), errors.check_shrinkage(shrinkage)
+    Z = Z if hasattr(Z, "shape") else np.asarray(Z)
     frame = covariates.as_frame(covariates.match_rows(Z, Y))
     complete = covariates.complete_rows(frame, missing)
     if not complete.all():
