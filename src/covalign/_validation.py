@@ -5,6 +5,7 @@ Every error a user can cause is worded here and raised where it is noticed. All 
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
 from typing import Any
@@ -84,7 +85,7 @@ def not_numeric(what: str, dtype: Any) -> ValueError:
 
 
 def columns_differ(what: str, need: int, got: int) -> ValueError:
-    return ValueError(f"{what} needs {need} columns as before, got {got}: pass the same columns in every batch.")
+    return ValueError(f"{what} needs {need} columns as before, got {got}: pass the same columns every time.")
 
 
 def no_rows() -> ValueError:
@@ -267,12 +268,11 @@ def least_squares_inverse(why: str) -> str:
 
 
 def unknown_covariates(names: Iterable[str], known: Sequence[str]) -> ValueError:
-    import difflib
-
     wrong = list(names)
+    known = list(dict.fromkeys(known))
     near = [match for name in wrong for match in difflib.get_close_matches(str(name), known, n=2, cutoff=0.4)]
-    hint = f"did you mean {some(near)}?" if near else f"choose from {some(known, 10)}."
-    return ValueError(f"names need to be covariates of this aligner, got {some(wrong)}: {hint}")
+    hint = f"did you mean {some(dict.fromkeys(near))}?" if near else f"choose from {some(known, 10)}."
+    return ValueError(f"names need to be covariates of this model, got {some(wrong)}: {hint}")
 
 
 def feature_names_differ(got: int, need: int) -> ValueError:
