@@ -229,7 +229,7 @@ def ascend(landscape: Landscape, gamma: Array, moving: Moving = EVERYTHING) -> t
     for _ in range(NEWTON_STEPS):
         to_E, to_gamma = moving.part(gradient[: k * k].reshape(k, k), gradient[k * k :])
         E, delta = newton_direction(here.curvature(gamma), to_E, to_gamma, moving)
-        if (np.sum(to_E * E) + to_gamma @ delta) / 2 < ENOUGH:  # what this step promises
+        if (np.vdot(to_E, E) + to_gamma @ delta) / 2 < ENOUGH:  # what this step promises
             break
         for halving in range(HALVINGS):
             step = 0.5**halving
@@ -250,18 +250,18 @@ def newton_direction(curvature: Curvature, E: Array, delta: Array, moving: Movin
     x_E, x_d = np.zeros_like(E), np.zeros_like(delta)
     y_E, y_d = moving.part(*pairs.solve(r_E, r_d))
     d_E, d_d = y_E, y_d
-    rho = start = np.sum(r_E * y_E) + r_d @ y_d
+    rho = start = np.vdot(r_E, y_E) + r_d @ y_d
     for i in range(CG_STEPS):
         q_E, q_d = moving.part(*curvature.times(d_E, d_d))
-        bend = np.sum(d_E * q_E) + d_d @ q_d
+        bend = np.vdot(d_E, q_E) + d_d @ q_d
         if bend <= 0:
             return (d_E, d_d) if i == 0 else (x_E, x_d)
         step = rho / bend
         x_E, x_d = x_E + step * d_E, x_d + step * d_d
         r_E, r_d = r_E - step * q_E, r_d - step * q_d
         y_E, y_d = moving.part(*pairs.solve(r_E, r_d))
-        rho, before = np.sum(r_E * y_E) + r_d @ y_d, rho
-        if rho <= 1e-6 * start:
+        rho, before = np.vdot(r_E, y_E) + r_d @ y_d, rho
+        if rho <= 1e-4 * start:
             break
         d_E, d_d = y_E + rho / before * d_E, y_d + rho / before * d_d
     return x_E, x_d
