@@ -6,6 +6,8 @@ O((D + P)^2 K) whatever N is. The dense engine multiplies with X itself, O(N D K
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -62,23 +64,24 @@ class Gram(NamedTuple):
         return largest_positive(vectors / np.sqrt(values) * np.sqrt(self.n))
 
 
-class Dense(NamedTuple):
-    """X and Y themselves."""
+@dataclass(frozen=True, eq=False)
+class Dense:
+    """X and Y themselves; what a sweep asks for again and again is computed once."""
 
     X: Array
     Y: Array
 
-    @property
+    @cached_property
     def xx(self) -> Array:
         """x_d'x_d."""
         return np.asarray(np.einsum("nd,nd->d", self.X, self.X))
 
-    @property
+    @cached_property
     def xy(self) -> Array:
         """X'Y."""
         return self.X.T @ self.Y
 
-    @property
+    @cached_property
     def yy(self) -> Array:
         """Y'Y."""
         return self.Y.T @ self.Y

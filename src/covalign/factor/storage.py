@@ -13,6 +13,7 @@ from covalign.factor.state import Factors, Gamma, Loadings, Problem, State, View
 from covalign.factor.statistics import Dense, Gram
 
 KIND = "InformedFactorAnalysis"
+ENGINE_ARRAYS: dict[type, tuple[str, ...]] = {Gram: ("gram", "xy", "yy"), Dense: ("X", "Y")}
 
 
 def pack(model: Any) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -22,7 +23,7 @@ def pack(model: Any) -> tuple[dict[str, Any], dict[str, Array]]:
     arrays |= {"table.mean_y": table.mean_y, "table.sd_y": table.sd_y}
     for i, view in enumerate(table.views.values()):
         arrays |= {f"table.{i}.mean": view.mean, f"table.{i}.sd": view.sd}
-    arrays |= {f"data.{name}": value for name, value in problem.data._asdict().items() if isinstance(value, np.ndarray)}
+    arrays |= {f"data.{name}": getattr(problem.data, name) for name in ENGINE_ARRAYS[type(problem.data)]}
     arrays |= _pack_state("now", model._state) | _pack_state("stage1", model._stage_1)
     if realigned is not None:
         arrays["realigned.T"] = realigned.T
@@ -51,10 +52,9 @@ def unpack(meta: dict[str, Any], arrays: dict[str, Array], model: Any) -> Any:
         for i, (name, names) in enumerate(meta["views"].items())
     }
     table = Table(views, meta["single"], meta["samples"], encoding, arrays["table.mean_y"], arrays["table.sd_y"])
-    if meta["engine"] == "Gram":
-        engine: Any = Gram(meta["n"], *(arrays[f"data.{name}"] for name in ("gram", "xy", "yy")))
-    else:
-        engine = Dense(arrays["data.X"], arrays["data.Y"])
+    kind = Gram if meta["engine"] == "Gram" else Dense
+    saved = [arrays[f"data.{name}"] for name in ENGINE_ARRAYS[kind]]
+    engine = Gram(meta["n"], *saved) if kind is Gram else Dense(*saved)
     p = len(table.mean_y)
     model._table, model._rows = table, Rows(arrays["rows.X"], arrays["rows.Y"])
     model._problem = Problem(engine, meta["n"], p, meta["k"], table.bounds, meta["full"])
