@@ -11,13 +11,17 @@ from covalign.factor.state import Gamma, Loadings, Problem, State
 
 def bound(problem: Problem, state: State) -> float:
     """E_q[log p(X, Z, W, alpha, tau | Y)] - E_q[log q]."""
-    S = state.z.second_moment(problem.n)
-    total = -kl_factors(problem, state, S)
+    return of_views(problem, state) - kl_factors(problem, state, state.z.second_moment(problem.n))
+
+
+def of_views(problem: Problem, state: State) -> float:
+    """Everything in the bound but the divergence of the factors: likelihood, loadings, ARD and noise of every view."""
+    total, S = 0.0, state.z.second_moment(problem.n)
     for view, where in zip(state.views, problem.bounds, strict=True):
         residuals = updates.expected_residuals(problem.data.xx[where], state.z.xz[where], S, view.w)
         total += expected_loglik(problem.n, residuals, view.noise)
         total -= kl_loadings(view.w, view.ard) + view.ard.kl() + view.noise.kl()
-    return float(total)
+    return total
 
 
 def expected_loglik(n: int, residuals: Array, noise: Gamma) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 
 from covalign._linalg import Array
 from covalign.factor import updates
-from covalign.factor.bound import expected_loglik, kl_loadings
+from covalign.factor.bound import of_views
 from covalign.factor.fitting import Fit, iterate, update_views
 from covalign.factor.rotation import rotate
 from covalign.factor.state import Factors, Problem, State, View
@@ -78,12 +78,8 @@ def held_bound(problem: Problem, state: State, held: Held) -> float:
     n, p, S = problem.n, problem.p, state.z.second_moment(problem.n)
     precision = np.eye(problem.k - p) + updates.evidence(state.views)[p:, p:]
     log_det = -np.linalg.slogdet(precision)[1] if problem.full else -np.sum(np.log(np.diag(precision)))
-    total = -held.kl - (np.trace(S[p:, p:]) - n * (problem.k - p) - n * log_det) / 2
-    for view, where in zip(state.views, problem.bounds, strict=True):
-        residuals = updates.expected_residuals(problem.data.xx[where], state.z.xz[where], S, view.w)
-        total += expected_loglik(n, residuals, view.noise)
-        total -= kl_loadings(view.w, view.ard) + view.ard.kl() + view.noise.kl()
-    return float(total)
+    kl_free = (np.trace(S[p:, p:]) - n * (problem.k - p) - n * log_det) / 2
+    return float(of_views(problem, state) - held.kl - kl_free)
 
 
 def realign(problem: Problem, state: State, T: Array, accelerate: bool, max_iter: int, tol: float) -> Fit:
