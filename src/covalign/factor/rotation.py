@@ -68,9 +68,9 @@ class Landscape(NamedTuple):
             return cls(
                 n, z.second_moment(n), z.zy.T, nothing[:p], nothing, n - sum(sizes), None, z.cov, shapes, Sw, held
             )
-        extra = np.sum([view.noise.mean @ view.w.scale for view in views], axis=0)
+        extra = np.sum([view.noise.mean @ view.w.variance for view in views], axis=0)
         A = np.sum([(view.w.mean.T * view.noise.mean) @ view.w.mean for view in views], axis=0)
-        Sw, held = [view.w.mean.T @ view.w.mean for view in views], [view.w.scale.sum(axis=0) for view in views]
+        Sw, held = [view.w.mean.T @ view.w.mean for view in views], [view.w.variance.sum(axis=0) for view in views]
         return cls(n, z.zz, z.zy.T, n * np.diag(z.cov)[:p], extra, 0, A, z.cov, shapes, Sw, held)
 
     def moved(self, R: Array) -> Landscape:

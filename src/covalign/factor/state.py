@@ -56,8 +56,8 @@ class Factors(NamedTuple):
 class Loadings(NamedTuple):
     """q(w_d) = N(mean_d, C_d) of one view.
 
-    Full posterior: C_d = V diag(scale_d) V' with one V for all features. Mean field: V = I and ``scale`` holds the
-    variances themselves. So one form serves both.
+    C_d = V diag(scale_d) V' with one V for all features. In the mean field V is the identity (or, once factors have
+    been rearranged, a signed permutation), so one form serves both.
     """
 
     mean: Array  # D x K

@@ -149,11 +149,8 @@ def arranged(state: State, order: NDArray[np.intp], signs: Array) -> State:
     )
     views = []
     for view in state.views:
-        w, identity = view.w, np.array_equal(view.w.V, np.eye(len(signs)))
-        # In the mean field V = I and the variances move with their factors; else the rows of V do.
-        V, scale = (w.V, w.scale[:, order]) if identity else (signs[:, None] * w.V[order], w.scale)
-        ard = view.ard._replace(rate=view.ard.rate[order])
-        views.append(view._replace(w=Loadings(w.mean[:, order] * signs, V, scale), ard=ard))
+        w = Loadings(view.w.mean[:, order] * signs, signs[:, None] * view.w.V[order], view.w.scale)
+        views.append(view._replace(w=w, ard=view.ard._replace(rate=view.ard.rate[order])))
     return state._replace(z=factors, views=tuple(views))
 
 
