@@ -101,6 +101,8 @@ def test_missing_rows_and_names():
         ca.cross_validated_frontier(Z, Y, folds=1)
     with pytest.raises(ValueError, match="same number of rows"):
         ca.cross_validated_frontier(Z, Y[:50])
+    with pytest.raises(ValueError, match="got 50 and 100"):
+        ca.cross_validated_frontier(Z[:50], table, missing="drop")
     with pytest.raises(ValueError, match="at least"):
         ca.cross_validated_frontier(Z[:2], Y[:2])
 

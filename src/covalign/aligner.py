@@ -137,12 +137,7 @@ class LatentAligner(TransformerMixin, BaseEstimator):
         # Numbers that are not finite are noticed by the accumulation, without a pass of their own.
         least = 1 if partial else 2
         Z = self._validated(Z, reset=encoding is None, ensure_all_finite=False, ensure_min_samples=least)
-        frame = covariates.as_frame(Y)
-        if Z.shape[0] != len(frame):
-            raise errors.lengths_differ(Z.shape[0], len(frame))
-        complete = covariates.complete_rows(frame, self.missing)
-        if not complete.all():
-            Z, frame = Z[complete], frame.loc[complete]
+        Z, frame = covariates.complete_pairs(Z, covariates.as_frame(Y), self.missing)
         if encoding is None:
             encoding = covariates.Encoding.learn(frame, drop_first=self.drop_first, declared=partial)
             if len(encoding.names) > Z.shape[1]:

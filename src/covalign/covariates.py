@@ -98,6 +98,16 @@ def complete_rows(frame: pd.DataFrame, missing: str = "raise") -> NDArray[np.boo
     return np.asarray(~gaps.any(axis=1), dtype=bool)
 
 
+def complete_pairs(Z: Any, frame: pd.DataFrame, missing: str) -> tuple[Any, pd.DataFrame]:
+    """The rows of Z and of the covariates where the latter are complete (all of them, or an error, by default)."""
+    if Z.shape[0] != len(frame):
+        raise errors.lengths_differ(Z.shape[0], len(frame))
+    complete = complete_rows(frame, missing)
+    if complete.all():
+        return Z, frame
+    return (Z.loc[complete] if isinstance(Z, pd.DataFrame) else Z[complete]), frame.loc[complete]
+
+
 def match_rows(Z: Any, Y: Any) -> Any:
     """Y in the row order of Z: by index where both have one, else as it is."""
     if not (isinstance(Z, pd.DataFrame | pd.Series) and isinstance(Y, pd.DataFrame | pd.Series)):

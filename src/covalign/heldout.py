@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy import sparse
 from scipy.special import expit, logit
 
 from covalign import _validation as errors
@@ -178,11 +179,8 @@ def cross_validated_frontier(
     ['independent', 'tunable', 'strongest', 'exclusive']
     """
     folds, fixed = errors.check_folds(folds), errors.check_shrinkage(shrinkage)
-    Z = Z if hasattr(Z, "shape") else np.asarray(Z)
-    frame = covariates.as_frame(covariates.match_rows(Z, Y))
-    complete = covariates.complete_rows(frame, missing)
-    if not complete.all():
-        Z, frame = (Z.loc[complete] if isinstance(Z, pd.DataFrame) else Z[complete]), frame.loc[complete]
+    Z = Z.tocsr() if sparse.issparse(Z) else Z if hasattr(Z, "shape") else np.asarray(Z)
+    Z, frame = covariates.complete_pairs(Z, covariates.as_frame(covariates.match_rows(Z, Y)), missing)
     encoded = covariates.Encoding.learn(frame, drop_first=drop_first).apply(frame)
     covariates.refuse_constant(encoded)
     # A training set chooses its shrinkage by leaving out its own buckets, so it needs several.
