@@ -41,7 +41,7 @@ def main() -> None:
             end = np.flatnonzero(gap < 1)
             where = f"within 1 nat at sweep {end[0] + 1:,}" if len(end) else f"{gap[-1]:.1f} nats short at {len(gap):,}"
             print(f"{posterior:10} {name:13} {where}")
-            at = 3 if name == "accelerated" else len(gap) // 120
+            at = 1 if name == "accelerated" else len(gap) // 120
             ax.annotate(f"{name}\n{where}", (at, gap[at]), xytext=(6, 4), textcoords="offset points", fontsize=8)
         ax.axhline(1, color="#AAAAAA", lw=0.8, zorder=0)
         ax.set_title(f"posterior = {posterior!r}", loc="left", fontsize=10)

@@ -207,7 +207,7 @@ class InformedFactorAnalysis(BaseEstimator):
         self.ard_precision_ = {name: view.ard.mean for name, view in named.items()}
         self.factors_std_ = np.sqrt(np.diag(state.z.cov))
         self.factors_ = data.project(table, self._rows, state.z.of_x, state.z.of_y)
-        self.active_factors_ = (self.variance_explained(kind="loadings") > ACTIVE_SHARE).any(axis=0).to_numpy()
+        self.active_factors_ = (self._shares("loadings") > ACTIVE_SHARE).any(axis=0)
 
     # -- other regimes ------------------------------------------------------------------------------------------------
 
@@ -322,17 +322,19 @@ class InformedFactorAnalysis(BaseEstimator):
         self._check_fitted()
         if kind not in ("marginal", "loadings"):
             raise errors.unknown_variance_kind(kind)
-        z, rows = self._state.z, {}
-        for name, where in zip(self._table.views, self._problem.bounds, strict=True):
+        return pd.DataFrame(self._shares(kind), index=list(self._table.views), columns=self.factor_names_)
+
+    def _shares(self, kind: str) -> Array:
+        z, rows = self._state.z, []
+        for w, where in zip(self.loadings_.values(), self._problem.bounds, strict=True):
             xx, xz, zz = self._problem.data.xx[where], z.xz[where], np.diag(z.zz)
             if kind == "marginal":
                 both = np.outer(xx, zz)
                 shares = np.divide(xz**2, both, out=np.zeros_like(xz), where=both > 0)
-                rows[name] = shares.sum(axis=0) / max(np.count_nonzero(xx), 1)
+                rows.append(shares.sum(axis=0) / max(np.count_nonzero(xx), 1))
             else:
-                w = self.loadings_[name]
-                rows[name] = (2 * np.sum(w * xz, axis=0) - zz * np.sum(w**2, axis=0)) / max(xx.sum(), 1e-300)
-        return pd.DataFrame.from_dict(rows, orient="index", columns=self.factor_names_)
+                rows.append((2 * np.sum(w * xz, axis=0) - zz * np.sum(w**2, axis=0)) / max(xx.sum(), 1e-300))
+        return np.array(rows)
 
     def total_variance_explained(self) -> pd.Series:
         """R^2 of each feature on all factors jointly, averaged over each view's features."""

@@ -8,6 +8,8 @@ Full posterior (Sw = sum_d E[w_d w_d'] per view, c = E[Z]'Y, D the prior precisi
 with D_p = 1 / (1 - beta_p^2) and the ARD precisions at their optimum for every R. In the mean field covariances are
 held, so no determinant appears, S becomes E[Z]'E[Z], Sw the means' own, and what the held covariances cost is added.
 R and beta move together (beta = tanh gamma): one without the other crawls where covariates are nearly dependent.
+R moves along Cayley curves, R = (I - E/2)^-1 (I + E/2). L is stiff across the set {R S R' = S, R c = c} (a factor of N)
+and soft along it; that set is a group, a Cayley curve that starts along it stays in it, a straight line leaves it.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from covalign.factor import updates
 from covalign.factor.state import RATE_0, SHAPE_0, Problem, State
 from covalign.factor.updates import BETA_MAX
 
-NEWTON_STEPS, CG_STEPS, HALVINGS = 8, 40, 30
+NEWTON_STEPS, CG_STEPS, HALVINGS = 4, 40, 30
 ENOUGH = 1e-3  # nats; the next sweep moves everything again
 
 
@@ -100,31 +102,27 @@ class Landscape(NamedTuple):
             value -= shape * np.sum(np.log(RATE_0 + (np.sum((Sw @ P) * P, axis=0) + held) / 2))
         return float(value)
 
-    def value_and_gradient(self, R: Array, gamma: Array) -> tuple[float, Array]:
-        """L and its gradient, flat."""
-        n, k, p, beta = self.n, len(R), len(gamma), beta_of(gamma)
-        value = self.value(R, gamma)
-        if value == -np.inf:
-            return value, np.zeros(k * k + p)
-        P, RS = np.linalg.inv(R), R @ self.S
-        C = np.sum(R[:p] * self.c, axis=1)
-        weight, D = updates.prior_precision(beta, k) + self.extra, 1 / (1 - beta**2)
-        gradient = self.log_det * P.T - weight[:, None] * RS
-        gradient[:p] += (D * beta)[:, None] * self.c
+    def gradient(self, gamma: Array) -> tuple[Array, Array]:
+        """The derivatives of L by R and by gamma, at R = I."""
+        n, p, beta = self.n, len(gamma), beta_of(gamma)
+        D, own, C = 1 / (1 - beta**2), np.diag(self.S)[:p] + self.held_z, np.diag(self.c)
+        weight = updates.prior_precision(beta, len(self.S)) + self.extra
+        by_R = self.log_det * np.eye(len(self.S)) - weight[:, None] * self.S
+        by_R[:p] += (D * beta)[:, None] * self.c
         if self.A is not None:
-            gradient += n * (P.T @ self.A @ P) @ self.cov @ P.T
+            by_R += n * self.A @ self.cov
         for shape, Sw, held in zip(self.shapes, self.Sw, self.held_w, strict=True):
-            Q = P.T @ Sw @ P
-            gradient += shape * (Q / (RATE_0 + (np.diag(Q) + held) / 2)) @ P.T
-        own = np.sum(RS[:p] * R[:p], axis=1) + self.held_z
-        by_gamma = D * ((1 + beta**2) * C - n * beta**3 - beta * own)
-        return value, np.concatenate([gradient.ravel(), by_gamma])
+            by_R += shape * Sw / (RATE_0 + (np.diag(Sw) + held) / 2)
+        return by_R, D * ((1 + beta**2) * C - n * beta**3 - beta * own)
 
-    def curvature(self, gamma: Array) -> Curvature:
-        """-L to second order at R = I + E, from (I + E)^-1 = I - E + E^2 - ..., as a linear operator on (E, gamma)."""
+    def curvature(self, gamma: Array, slope: Array) -> Curvature:
+        """-L to second order at R = I + E + E^2 / 2, R^-1 = I - E + E^2 / 2, as a linear operator on (E, gamma).
+
+        Straight lines I + E first; what E^2 / 2 adds is its product with the slope, L's gradient by R.
+        """
         n, p, beta = self.n, len(gamma), beta_of(gamma)
         D, quadratic, C = 1 / (1 - beta**2), np.diag(self.S)[:p], np.diag(self.c)
-        ard, G = [], -self.log_det / 2 * np.eye(len(self.S))  # tr(G E E): first log|I + E| = tr E - tr E^2 / 2
+        ard, G = [], (slope.T - self.log_det * np.eye(len(self.S))) / 2  # tr(G E E); log|I + E| = tr E - tr E^2 / 2
         for shape, Sw, held in zip(self.shapes, self.Sw, self.held_w, strict=True):
             g = 1 / (RATE_0 + (np.diag(Sw) + held) / 2)
             ard.append((shape, Sw, g))
@@ -223,24 +221,27 @@ EVERYTHING = Moving()
 
 def ascend(landscape: Landscape, gamma: Array, moving: Moving = EVERYTHING) -> tuple[Array, Array]:
     """Newton's method, its system solved by conjugate gradients, the origin moved along so that R = I every time."""
-    k = len(landscape.S)
-    eye, R, here = np.eye(k), np.eye(k), landscape
-    value, gradient = here.value_and_gradient(eye, gamma)
+    R, here = np.eye(len(landscape.S)), landscape
     for _ in range(NEWTON_STEPS):
-        to_E, to_gamma = moving.part(gradient[: k * k].reshape(k, k), gradient[k * k :])
-        E, delta = newton_direction(here.curvature(gamma), to_E, to_gamma, moving)
-        if (np.vdot(to_E, E) + to_gamma @ delta) / 2 < ENOUGH:  # what this step promises
+        slope, by_gamma = moving.part(*here.gradient(gamma))
+        E, delta = newton_direction(here.curvature(gamma, slope), slope, by_gamma, moving)
+        if (np.vdot(slope, E) + by_gamma @ delta) / 2 < ENOUGH:  # what this step promises
             break
+        value = here.value(np.eye(len(R)), gamma)
         for halving in range(HALVINGS):
-            step = 0.5**halving
-            better = here.value(eye + step * E, gamma + step * delta)
-            if better > value:
+            step = cayley(0.5**halving * E)
+            if here.value(step, gamma + 0.5**halving * delta) > value:
                 break
         else:
-            return R, gamma
-        R, gamma, here = (eye + step * E) @ R, gamma + step * delta, here.moved(eye + step * E)
-        value, gradient = here.value_and_gradient(eye, gamma)
+            break
+        R, gamma, here = step @ R, gamma + 0.5**halving * delta, here.moved(step)
     return R, gamma
+
+
+def cayley(E: Array) -> Array:
+    """(I - E/2)^-1 (I + E/2) = I + E + E^2 / 2 + ..."""
+    eye = np.eye(len(E))
+    return np.asarray(np.linalg.solve(eye - E / 2, eye + E / 2))
 
 
 def newton_direction(curvature: Curvature, E: Array, delta: Array, moving: Moving) -> tuple[Array, Array]:
@@ -261,7 +262,7 @@ def newton_direction(curvature: Curvature, E: Array, delta: Array, moving: Movin
         r_E, r_d = r_E - step * q_E, r_d - step * q_d
         y_E, y_d = moving.part(*pairs.solve(r_E, r_d))
         rho, before = np.vdot(r_E, y_E) + r_d @ y_d, rho
-        if rho <= 1e-4 * start:
+        if rho <= 1e-4 * start or step * before < ENOUGH / CG_STEPS:  # twice the nats this step was worth
             break
         d_E, d_d = y_E + rho / before * d_E, y_d + rho / before * d_d
     return x_E, x_d
