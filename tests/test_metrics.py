@@ -197,6 +197,30 @@ def test_lasso_dci_of_the_covariates_is_perfect():
     assert_allclose(metrics.dci(pd.DataFrame(Y), Y * [1, 1e-3]), 1, atol=1e-3)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_lasso_paths_agree_with_coordinate_descent(seed):
+    from sklearn.model_selection import KFold, cross_val_predict
+
+    from covalign.metrics.lasso import importances_and_predictions, paths_are_safe
+
+    s = simulate.scenario("PN", n_samples=150, random_state=seed)
+    Z, y = s.Z - s.Z.mean(axis=0), s.Y[:, seed] - s.Y[:, seed].mean()
+    folds = KFold(5, shuffle=True, random_state=seed)
+    lasso = LassoCV(cv=folds, tol=1e-10, max_iter=100_000)
+    assert paths_are_safe(Z)
+    coefficients, predictions = importances_and_predictions(Z, y, folds)
+    assert_allclose(coefficients, lasso.fit(Z, y).coef_, atol=1e-6)
+    assert_allclose(predictions, cross_val_predict(lasso, Z, y, cv=folds), atol=1e-6)
+
+
+def test_dependent_dimensions_leave_the_paths_to_coordinate_descent():
+    from covalign.metrics.lasso import paths_are_safe
+
+    s = simulate.scenario("N", n_samples=150, random_state=0)  # covariates that sum to zero
+    assert not paths_are_safe(s.Y)
+    assert metrics.dci(s.Y, s.Y).informativeness > 0.99
+
+
 def test_lasso_informativeness_is_held_out():
     rng = np.random.default_rng(8)
     Z, y = rng.standard_normal((60, 50)), rng.standard_normal(60)

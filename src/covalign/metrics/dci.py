@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +12,7 @@ from covalign import _validation as errors
 from covalign._linalg import Array, is_constant, whitener
 from covalign.covariates import match_rows
 from covalign.metrics.alignment import inverse_sd, moments_of
+from covalign.metrics.lasso import importances_and_predictions
 from covalign.moments import Moments, as_rows
 
 FOLDS = 5
@@ -75,9 +75,7 @@ def cross_validated_lasso(Z: Any, Y: Any, m: Moments, random_state: Any) -> tupl
 
     A constant covariate has no importances and nothing to predict.
     """
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.linear_model import LassoCV
-    from sklearn.model_selection import KFold, cross_val_predict
+    from sklearn.model_selection import KFold
 
     Z, Y = as_rows(Z, match_rows(Z, Y))
     if len(Y) < 2 * FOLDS:  # so that every inner training fold keeps a handful of rows
@@ -85,13 +83,8 @@ def cross_validated_lasso(Z: Any, Y: Any, m: Moments, random_state: Any) -> tupl
     Z = ((Z.toarray() if sparse.issparse(Z) else Z) - m.mean_z) * inverse_sd(m.mean_z, np.diag(m.cov_z))
     Y = (Y - m.mean_y) * inverse_sd(m.mean_y, np.diag(m.cov_y))
     folds = KFold(FOLDS, shuffle=True, random_state=random_state)
-    lasso = LassoCV(cv=folds, max_iter=10_000)
     R, r2 = np.zeros(m.cov_zy.shape), np.zeros(Y.shape[1])
-    with warnings.catch_warnings():
-        # Where K is near n a few of the weakest candidate penalties stop just short of the solver's tolerance. They are
-        # compared on held-out rows like the others, and the caller has nothing to turn.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        for p in np.flatnonzero(Y.any(axis=0)):
-            R[:, p] = np.abs(lasso.fit(Z, Y[:, p]).coef_)
-            r2[p] = 1 - np.mean((Y[:, p] - cross_val_predict(lasso, Z, Y[:, p], cv=folds)) ** 2)  # var(y_p) = 1
+    for p in np.flatnonzero(Y.any(axis=0)):
+        coefficients, predictions = importances_and_predictions(Z, Y[:, p], folds)
+        R[:, p], r2[p] = np.abs(coefficients), 1 - np.mean((Y[:, p] - predictions) ** 2)  # var(y_p) = 1
     return R, r2
