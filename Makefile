@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
+PEERS := .venv-peers
 
-.PHONY: demo test check bench figures setup clean
+.PHONY: demo test check bench figures setup peers study clean
 
 setup: $(STAMP)
 
@@ -34,5 +35,20 @@ bench: setup
 figures: setup
 	$(RUN) examples/demo.py --out docs/img
 
+# The packages we compare with, in an environment of their own: their pins never touch ours.
+peers: $(PEERS)/.installed
+
+$(PEERS)/.installed: peers.txt peers-no-deps.txt
+	$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip install --quiet --upgrade pip
+	$(PEERS)/bin/python -m pip install --quiet --requirement peers.txt
+	$(PEERS)/bin/python -m pip install --quiet --no-deps --ignore-requires-python --requirement peers-no-deps.txt
+	touch $@
+
+# The committed results: make study TCGA=folder EMBEDDINGS="name=path ..."; goes on where it stopped.
+study: setup
+	$(VENV)/bin/covalign reproduce --reps 5 --slow-reps 1 --out docs/study --claims docs/claims.md \
+	  $(if $(TCGA),--tcga $(TCGA)) $(foreach e,$(EMBEDDINGS),--embeddings $(e))
+
 clean:
-	rm -rf $(VENV) demo_output build dist
+	rm -rf $(VENV) $(PEERS) demo_output build dist

@@ -2,29 +2,26 @@
 
 python benchmarks/factor.py [--repeats 5] [--peers PYTHON]
 
-PYTHON is an interpreter that has mofapy2 and biosofa; they are timed there, in processes of their own.
+PYTHON is an interpreter that has the peers, if it is not the one of  make peers; they are timed there, in processes of
+their own and without their imports.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
-import subprocess
-import sys
-import tempfile
 import time
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 
-import numpy as np
 from sklearn.decomposition import FactorAnalysis
 
 import covalign as ca
+from covalign.baselines import run
+from covalign.baselines.peers import MOFA, SOFA
 from covalign.factor import fitting
 from covalign.factor.start import start
-
-PEERS = Path(__file__).with_name("peers.py")
 
 
 def median_seconds(works: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
@@ -91,34 +88,31 @@ def large(repeats: int) -> None:
     row("whole fit, 200,000 x 500", "X.T @ X", t["fit"], t["gram"], 2.0)
 
 
-def against_peers(python: str, repeats: int) -> None:
+def against_peers(repeats: int) -> None:
     s = ca.simulate.scenario("PN", random_state=1)
     t = median_seconds({"ifa": lambda: ca.InformedFactorAnalysis(10).fit(s.X, s.Y)}, repeats)["ifa"]
-    with tempfile.TemporaryDirectory() as folder:
-        data = Path(folder) / "data.npz"
-        np.savez(data, X=s.X, Y=s.Y)
-        for peer, allowed in (("mofapy2", 1.0), ("biosofa", 0.01)):
-            run = subprocess.run([python, str(PEERS), peer, str(data)], capture_output=True, text=True, check=False)
-            if run.returncode:
-                print(f"{peer} could not be timed: {run.stderr.strip().splitlines()[-1:]}")
-                continue
-            row("full fit, 500 x 100, K = 10", peer, t, float(run.stdout.split()[-1]), allowed)
+    for peer, times, allowed in ((MOFA(), 3, 1.0), (SOFA(), 1, 0.01)):
+        why = peer.absent()
+        if why is not None:
+            print(f"{peer.name} is not timed: {why}")
+            continue
+        theirs = statistics.median(run(peer, s.X, s.Y, n_factors=10).seconds for _ in range(times))
+        row("full fit, 500 x 100, K = 10", peer.name, t, theirs, allowed)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--peers", default=str(Path(sys.prefix).with_name(".venv-peers") / "bin" / "python"))
+    parser.add_argument("--peers", metavar="PYTHON")
     args = parser.parse_args()
+    if args.peers:
+        os.environ["COVALIGN_PEERS"] = args.peers
     print(f"{'what':44} {'relative to':34} {'seconds':>9} {'theirs':>9} {'ratio':>8} {'allowed':>8}")
     against_plain_factor_analysis(args.repeats)
     sweeps_free_of_n(args.repeats)
     further_lambda(args.repeats)
     large(min(args.repeats, 3))
-    if Path(args.peers).exists():
-        against_peers(args.peers, args.repeats)
-    else:
-        print(f"mofapy2 and biosofa are not timed: no interpreter at {args.peers} (see --peers)")
+    against_peers(args.repeats)
 
 
 if __name__ == "__main__":

@@ -23,8 +23,10 @@ __all__ = [
     "InformedFactorAnalysis",
     "LatentAligner",
     "Moments",
+    "baselines",
     "covariates",
     "cross_validated_frontier",
+    "datasets",
     "load",
     "metrics",
     "plot",
@@ -33,7 +35,10 @@ __all__ = [
 ]
 
 
+LAZY = ("baselines", "datasets", "plot")  # plot needs matplotlib, an extra; the others are not needed to begin
+
+
 def __getattr__(name: str) -> Any:
-    if name == "plot":  # needs matplotlib, an extra
-        return import_module("covalign.plot")
+    if name in LAZY:
+        return import_module(f"covalign.{name}")
     raise AttributeError(f"module 'covalign' has no attribute {name!r}")

@@ -430,3 +430,173 @@ def newer_file(path: Any, version: Any, known: int) -> FileFormatError:
 
 def unknown_model(path: Any, kind: Any) -> FileFormatError:
     return FileFormatError(f"a known kind of model is needed, got {kind!r} in {str(path)!r}: update covalign.")
+
+
+# -- methods to compare with ------------------------------------------------------------------------------------------
+
+
+def absent_method(name: str, why: str) -> ValueError:
+    return ValueError(f"{name} cannot run here: {why}")
+
+
+# -- data sets --------------------------------------------------------------------------------------------------------
+
+
+class DataNotFoundError(FileNotFoundError, ValueError):
+    """A data set, or a file of it, is not where it was said to be."""
+
+
+def data_not_found(path: Any, need: str) -> DataNotFoundError:
+    return DataNotFoundError(f"{need} is needed, got no {str(path)!r}: correct the path, or put the file there.")
+
+
+def unreadable_data(path: Any, need: str, why: Any) -> ValueError:
+    return ValueError(
+        f"{need} is needed, got {str(path)!r}, which cannot be read as one ({why}): download or export it again."
+    )
+
+
+def foreign_rda(path: Any, need: str, got: Iterable[Any]) -> ValueError:
+    return ValueError(
+        f"mixOmics' breast.TCGA needs {need}, got {some(got) or 'nothing of the kind'} in {str(path)!r}: save it in R "
+        "with  data(breast.TCGA, package = 'mixOmics'); save(breast.TCGA, file = 'breast.TCGA.rda')"
+    )
+
+
+def check_part(part: Any) -> str:
+    """The training or the test part."""
+    if part in ("train", "test"):
+        return str(part)
+    raise ValueError(f"part needs 'train' or 'test', got {part!r}: use one of these.")
+
+
+def only_training_part(path: Any) -> ValueError:
+    return ValueError(
+        f"part='test' needs mixOmics' breast.TCGA.rda, got the folder {str(path)!r}, which has the training part only: "
+        "pass the path of the .rda file, or part='train'."
+    )
+
+
+def table_without_column(table: str, column: str, have: Iterable[Any]) -> ValueError:
+    return ValueError(f"{table} needs a column {column!r}, got {some(have) or 'none'}: rename or add it.")
+
+
+def columns_not_numeric(table: str, columns: Iterable[Any]) -> ValueError:
+    return ValueError(
+        f"{table} needs sample names in the first column and numbers in all others, got text in column "
+        f"{some(columns)}: convert or drop it."
+    )
+
+
+def duplicated_samples(table: str, names: Iterable[Any]) -> ValueError:
+    return ValueError(
+        f"samples are matched by name and need distinct ones, got {some(names, 3)} more than once in {table}: "
+        "rename or drop them."
+    )
+
+
+def samples_do_not_match(first: str, second: str, only_first: Sequence[Any], only_second: Sequence[Any]) -> ValueError:
+    pairs = ((first, second, only_first), (second, first, only_second))
+    parts = [f"{len(only)} in {a} and not in {b} ({some(only, 3)})" for a, b, only in pairs if len(only)]
+    return ValueError(
+        f"{first} and {second} need the same samples, got {'; '.join(parts)}: keep the samples that both have."
+    )
+
+
+def sample_counts_differ(first: str, second: str, n_first: int, n_second: int) -> ValueError:
+    return ValueError(
+        f"{first} and {second} need the same number of rows (samples), got {n_first} and {n_second}: "
+        "one row of each belongs to one sample."
+    )
+
+
+def order_unknown(unnamed: str, first: str, second: str) -> ValueError:
+    return ValueError(
+        f"{unnamed} needs sample names where tables differ in their order, got none, and {first} and {second} differ: "
+        f"name its samples, or bring {first} and {second} into the same order."
+    )
+
+
+def covariates_or_labels(path: Any, got: Iterable[Any]) -> ValueError:
+    return ValueError(
+        f"an .npz embedding needs an array Z and either Y or labels, got {some(got) or 'none'} in {str(path)!r}: "
+        "save it with  numpy.savez(path, Z=Z, labels=labels)  or  numpy.savez(path, Z=Z, Y=Y, names=names)"
+    )
+
+
+def labels_not_text(dtype: Any, shape: tuple[int, ...]) -> ValueError:
+    return ValueError(
+        f"labels needs one name (text) per row of Z, got values of type {dtype} and shape {shape}: "
+        "save labels.astype(str) of one dimension, or 0/1 columns as Y."
+    )
+
+
+def names_differ_from_columns(need: int, got: tuple[int, ...]) -> ValueError:
+    return ValueError(f"names needs {need} names, one per column of Y, got shape {got}: save as many as Y has columns.")
+
+
+def labelled_not_binary(path: Any, values: Iterable[Any]) -> ValueError:
+    return ValueError(
+        f"labelled needs 1 (the class is shown) or 0 (it is withheld) in every row, got {some(values)} in "
+        f"{str(path)!r}: recode it, or leave it out to show all classes."
+    )
+
+
+def nameless_class(path: Any, rows: Sequence[Any]) -> ValueError:
+    return ValueError(
+        f"every labelled row needs the name of its class, got an empty one in {len(rows)} row(s) of {str(path)!r}, "
+        f"first at row {some(rows, 3)}: fill it in, or set labelled = 0 there."
+    )
+
+
+def shared_class_names(path: Any, names: Iterable[Any]) -> ValueError:
+    return ValueError(
+        f"labelled classes need distinct names, got {some(names)} for more than one wnid in {str(path)!r}: "
+        "rename one of them."
+    )
+
+
+def no_labelled_class(path: Any) -> ValueError:
+    return ValueError(f"at least one labelled class is needed, got none in {str(path)!r}: set labelled = 1 somewhere.")
+
+
+class PeerError(ValueError):
+    """A method that runs in a process of its own failed there."""
+
+
+def peer_failed(name: str, why: str) -> PeerError:
+    return PeerError(f"{name} needs to answer with factors and loadings, got no usable answer: {why}")
+
+
+def unknown_figures(names: Iterable[str], known: Sequence[str]) -> ValueError:
+    from difflib import get_close_matches
+
+    hints = [
+        f"{name} (did you mean {near[0]}?)" if (near := get_close_matches(name, known, 1)) else name for name in names
+    ]
+    return ValueError(f"there is no {some(hints)}: the names are {', '.join(known)}.")
+
+
+def not_a_named_path(text: str) -> ValueError:
+    return ValueError(f"a representation needs NAME=PATH, got {text!r}: write for example clip={text}.")
+
+
+def not_a_quantile(quantile: object) -> ValueError:
+    return ValueError(f"quantile needs a number in [0, 1], got {quantile!r}: 0.5 keeps the better half of features.")
+
+
+def unknown_kernel(kernel: object) -> ValueError:
+    return ValueError(f"kernel needs 'rbf' or 'linear', got {kernel!r}: 'rbf' is the paper's.")
+
+
+def check_numbers(what: str, text: str) -> tuple[float, ...]:
+    """Positive numbers from comma-separated text."""
+    try:
+        numbers = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        numbers = ()
+    if not numbers or not all(0 < number < float("inf") for number in numbers):
+        raise ValueError(
+            f"{what} needs positive numbers separated by commas, got {text!r}: write for example 0.01,0.1."
+        )
+    return numbers

@@ -1,0 +1,40 @@
+"""The methods the paper compares with, behind one face.
+
+``run(method, X, Y, n_factors)`` fits any of them; ``catalogue()`` lists them, and each says whether it can run here.
+"""
+
+from covalign.baselines.face import Fitted, Method, Result, run
+from covalign.baselines.informed import IFA
+from covalign.baselines.ivae import IVAE
+from covalign.baselines.linear import PCA, PLS, BairSPCA, BarshanSPCA, YAsFactors
+from covalign.baselines.peers import MOFA, MOFAFLEX, SOFA, MuVI
+
+__all__ = [
+    "IFA",
+    "IVAE",
+    "MOFA",
+    "MOFAFLEX",
+    "PCA",
+    "PLS",
+    "SOFA",
+    "BairSPCA",
+    "BarshanSPCA",
+    "Fitted",
+    "Method",
+    "MuVI",
+    "Result",
+    "YAsFactors",
+    "catalogue",
+    "run",
+]
+
+
+def catalogue() -> list[Method]:
+    """One of each, with default settings: ours, then the paper's in its order, then the modern rivals.
+
+    >>> from covalign import baselines
+    >>> [method.name for method in baselines.catalogue() if method.paired]
+    ['iFA (no T)', 'SOFA (sf=0.1)', 'Y as factors', 'MOFA-FLEX']
+    """
+    paper: list[Method] = [PCA(), MOFA(), PLS(), BairSPCA(), BarshanSPCA(), IVAE(), SOFA(), YAsFactors()]
+    return [IFA(), *paper, MOFAFLEX(), MuVI()]

@@ -1,0 +1,133 @@
+"""The one face all methods share: data in, factors out, and what one needs to compare them fairly."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import metadata
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from scipy import sparse
+
+from covalign import _validation as errors
+from covalign import metrics
+from covalign._linalg import Array, is_constant
+from covalign.covariates import encode, match_rows
+from covalign.moments import as_rows
+
+
+class Fitted(NamedTuple):
+    """What a method hands back. ``seconds`` and ``versions`` only if it ran in a process of its own."""
+
+    factors: Array  # n x K
+    loadings: dict[str, Array] | None = None  # view -> D x K
+    curve: Array | None = None  # its own objective, step by step
+    seconds: float | None = None
+    versions: dict[str, str] | None = None
+
+
+class Method(Protocol):
+    """A method with its settings. Views are (n x D, columns standardised), Y is (n x P, standardised)."""
+
+    @property
+    def name(self) -> str:
+        """As it is called in tables and figures, settings included."""
+
+    @property
+    def paired(self) -> bool:
+        """Whether factor p stands for covariate p by construction."""
+
+    def absent(self) -> str | None:
+        """Why it cannot run here, or None."""
+
+    def fit(self, views: dict[str, Array], Y: Array, n_factors: int, seed: int, budget: int) -> Fitted:
+        """Fit; ``budget`` is the number of iterations, epochs or steps, for methods that have such a thing."""
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """A fitted method, ready to be compared."""
+
+    method: str
+    paired: bool
+    factors: Array
+    informed: Array  # n x P: column p stands for covariate p; matched and signed where the method does not pair
+    loadings: dict[str, Array] | None
+    seconds: float
+    versions: dict[str, str]
+    curve: Array | None = field(default=None, repr=False)
+
+
+def run(method: Method, X: Any, Y: Any, n_factors: int, seed: int = 0, budget: int = 2000) -> Result:
+    """Fit one method and time it.
+
+    X is an array or DataFrame, or a dict of views; Y a table of covariates (categories become dummies). Every method
+    gets the same numbers: the columns of X and Y standardised. Unpaired methods have the informed factors chosen as in
+    the paper: the one-to-one matching with the largest sum of absolute correlations, signs made positive.
+
+    >>> import covalign as ca
+    >>> from covalign import baselines
+    >>> s = ca.simulate.scenario("PN", n_samples=200, random_state=0)
+    >>> pca = baselines.run(baselines.PCA(), s.X, s.Y, n_factors=10)
+    >>> pca.method, pca.paired, pca.factors.shape, pca.informed.shape
+    ('PCA', False, (200, 10), (200, 5))
+    """
+    why = method.absent()
+    if why is not None:
+        raise errors.absent_method(method.name, why)
+    views, Y = standardised_views(X, Y)
+    if Y.shape[1] > n_factors:
+        raise errors.too_many_factors_asked(Y.shape[1], n_factors)
+    start = time.perf_counter()
+    fitted = method.fit(views, Y, n_factors, seed, budget)
+    seconds = time.perf_counter() - start if fitted.seconds is None else fitted.seconds
+    factors = np.asarray(fitted.factors, dtype=np.float64)
+    informed = factors[:, : Y.shape[1]] if method.paired else metrics.match(factors, Y).apply(factors)
+    versions = versions_of("scikit-learn") if fitted.versions is None else fitted.versions
+    return Result(method.name, method.paired, factors, informed, fitted.loadings, seconds, versions, fitted.curve)
+
+
+def standardised_views(X: Any, Y: Any) -> tuple[dict[str, Array], Array]:
+    """{view: n x D} and n x P with mean 0 and variance 1 in every column (constant features are 0).
+
+    Rows are matched by index where there is one, in the order of the first view.
+    """
+    views = dict(X) if isinstance(X, Mapping) else {"X": X}
+    if not views:
+        raise errors.no_views()
+    first = next(iter(views.values()))
+    covariates = encode(match_rows(first, Y)).to_numpy()
+    out = {}
+    for name, values in views.items():
+        rows, _ = as_rows(match_rows(first, values), covariates)
+        rows = np.asarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64)
+        if not np.isfinite(rows).all():
+            raise errors.not_finite(str(name), str(int(np.flatnonzero(~np.isfinite(rows).all(axis=0))[0])))
+        out[str(name)] = standardised(rows)
+    return out, standardised(covariates)
+
+
+def standardised(A: Array) -> Array:
+    """Columns with mean 0 and variance 1 (ddof = 0); constant ones become 0."""
+    mean, variance = A.mean(axis=0), A.var(axis=0)
+    constant = is_constant(mean, variance)
+    return np.asarray((A - mean) / np.where(constant, 1.0, np.sqrt(variance)) * ~constant)
+
+
+def stacked(views: dict[str, Array]) -> Array:
+    """All views side by side (n x sum D)."""
+    return np.hstack(list(views.values()))
+
+
+def split(loadings: Array, views: dict[str, Array]) -> dict[str, Array]:
+    """The rows of (sum D x K) loadings, view by view."""
+    ends = np.cumsum([view.shape[1] for view in views.values()])
+    return dict(zip(views, np.split(loadings, ends[:-1]), strict=True))
+
+
+def versions_of(*packages: str) -> dict[str, str]:
+    """Installed versions, Python's first."""
+    return {"python": platform.python_version(), **{name: metadata.version(name) for name in packages}}
