@@ -23,9 +23,23 @@ ROOMS = [
     {"heldout"},
     {"aligner", "factor"},
     {"baselines", "datasets", "embed", "plot", "io", "scverse"},
-    {"cli", "report", "study"},
+    {"report", "study"},
+    {"cli"},
 ]
-HEAVY = ("torch", "matplotlib", "plotly", "dask", "anndata", "mudata", "transformers", "mofapy2", "rich", "typer")
+HEAVY = (
+    "torch",
+    "matplotlib",
+    "plotly",
+    "dask",
+    "anndata",
+    "mudata",
+    "transformers",
+    "mofapy2",
+    "rich",
+    "typer",
+    "rdata",
+    "xarray",
+)
 
 
 def room_of(module: str) -> int:

@@ -11,7 +11,7 @@ import covalign
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text()
-QUICKSTART, FACTORS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+QUICKSTART, FACTORS, COMPARISON = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 
 def test_the_quickstart_runs_as_written(capsys):
@@ -30,6 +30,26 @@ def test_the_factor_example_runs_as_written(tmp_path, monkeypatch):
     names: dict = {}
     exec(compile(FACTORS, "README.md", "exec"), names)
     assert names["same"].elbo_[-1] == names["fa"].elbo_[-1]
+
+
+def test_the_comparison_runs_as_written(capsys):
+    exec(compile(COMPARISON, "README.md", "exec"), {})
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["PCA", "PLS", "Y", "iFA"]
+
+
+def test_commands_are_understood():
+    """Names and options of every ``covalign`` line exist (the study's own tests run them)."""
+    from typer.testing import CliRunner
+
+    from covalign.cli import app
+    from covalign.study.command import names
+
+    help_text = CliRunner().invoke(app, ["reproduce", "--help"], env={"COLUMNS": "200"}).output
+    commands = re.findall(r"^covalign reproduce ([^#\n]+)", README, re.MULTILINE)
+    assert len(commands) >= 3
+    for command in commands:
+        for word in command.split():
+            assert word.lstrip("-") in help_text or word in names() or word.isdigit(), word
 
 
 def test_the_quickstart_is_short():

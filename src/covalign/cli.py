@@ -1,0 +1,107 @@
+"""The command line."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import covalign as package
+from covalign import _validation as errors
+
+try:
+    import typer
+except ImportError:
+    raise errors.missing_extra("typer", "cli") from None
+
+app = typer.Typer(
+    help="Latent dimensions that answer to names.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(package.__version__)
+        raise typer.Exit()
+
+
+@app.callback()
+def covalign(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say it and stop.")
+    ] = False,
+) -> None:
+    """Latent dimensions that answer to names."""
+
+
+@app.command()
+def reproduce(
+    names: Annotated[list[str] | None, typer.Argument(help="Figures and tables; all if none is named.")] = None,
+    list_names: Annotated[bool, typer.Option("--list", help="Name them all and stop.")] = False,
+    reps: Annotated[int | None, typer.Option(min=1, help="Repetitions (the paper's 20).")] = None,
+    slow_reps: Annotated[
+        int | None, typer.Option(min=0, help="Repetitions of methods that take a minute a fit.")
+    ] = None,
+    scaling_factors: Annotated[str | None, typer.Option(help="SOFA's, comma-separated (0.01,...,0.05,0.1).")] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Processes (as many as there are cores).")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Few repetitions, coarse grids, short budgets.")] = False,
+    tiny: Annotated[bool, typer.Option("--tiny", hidden=True)] = False,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where results, figures and tables go.")] = Path("study"),
+    claims: Annotated[Path | None, typer.Option(help="Where the claims go (OUT/claims.md).")] = None,
+    tcga: Annotated[Path | None, typer.Option(help="Folder of the breast cancer data, or breast.TCGA.rda.")] = None,
+    embeddings: Annotated[
+        list[str] | None, typer.Option(help="NAME=PATH of a representation; may be repeated.")
+    ] = None,
+    peers: Annotated[bool, typer.Option("--peers/--no-peers", help="Run MOFA, SOFA and others, if installed.")] = True,
+    redraw: Annotated[bool, typer.Option("--redraw", help="Draw from the results there are; compute nothing.")] = False,
+) -> None:
+    """Re-make the paper's figures, tables and claims.
+
+    Interrupt it whenever you like: what is finished is kept, and the same command goes on from there.
+
+    Example: covalign reproduce fig3 --reps 20 --jobs 2
+    """
+    from covalign.study import command
+    from covalign.study.profiles import PROFILES, Inputs
+
+    if list_names:
+        for name, what in command.names().items():
+            typer.echo(f"{name:18} {what}")
+        return
+    profile = PROFILES["tiny" if tiny else "quick" if quick else "full"]
+    profile = profile._replace(reps=reps or profile.reps)
+    profile = profile._replace(slow_reps=min(profile.slow_reps if slow_reps is None else slow_reps, profile.reps))
+    pairs = [text.partition("=") for text in embeddings or []]
+    try:
+        if scaling_factors is not None:
+            profile = profile._replace(scaling_factors=errors.check_numbers("--scaling-factors", scaling_factors))
+        for name, _, path in pairs:
+            if not path:
+                raise errors.not_a_named_path(name)
+        inputs = Inputs(tcga, {name: Path(path) for name, _, path in pairs})
+        made = command.reproduce(names or [], profile, out, inputs, jobs or os.cpu_count() or 1, peers, redraw, claims)
+    except ValueError as error:
+        typer.echo(f"covalign: {error}", err=True)
+        raise typer.Exit(2) from None
+    except KeyboardInterrupt:
+        typer.echo("covalign: interrupted; what is finished is kept, the same command goes on from there", err=True)
+        raise typer.Exit(130) from None
+    for file in made.files:
+        typer.echo(file)
+    for what, reasons in (("absent", made.outcome.absent), ("skipped", made.skipped), ("failed", made.outcome.failed)):
+        for name, why in reasons.items():
+            typer.echo(f"{what}: {name}: {why}", err=True)
+    if made.outcome.failed:
+        raise typer.Exit(1)
+
+
+def main() -> None:
+    """Entry point."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

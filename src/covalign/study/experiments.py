@@ -1,0 +1,31 @@
+"""All experiments: which units there are, and how one is run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from covalign.study import real, simulations, theory
+from covalign.study.profiles import Inputs, Profile
+from covalign.study.store import Row, Unit
+
+
+class Experiment(NamedTuple):
+    """``alone``: units run one after the other, since they are timed."""
+
+    units: Callable[[Profile, Inputs], list[Unit]]
+    measure: Callable[[Unit, Profile, Inputs], Iterator[Row]]
+    what: str
+    alone: bool = False
+
+
+EXPERIMENTS = {
+    "theorems": Experiment(theory.theorem_units, theory.theorems, "the theorems on random covariances"),
+    "population": Experiment(theory.population_units, theory.population, "the scenarios' populations, every regime"),
+    "methods": Experiment(simulations.method_units, simulations.all_methods, "all methods on simulated data"),
+    "consistency": Experiment(simulations.consistency_units, simulations.consistency, "recovery as N grows"),
+    "inference": Experiment(simulations.inference_units, simulations.inference, "the paper's inference and ours"),
+    "runtime": Experiment(simulations.runtime_units, simulations.runtime, "seconds a fit", alone=True),
+    "tcga": Experiment(real.tcga_units, real.tcga, "breast cancer multi-omics, cross-validated"),
+    "embedding": Experiment(real.embedding_units, real.embedding, "pretrained representations"),
+}

@@ -1,0 +1,178 @@
+"""Doing what is left to do: in several processes, with the time left on the terminal, and stoppable at any moment."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import signal
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from contextlib import closing, contextmanager
+from importlib import metadata
+from multiprocessing import active_children, get_context
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sklearn.exceptions import ConvergenceWarning
+
+from covalign.baselines import peers
+from covalign.study.experiments import EXPERIMENTS
+from covalign.study.methods import by_name, expected_seconds
+from covalign.study.profiles import Inputs, Profile
+from covalign.study.store import Row, Store, Unit
+
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+class Outcome(NamedTuple):
+    """What a run did: units done now, units that failed (with the last line of why), methods that are not installed."""
+
+    done: int
+    failed: dict[str, str]
+    absent: dict[str, str]
+
+
+def run(
+    experiments: Sequence[str], profile: Profile, inputs: Inputs, store: Store, jobs: int = 1, with_peers: bool = True
+) -> Outcome:
+    """Run every unit of these experiments that the store does not have. Ctrl-C leaves the store whole."""
+    wanted = [unit for name in experiments for unit in EXPERIMENTS[name].units(profile, inputs)]
+    absent = absentees(wanted, with_peers)
+    finished = set().union(*(store.units(name) for name in experiments)) if experiments else set()
+    left = [unit for unit in wanted if unit.method not in absent and unit not in finished]
+    failed: dict[str, str] = {}
+    if left:
+        remember_environment(store.folder)
+    together = [unit for unit in left if not EXPERIMENTS[unit.experiment].alone]
+    alone = [unit for unit in left if EXPERIMENTS[unit.experiment].alone]
+    with single_threaded(), progress(left) as tick:
+        for units, processes in ((together, jobs), (alone, 1)):
+            with closing(measured(units, profile, inputs, processes)) as results:
+                for unit, result in results:
+                    if isinstance(result, str):
+                        failed[f"{unit.experiment}: {unit.method}, {unit.setting}, repetition {unit.rep}"] = result
+                    else:
+                        store.append(unit, result)
+                    tick(unit)
+    return Outcome(len(left) - len(failed), failed, absent)
+
+
+def absentees(units: Sequence[Unit], with_peers: bool) -> dict[str, str]:
+    """Methods among the units that cannot run here, and why."""
+    found = {}
+    for name in sorted({unit.method for unit in units if unit.experiment in ("methods", "runtime", "tcga")}):
+        if name.startswith("iFA"):
+            continue
+        method = by_name(name)
+        why = "left out, as asked" if not with_peers and isinstance(method, peers.Peer) else method.absent()
+        if why is not None:
+            found[name] = why
+    return found
+
+
+def measure(unit: Unit, profile: Profile, inputs: Inputs) -> list[Row] | str:
+    """A unit's rows, or the last line of what went wrong: one failure must not end a night's work."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # budgets are part of the comparison
+            return list(EXPERIMENTS[unit.experiment].measure(unit, profile, inputs))
+    except Exception:
+        return traceback.format_exc().strip().splitlines()[-1]
+
+
+def measured(
+    units: Sequence[Unit], profile: Profile, inputs: Inputs, jobs: int
+) -> Generator[tuple[Unit, list[Row] | str], None, None]:
+    """Units with their results, as they finish; the slowest begin first, so that none is waited for at the end."""
+    if jobs <= 1 or len(units) <= 1:
+        for unit in units:
+            yield unit, measure(unit, profile, inputs)
+        return
+    queue = sorted(units, key=lambda unit: -expected_seconds(unit.method))
+    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=leave_interrupts_to_the_parent)
+    try:
+        running = {pool.submit(measure, unit, profile, inputs): unit for unit in queue}
+        while running:
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                yield running.pop(future), future.result()
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for child in active_children():
+            child.terminate()
+        raise
+    pool.shutdown()
+
+
+def leave_interrupts_to_the_parent() -> None:
+    """In a worker: Ctrl-C is the parent's to handle, which then ends us at once."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+@contextmanager
+def single_threaded() -> Iterator[None]:
+    """One thread a process, here and in what it starts: repetitions are what runs in parallel."""
+    from covalign._linalg import blas
+
+    before = {name: os.environ.get(name) for name in THREADS}
+    os.environ.update(dict.fromkeys(THREADS, "1"))
+    try:
+        with blas().limit(limits=1):
+            yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name, None) if value is None else os.environ.update({name: value})
+
+
+@contextmanager
+def progress(units: Sequence[Unit]) -> Iterator[Callable[[Unit], None]]:
+    """A bar with the time left, in seconds of work, not in units; nothing where nobody watches."""
+    try:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    except ImportError:
+        yield lambda unit: None
+        return
+    total = sum(expected_seconds(unit.method) for unit in units)
+    columns: list[Any] = [TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TextColumn("left:")]
+    bar = Progress(
+        *columns, TimeRemainingColumn(), console=Console(stderr=True), disable=not sys.stderr.isatty() or not units
+    )
+    with bar:
+        task = bar.add_task("", total=total)
+        done = [0]
+
+        def tick(unit: Unit) -> None:
+            done[0] += 1
+            text = f"{done[0]}/{len(units)}  {unit.experiment}: {unit.method}"
+            bar.update(task, advance=expected_seconds(unit.method), description=text)
+
+        yield tick
+
+
+def remember_environment(folder: Path) -> None:
+    """Versions beside the results, written whole or not at all."""
+    names = ("covalign", "numpy", "scipy", "scikit-learn", "pandas", "torch")
+    versions = {"python": platform.python_version()}
+    for name in names:
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    python = peers.interpreter()
+    for packages in peers.ask(python).versions.values() if python else ():
+        versions |= {f"{name} (peers)": version for name, version in packages.items() if version is not None}
+    folder.mkdir(parents=True, exist_ok=True)
+    versions["cores"] = str(os.cpu_count())
+    write(folder / "environment.json", json.dumps(versions, indent=1) + "\n")
+
+
+def write(path: Path, text: str) -> None:
+    """A text file, under a temporary name first."""
+    temporary = path.with_suffix(path.suffix + ".tmp")
+    temporary.write_text(text)
+    os.replace(temporary, path)

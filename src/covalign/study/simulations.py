@@ -1,0 +1,174 @@
+"""Experiments on simulated data: all methods, consistency, the paper's inference against ours, runtime."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import numpy as np
+
+from covalign import simulate
+from covalign._linalg import Array
+from covalign._validation import DependentCovariatesError
+from covalign.baselines import face
+from covalign.factor import InformedFactorAnalysis
+from covalign.study import methods as known
+from covalign.study.profiles import SIMULATED, Inputs, Profile
+from covalign.study.scores import disentanglement, explained, plane
+from covalign.study.store import Row, Unit, setting
+from covalign.study.theory import parsed
+
+
+def drawn(unit: Unit, profile: Profile, n: int | None = None) -> simulate.Scenario:
+    """The data of a unit: the repetition is the seed."""
+    at = parsed(unit)
+    alpha, b = float(at.get("alpha", 1)), float(at.get("b", 1))
+    return simulate.scenario(at["scenario"], n or profile.n, profile.d, profile.k, alpha, b, random_state=unit.rep)
+
+
+# -- all methods ------------------------------------------------------------------------------------------------------
+
+
+def method_units(profile: Profile, inputs: Inputs) -> list[Unit]:
+    """Fast methods everywhere; iVAE, and those that take a minute a fit, fully in the settings of panel D only."""
+    units = []
+    for scenario in SIMULATED:
+        for alpha, b in profile.settings():
+            at = setting(scenario=scenario, alpha=alpha, b=b, n=profile.n, budget=profile.budget)
+            in_panel = (alpha, b) in profile.panels(scenario)
+            slow = known.slow(profile.scaling_factors) if in_panel else []
+            times = dict.fromkeys(("iFA", *known.FAST), profile.reps) | dict.fromkeys(slow, profile.slow_reps)
+            times["iVAE"] = profile.reps if in_panel else min(profile.reps, profile.slow_reps)
+            units += [Unit("methods", name, at, rep) for name, reps in times.items() for rep in range(reps)]
+    return units
+
+
+def all_methods(unit: Unit, profile: Profile, inputs: Inputs) -> Iterator[Row]:
+    """The eight metrics, and the share of X that all factors explain together."""
+    s = drawn(unit, profile)
+    views, Y = face.standardised_views(s.X, s.Y)
+    if unit.method == "iFA":
+        fitted = informed_family(views, Y, profile.k, unit.rep, profile.lams)
+    else:
+        result = face.run(known.by_name(unit.method), views, Y, profile.k, unit.rep, profile.budget)
+        fitted = iter([(unit.method, result.informed, result.factors, result.seconds)])
+    for name, informed, factors, seconds in fitted:
+        yield from plane(name, informed, Y)
+        yield from explained(name, views, informed, factors)
+        yield from disentanglement(name, informed, Y)
+        yield Row(name, "seconds", seconds)
+
+
+def informed_family(
+    views: dict[str, Array], Y: Array, k: int, seed: int, lams: tuple[float, ...], exclusive: bool = True
+) -> Iterator[tuple[str, Array, Array, float]]:
+    """(name, informed factors, all factors, seconds) of stage 1 and of each realignment."""
+    p = Y.shape[1]
+    start = time.perf_counter()
+    fa = InformedFactorAnalysis(k, random_state=seed).fit(views, Y)
+    yield "iFA (no T)", fa.factors_[:, :p], fa.factors_, time.perf_counter() - start
+    for lam in lams:
+        start = time.perf_counter()
+        at = fa.realign(lam)
+        yield f"iFA (lam={lam:g})", at.factors_[:, :p], at.factors_, time.perf_counter() - start
+    try:
+        start = time.perf_counter()
+        at = fa.realign(regime="exclusive") if exclusive else fa
+    except DependentCovariatesError:
+        return
+    if exclusive:
+        yield "iFA (ex)", at.factors_[:, :p], at.factors_, time.perf_counter() - start
+
+
+# -- consistency ------------------------------------------------------------------------------------------------------
+
+
+def consistency_units(profile: Profile, inputs: Inputs) -> list[Unit]:
+    """Scenario 1 as N grows."""
+    at = [setting(scenario="PN", alpha=1.0, b=1.0, n=n) for n in profile.sizes]
+    return [Unit("consistency", "iFA", one, rep) for one in at for rep in range(profile.reps)]
+
+
+def consistency(unit: Unit, profile: Profile, inputs: Inputs) -> Iterator[Row]:
+    """beta, its squared error, and the cosine between informed factors and the truth."""
+    s = drawn(unit, profile, int(parsed(unit)["n"]))
+    fa = InformedFactorAnalysis(profile.k, random_state=unit.rep).fit(s.X, s.Y)
+    for p, value in enumerate(fa.beta_):
+        yield Row("iFA", f"beta_{p + 1}", value)
+    yield Row("iFA", "beta error", float(np.mean((fa.beta_ - s.beta) ** 2)))
+    yield Row("iFA", "cosine", float(np.mean(cosines(fa.factors_, s.Z, len(s.beta)))))
+
+
+def cosines(factors: Array, truth: Array, p: int) -> Array:
+    """Of the first P columns, centred, one by one."""
+    F, Z = (A[:, :p] - A[:, :p].mean(axis=0) for A in (factors, truth))
+    return np.asarray(np.sum(F * Z, axis=0) / np.linalg.norm(F, axis=0) / np.linalg.norm(Z, axis=0))
+
+
+# -- the paper's inference and ours -----------------------------------------------------------------------------------
+
+INFERENCES = {
+    "paper": lambda k: InformedFactorAnalysis.paper(k),
+    "mean field, converged": lambda k: InformedFactorAnalysis(k, posterior="mean_field"),
+    "full, converged": lambda k: InformedFactorAnalysis(k),
+}
+
+
+def inference_units(profile: Profile, inputs: Inputs) -> list[Unit]:
+    """Each scenario, at the paper's N and at ten times it."""
+    return [
+        Unit("inference", name, setting(scenario=scenario, alpha=1.0, b=1.0, n=n), rep)
+        for scenario in SIMULATED
+        for n in profile.inference_sizes
+        for name in INFERENCES
+        for rep in range(profile.reps)
+    ]
+
+
+def inference(unit: Unit, profile: Profile, inputs: Inputs) -> Iterator[Row]:
+    """The bound reached, recovery of the informed factors (mean and weakest), sweeps and seconds."""
+    s = drawn(unit, profile, int(parsed(unit)["n"]))
+    model = INFERENCES[unit.method](profile.k)
+    start = time.perf_counter()
+    model.fit(s.X, s.Y)
+    seconds = time.perf_counter() - start
+    found = cosines(model.factors_, s.Z, len(s.beta))
+    yield Row(unit.method, "bound", model.elbo_[-1])
+    yield Row(unit.method, "recovery", float(np.mean(found)))
+    yield Row(unit.method, "weakest", float(np.min(found)))
+    yield Row(unit.method, "sweeps", model.n_iter_)
+    yield Row(unit.method, "seconds", seconds)
+
+
+# -- runtime ----------------------------------------------------------------------------------------------------------
+
+
+def runtime_units(profile: Profile, inputs: Inputs) -> list[Unit]:
+    """Scenario 1, all methods in turn, one after the other whatever the number of jobs."""
+    at = setting(scenario="PN", alpha=1.0, b=1.0, n=profile.n, budget=profile.budget)
+    units = []
+    for rep in range(min(profile.reps, 5)):
+        units += [Unit("runtime", name, at, rep) for name in ("iFA", "iFA, the paper's", *known.FAST)]
+        if rep < profile.slow_reps:
+            units += [Unit("runtime", name, at, rep) for name in (*known.slow((0.1,)),)]
+    return units
+
+
+def runtime(unit: Unit, profile: Profile, inputs: Inputs) -> Iterator[Row]:
+    """Seconds of one fit (the second of two, where a first one costs little), and of one further lambda."""
+    s = drawn(unit, profile)
+    views, Y = face.standardised_views(s.X, s.Y)
+    if unit.method == "iFA":
+        for _ in range(2):
+            timed = list(informed_family(views, Y, profile.k, unit.rep, (0.5,), exclusive=False))
+        yield Row("iFA", "seconds", timed[0][3])
+        yield Row("iFA, a further lambda", "seconds", timed[1][3])
+    elif unit.method == "iFA, the paper's":
+        start = time.perf_counter()
+        InformedFactorAnalysis.paper(profile.k).fit(views, Y)
+        yield Row(unit.method, "seconds", time.perf_counter() - start)
+    else:
+        method = known.by_name(unit.method)
+        for _ in range(2 if unit.method in known.CLASSICAL else 1):
+            seconds = face.run(method, views, Y, profile.k, unit.rep, profile.budget).seconds
+        yield Row(unit.method, "seconds", seconds)

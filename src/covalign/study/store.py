@@ -1,0 +1,136 @@
+"""Results as tidy rows: one file per experiment, appended a unit at a time, so that nothing done is ever lost.
+
+A unit's rows go out in one write and end with a row ``done``. What a crash cut short has no such row and is ignored,
+and the unit is run again.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+
+COLUMNS = ["experiment", "method", "setting", "rep", "metric", "value"]
+DONE = "done"
+
+
+class Unit(NamedTuple):
+    """The smallest piece of work: one method (or family fitted at once), one setting, one repetition."""
+
+    experiment: str
+    method: str
+    setting: str  # "scenario=PN alpha=1 b=1 n=500"
+    rep: int
+
+
+class Row(NamedTuple):
+    """One number. ``method`` may be finer than the unit's: one iFA fit gives a row for every lambda."""
+
+    method: str
+    metric: str
+    value: float
+
+
+def setting(**values: object) -> str:
+    """Settings as one readable string, numbers in their shortest form."""
+    return " ".join(f"{name}={_text(value)}" for name, value in values.items())
+
+
+def _text(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+class Store:
+    """A folder of CSV files."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+
+    def path(self, experiment: str) -> Path:
+        """Where an experiment's rows are."""
+        return self.folder / f"{experiment}.csv"
+
+    def append(self, unit: Unit, rows: Iterable[Row]) -> None:
+        """Add a finished unit."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        for row in [*rows, Row(unit.method, DONE, 1.0)]:
+            writer.writerow([unit.experiment, row.method, unit.setting, unit.rep, row.metric, repr(float(row.value))])
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with _locked(self.path(unit.experiment)) as file:
+            _drop_unfinished(file)
+            if file.seek(0, os.SEEK_END) == 0:
+                file.write((",".join(COLUMNS) + "\n").encode())
+            file.write(text.getvalue().encode())
+            file.flush()
+            os.fsync(file.fileno())
+
+    def units(self, experiment: str) -> set[Unit]:
+        """What is finished."""
+        rows = self._rows(experiment)
+        done = rows[rows["metric"] == DONE]
+        return {Unit(experiment, *key) for key in zip(done["method"], done["setting"], done["rep"], strict=True)}
+
+    def frame(self, experiment: str) -> pd.DataFrame:
+        """The rows of finished units, settings spread into columns of their own (numbers as numbers)."""
+        rows = self._rows(experiment)
+        whole = (rows["metric"] == DONE)[::-1].cummax()[::-1]  # rows after the last "done" belong to nobody
+        rows = rows[whole & (rows["metric"] != DONE)]
+        rows = rows.drop_duplicates(COLUMNS[:-1], keep="last").reset_index(drop=True)
+        parsed = {text: dict(pair.split("=", 1) for pair in text.split()) for text in rows["setting"].unique()}
+        settings = pd.DataFrame([parsed[text] for text in rows["setting"]], index=rows.index)
+        for name in settings.columns:
+            numbers = pd.to_numeric(settings[name], errors="coerce")
+            if numbers.notna().equals(settings[name].notna()):
+                settings[name] = numbers
+        return pd.concat([rows, settings], axis=1)
+
+    def _rows(self, experiment: str) -> pd.DataFrame:
+        path = self.path(experiment)
+        text = path.read_text() if path.exists() else ""
+        text = text[: text.rfind("\n") + 1]  # a torn last line is nobody's
+        if not text:
+            return pd.DataFrame(columns=COLUMNS).astype({"rep": int, "value": float})
+        types = {"method": str, "setting": str, "rep": int, "metric": str, "value": float}
+        return pd.read_csv(io.StringIO(text), dtype=types, keep_default_na=False, na_values={"value": ["nan"]})
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[io.BufferedRandom]:
+    """The file, open for reading and appending, nobody else's for the moment (where the system can lock)."""
+    path.touch()
+    with path.open("r+b") as file:
+        try:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX)
+        except ImportError:  # not on Windows: one study at a time there
+            pass
+        yield file
+
+
+def _drop_unfinished(file: io.BufferedRandom) -> None:
+    """Cut the file after its last ``done`` row (or its header): what follows was never finished."""
+    end = file.seek(0, os.SEEK_END)
+    file.seek(max(end - 4096, 0))
+    if end == 0 or _finished(file.read().rpartition(b"\n")):
+        return
+    file.seek(0)
+    kept = at = 0
+    for line in file.read().splitlines(keepends=True):
+        at += len(line)
+        if line.endswith(b"\n") and (at == len(line) or f",{DONE},".encode() in line):
+            kept = at
+    file.truncate(kept)
+
+
+def _finished(tail: tuple[bytes, bytes, bytes]) -> bool:
+    """Whether the text before the last newline ends with a ``done`` row and nothing comes after it."""
+    before, _, after = tail
+    return not after and f",{DONE},".encode() in before.rpartition(b"\n")[2]

@@ -1,0 +1,104 @@
+"""What holds without a sample: the theorems on random covariances, the scenarios' populations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from covalign import metrics, regimes, simulate
+from covalign._linalg import Array
+from covalign.moments import Moments
+from covalign.study.profiles import SIMULATED, Inputs, Profile
+from covalign.study.store import Row, Unit, setting
+
+LAMS = tuple(np.linspace(0, 1, 21).round(2).tolist())
+
+
+def theorem_units(profile: Profile, inputs: Inputs) -> list[Unit]:
+    """Random joint covariances, ten to a repetition."""
+    return [Unit("theorems", "T", setting(covariances=10), rep) for rep in range(profile.reps)]
+
+
+def theorems(unit: Unit, profile: Profile, inputs: Inputs) -> Iterator[Row]:
+    """The worst violation of every statement (at most rounding where it holds), over random covariances."""
+    rng = np.random.default_rng(unit.rep)
+    worst: dict[str, float] = {}
+    for _ in range(10):
+        p = int(rng.integers(2, 8))
+        for name, value in violations(random_moments(rng, p, p + int(rng.integers(0, 4))), rng).items():
+            worst[name] = max(worst.get(name, -np.inf), value)
+    for name, value in worst.items():
+        yield Row("T", name, value)
+
+
+def random_moments(rng: np.random.Generator, p: int, k: int) -> Moments:
+    """A joint covariance of K latents and P covariates with all kinds of correlations."""
+    A = rng.standard_normal((k + p, k + p)) + rng.standard_normal((k + p, 1))
+    S = A @ A.T
+    return Moments.from_covariances(S[:k, :k], S[:k, k:], S[k:, k:])
+
+
+def violations(m: Moments, rng: np.random.Generator) -> dict[str, float]:
+    """Each should be at most zero, up to rounding; ``not all equal``: minus the total by which T_1 beats T_0."""
+    k, p = m.cov_zy.shape
+    T = {"exclusive": regimes.exclusive(m), **{lam: regimes.tunable(m, lam) for lam in LAMS}}
+    aligned = np.array([regimes.alignment(matrix, m) for matrix in T.values()])  # exclusive, then rising lambda
+    coupled = {name: regimes.coupling(matrix, m) for name, matrix in T.items()}
+    A = rng.standard_normal((k, k))
+    moved = m.transform(A)
+    same = [np.abs(regimes.tunable(moved, lam) @ A - T[lam]).max() for lam in (0.0, 0.5, 1.0)]
+    diagonal = aligned_moments(rng, p)
+    spread = np.ptp([regimes.alignment(regimes.tunable(diagonal, lam), diagonal) for lam in LAMS], axis=0)
+    return {
+        "ordering, per covariate": float(-np.diff(aligned, axis=0).min()),
+        "ordering, in total": float(-np.diff(aligned.sum(axis=1)).min()),
+        "coupling of T_0 over T_1": coupled[0.0] - coupled[1.0],
+        "coupling of T_0 over T_ex": coupled[0.0] - coupled["exclusive"],
+        "change under Z -> AZ": float(max(same)) / max(1.0, float(np.linalg.cond(A))),
+        "spread where M is diagonal": float(spread.max()),
+        "not all equal elsewhere": float(-(aligned[-1] - aligned[1]).sum()),
+    }
+
+
+def aligned_moments(rng: np.random.Generator, p: int) -> Moments:
+    """Moments whose M is diagonal: latents mixed from uncorrelated ones, each tied to its own covariate."""
+    strengths, A = rng.uniform(0.1, 0.9, p), rng.standard_normal((p, p))
+    return Moments.from_covariances(A @ A.T, A * strengths, np.eye(p))
+
+
+def population_units(profile: Profile, inputs: Inputs) -> list[Unit]:
+    """Every scenario along alpha and along b."""
+    return [
+        Unit("population", "T", setting(scenario=scenario, alpha=alpha, b=b), 0)
+        for scenario in SIMULATED
+        for alpha, b in [*((a, 1.0) for a in LAMS), *((1.0, b) for b in profile.bs if b != 1.0)]
+    ]
+
+
+def population(unit: Unit, profile: Profile, inputs: Inputs) -> Iterator[Row]:
+    """Alignment, coupling, D, C, I, SAP and nSAP of every regime, from the scenario's own covariances."""
+    at = parsed(unit)
+    m = simulate.population_moments(str(at["scenario"]), alpha=float(at["alpha"]), b=float(at["b"]))
+    for regime, lam, T in regimes_of(m):
+        name, moved = "T_ex" if regime == "exclusive" else f"T_{lam:g}", m.transform(T)
+        yield Row(name, "alignment", metrics.alignment(moved))
+        yield Row(name, "coupling", regimes.coupling(T, m))
+        for metric, value in metrics.dci(moved)._asdict().items():
+            yield Row(name, metric, value)
+        yield Row(name, "sap", metrics.sap(moved))
+        yield Row(name, "nsap", metrics.nsap(moved))
+
+
+def regimes_of(m: Moments) -> Iterator[tuple[str, float, Array]]:
+    """(regime, lambda, T) for the exclusive regime, where it exists, and all lambdas."""
+    polar = regimes.whitened_polar(m)
+    if polar.M_inverse is not None:
+        yield "exclusive", np.nan, regimes.turned(polar, "exclusive")
+    for lam in LAMS:
+        yield "tunable", lam, regimes.turned(polar, "tunable", lam)
+
+
+def parsed(unit: Unit) -> dict[str, str]:
+    """A unit's setting as a dict."""
+    return dict(pair.split("=", 1) for pair in unit.setting.split())
