@@ -144,6 +144,8 @@ def mean_beta(store: Store, profile: Profile) -> Answer:
 def lams_of(frame: pd.DataFrame) -> list[tuple[float, str]]:
     """(lambda, method) of the iFA family, rising."""
     names = {name for name in frame["method"] if name.startswith("iFA (lam=")}
+    if not names:
+        raise LookupError("iFA")
     return sorted((float(name[len("iFA (lam=") : -1]), name) for name in names)
 
 
