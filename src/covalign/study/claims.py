@@ -135,6 +135,8 @@ def mean_beta(store: Store, profile: Profile) -> Answer:
     parts, text = [], []
     for b, expected in ((1.0, 0.6), (2 / 3, 0.4)):
         at = frame[np.isclose(frame["b"], b, atol=1e-3)]
+        if set(at["scenario"]) != set(SIMULATED):
+            raise LookupError("iFA")
         found = [f"{name} {spread(at.loc[at['scenario'] == name, 'value'])}" for name in SIMULATED]
         parts += [abs(at.loc[at["scenario"] == name, "value"].mean() - expected) < 0.03 for name in SIMULATED]
         text.append(f"b = {b:.2g} (expected {expected}): {', '.join(found)}")

@@ -28,6 +28,7 @@ STYLES: dict[str, tuple[str, str]] = {
     "iFA (ex)": ("#B5A7D6", "h"),
 }
 INK = plot.INK
+FRAMED = "#666666"  # the line of what is drawn as an empty circle
 
 
 def family(name: str) -> tuple[str, float] | None:
@@ -116,7 +117,8 @@ def sweep(frame: pd.DataFrame, along: str, metric: str, ax: Any) -> Any:
         ax.plot(
             one[along],
             one["mean"],
-            color=colour,
+            color=FRAMED if colour == "#FFFFFF" else colour,
+            mfc=colour,
             marker=marker,
             ms=4,
             lw=1.8 if ours else 0.9,
@@ -127,7 +129,7 @@ def sweep(frame: pd.DataFrame, along: str, metric: str, ax: Any) -> Any:
         )
         if ours:
             low, high = one["mean"] - one["sd"].fillna(0), one["mean"] + one["sd"].fillna(0)
-            ax.fill_between(one[along], low, high, color=colour, alpha=0.12, lw=0)
+            ax.fill_between(one[along], low, high, color=FRAMED if colour == "#FFFFFF" else colour, alpha=0.12, lw=0)
     ax.set_title(LABELS[metric], fontsize=8, loc="left")
     return _finish(ax)
 

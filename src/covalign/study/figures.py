@@ -224,6 +224,7 @@ def fig4(store: Store, profile: Profile, inputs: Inputs) -> Any:
         ax.spines[["top", "right"]].set_visible(False)
         ax.tick_params(labelsize=8)
     legend(figure, axes[0], loc="outside right center")
+    figure.suptitle("Population, scenario 1 (PN), b = 1", fontsize=10, x=0.01, ha="left")
     return figure
 
 
@@ -290,15 +291,31 @@ def sup_time(store: Store, profile: Profile, inputs: Inputs) -> Any:
 
 
 def fig5(store: Store, profile: Profile, inputs: Inputs) -> Any:
-    """Breast cancer: the trade-off, and the variance that an informed factor explains against its alignment."""
-    from covalign.study.drawing import coupling_axis, plt, trade_off
+    """Breast cancer: the trade-off, the variance an informed factor explains, and patients not fitted."""
+    from covalign.study.drawing import coupling_axis, members, plt, summary, trade_off
 
     frame = rows(store, "tcga", profile)
-    figure, axes = plt.subplots(1, 2, figsize=(11.5, 4.6), layout="constrained")
+    figure, axes = plt.subplots(1, 3, figsize=(15, 4.6), layout="constrained", width_ratios=[1.15, 1.15, 0.8])
     trade_off(frame, axes[0], title="A   dependence and independence")
     coupling_axis(axes[0])
     trade_off(frame, axes[1], x="variance", title="B   dependence and variance explained")
     axes[1].set_xlabel("variance of the three views explained per informed factor")
+    table = summary(frame, ["method"])
+    family = members(list(dict.fromkeys(frame["method"])), "iFA")
+    for metric, label, colour in (
+        ("alignment", "patients fitted", "#8A8A8A"),
+        ("held-out alignment", "patients left out, labels unseen", "#0072B2"),
+    ):
+        one = table[table["metric"] == metric].set_index("method").loc[[name for _, name in family]]
+        lams = [lam for lam, _ in family]
+        axes[2].plot(lams, one["mean"], color=colour, marker="o", ms=4, label=label)
+        axes[2].fill_between(lams, one["mean"] - one["sd"], one["mean"] + one["sd"], color=colour, alpha=0.15, lw=0)
+    axes[2].set_title(r"C   iFA$_\lambda$ on new patients (± 1 s.d.)", loc="left", fontsize=10)
+    axes[2].set_xlabel(r"$\lambda$")
+    axes[2].set_ylabel(LABELS["alignment"])
+    axes[2].legend(fontsize=8, frameon=False, loc="lower right")
+    axes[2].spines[["top", "right"]].set_visible(False)
+    axes[2].tick_params(labelsize=8)
     legend(figure, axes[0], loc="outside right center")
     return figure
 

@@ -46,10 +46,11 @@ QUICK = Profile(
     slow_reps=1,
     alphas=(0.0, 0.5, 1.0),
     bs=(1 / 3, 2 / 3, 1.0),
-    budget=300,
+    budget=200,
     scaling_factors=(0.01, 0.1),
     sizes=(100, 500, 2000),
-    real_budget=300,
+    real_budget=200,
+    folds=3,
 )
 TINY = Profile(
     "tiny",
