@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from covalign._linalg import Array
-from covalign.factor import updates
-from covalign.factor.state import Gamma, Loadings, Problem, State
+from covalign.factor import gaps, updates
+from covalign.factor.state import Gamma, Problem, State
 
 
 def bound(problem: Problem, state: State) -> float:
     """E_q[log p(X, Z, W, alpha, tau | Y)] - E_q[log q]."""
+    if isinstance(problem.data, gaps.Gapped):
+        return gaps.of_views(problem, state) - gaps.kl_factors(problem, state)
     return of_views(problem, state) - kl_factors(problem, state, state.z.second_moment(problem.n))
 
 
 def of_views(problem: Problem, state: State) -> float:
     """Everything in the bound but the divergence of the factors: likelihood, loadings, ARD and noise of every view."""
+    if isinstance(problem.data, gaps.Gapped):
+        return gaps.of_views(problem, state)
     total, S = 0.0, state.z.second_moment(problem.n)
     for view, where in zip(state.views, problem.bounds, strict=True):
         residuals = updates.expected_residuals(problem.data.xx[where], state.z.xz[where], S, view.w)
@@ -39,7 +45,7 @@ def kl_factors(problem: Problem, state: State, S: Array) -> float:
     return float((prior @ distance - n * k - n * log_det) / 2)
 
 
-def kl_loadings(w: Loadings, ard: Gamma) -> float:
+def kl_loadings(w: Any, ard: Gamma) -> float:
     """sum_d E KL(q(w_d) || N(0, 1/alpha)) = (E[alpha]'E[w^2] - D K - sum_d log|C_d| - D sum_k E[log alpha_k]) / 2."""
     d, k = w.mean.shape
     return float((ard.mean @ w.second_moment_diagonal - d * k - w.log_det - d * np.sum(ard.mean_log)) / 2)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from covalign._linalg import Array
-from covalign.factor import updates
+from covalign.factor import gaps, updates
 from covalign.factor.bound import bound
 from covalign.factor.rotation import rotate
-from covalign.factor.state import Factors, Problem, State, View
+from covalign.factor.state import Problem, State, View
 
 LONGEST_LEAP = 64.0
 
@@ -27,16 +27,27 @@ class Fit(NamedTuple):
 def sweep(problem: Problem, state: State, accelerate: bool, supervised: bool = True) -> State:
     """Rotation, beta, loadings, ARD, noise, then factors: at the end q(z) is the best for everything else."""
     if accelerate:
-        state = rotate(problem, state, hold_beta=not supervised)
+        turned = rotate(problem, state, hold_beta=not supervised)
+        # In the mean field covariances stay behind, and with gaps each pattern has its own: L then holds only nearly.
+        if problem.full or not isinstance(problem.data, gaps.Gapped) or bound(problem, turned) > bound(problem, state):
+            state = turned
     if supervised:
         state = updates.point_at_covariates(state, problem.p)
         state = state._replace(beta=updates.update_beta(state.z, problem.n, problem.p))
     views = update_views(problem, state.z, state.views)
-    return State(updates.update_factors(problem, views, state.beta), views, state.beta)
+    return State(update_factors(problem, views, state.beta), views, state.beta)
 
 
-def update_views(problem: Problem, z: Factors, views: tuple[View, ...]) -> tuple[View, ...]:
+def update_factors(problem: Problem, views: tuple[View, ...], beta: Array) -> Any:
+    """q(z) of every sample, given everything else."""
+    of = gaps if isinstance(problem.data, gaps.Gapped) else updates
+    return of.update_factors(problem, views, beta)
+
+
+def update_views(problem: Problem, z: Any, views: tuple[View, ...]) -> tuple[View, ...]:
     """Loadings, ARD and noise of every view, given the factors."""
+    if isinstance(problem.data, gaps.Gapped):
+        return gaps.update_views(problem, z, views)
     S, new = z.second_moment(problem.n), []
     for view, where in zip(views, problem.bounds, strict=True):
         w = updates.update_loadings(S, z.xz[where], view.ard, view.noise, problem.full)
@@ -127,7 +138,7 @@ def fit(
 
     def refresh(leapt: State) -> State:
         beta = leapt.beta if supervised else state.beta
-        return leapt._replace(z=updates.update_factors(problem, leapt.views, beta), beta=beta)
+        return leapt._replace(z=update_factors(problem, leapt.views, beta), beta=beta)
 
     return iterate(
         lambda s: sweep(problem, s, accelerate, supervised),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from covalign._linalg import Array
-from covalign.factor import updates
+from covalign.factor import gaps, updates
 from covalign.factor.bound import of_views
 from covalign.factor.fitting import Fit, iterate, update_views
 from covalign.factor.rotation import rotate
@@ -30,8 +30,10 @@ def model_moments(beta: Array, S_y: Array, names: list[str]) -> Moments:
     return Moments.from_covariances(S_z, beta[:, None] * S_y, S_y, covariate_names=names)
 
 
-def hold(problem: Problem, state: State, T: Array) -> Held:
+def hold(problem: Problem, state: State, T: Array) -> Any:
     """mu -> T mu, Sigma -> T Sigma T' (which exists where T is singular, too); the divergence is that of z itself."""
+    if isinstance(problem.data, gaps.Gapped):
+        return gaps.hold(problem, state, T)
     n, p, z, beta = problem.n, problem.p, state.z, state.beta
     cov, D = z.cov[:p, :p], updates.prior_precision(beta, p)
     distance = np.diag(z.second_moment(n))[:p] - 2 * beta * np.diag(z.zy[:p]) + beta**2 * np.diag(problem.data.yy)
@@ -39,23 +41,22 @@ def hold(problem: Problem, state: State, T: Array) -> Held:
     return Held(z.of_x[:, :p] @ T.T, z.of_y[:, :p] @ T.T, T @ cov @ T.T, float(kl))
 
 
-def realigned_start(problem: Problem, state: State, held: Held, T: Array) -> State:
+def realigned_start(problem: Problem, state: State, held: Any, T: Array) -> State:
     """Loadings W T^+, so that X is explained as before (as well as can be, where T is singular)."""
     p = problem.p
     undo = np.eye(problem.k)
     undo[:p, :p] = np.linalg.pinv(T)
-    views = tuple(
-        view._replace(w=view.w._replace(mean=view.w.mean @ undo, V=undo.T @ view.w.V if problem.full else view.w.V))
-        for view in state.views
-    )
+    views = tuple(view._replace(w=view.w.moved(undo, problem.full)) for view in state.views)
     return State(update_free(problem, views, held), views, state.beta)
 
 
-def update_free(problem: Problem, views: tuple[View, ...], held: Held) -> Factors:
+def update_free(problem: Problem, views: tuple[View, ...], held: Any) -> Any:
     """q(z_F | z_I) = N(C (r - Q_FI z_I), C), C = (I + Q_FF)^-1, r_n = sum_d E[tau_d] x_nd E[w_d,F], q(z_I) held.
 
     In the mean field free factors do not depend on the informed ones: only their means do.
     """
+    if isinstance(problem.data, gaps.Gapped):
+        return gaps.update_free(problem, views, held)
     p, k = problem.p, problem.k
     Q = updates.evidence(views)
     inverse = updates.symmetric_inverse(np.eye(k - p) + Q[p:, p:])
@@ -73,8 +74,10 @@ def update_free(problem: Problem, views: tuple[View, ...], held: Held) -> Factor
     return Factors(of_x, of_y, cov, *problem.data.sums(of_x, of_y))
 
 
-def held_bound(problem: Problem, state: State, held: Held) -> float:
+def held_bound(problem: Problem, state: State, held: Any) -> float:
     """The bound with q(z_I) held, at a state whose free factors have just been updated."""
+    if isinstance(problem.data, gaps.Gapped):
+        return of_views(problem, state) - held.kl - gaps.kl_free(problem, state)
     n, p, S = problem.n, problem.p, state.z.second_moment(problem.n)
     precision = np.eye(problem.k - p) + updates.evidence(state.views)[p:, p:]
     log_det = -np.linalg.slogdet(precision)[1] if problem.full else -np.sum(np.log(np.diag(precision)))

@@ -49,11 +49,11 @@ class Landscape(NamedTuple):
     n: int
     S: Array  # E[Z'Z]; in the mean field E[Z]'E[Z]
     c: Array  # Y'E[Z], P x K
-    held_z: Array  # posterior variance of informed factors that R does not move
+    held_z: Array  # posterior variance of informed factors that R does not move, and E[y_p'y_p] - N
     extra: Array  # what the held variances of loadings add to the prior precisions
     log_det: int  # coefficient of log|det R|
     A: Array | None  # sum_d E[tau_d] E[w_d]E[w_d]' (mean field), which meets the held cov
-    cov: Array
+    cov: Array  # sum_n Cov(z_n)
     shapes: list[float]
     Sw: list[Array]
     held_w: list[Array]
@@ -68,12 +68,13 @@ class Landscape(NamedTuple):
             Sw = [view.w.weighted_second_moment(np.ones(size)) for view, size in zip(views, sizes, strict=True)]
             held, nothing = [np.zeros(k)] * len(views), np.zeros(k)
             return cls(
-                n, z.second_moment(n), z.zy.T, nothing[:p], nothing, n - sum(sizes), None, z.cov, shapes, Sw, held
+                n, z.second_moment(n), z.zy.T, z.excess, nothing, n - sum(sizes), None, nothing, shapes, Sw, held
             )
         extra = np.sum([view.noise.mean @ view.w.variance for view in views], axis=0)
         A = np.sum([(view.w.mean.T * view.noise.mean) @ view.w.mean for view in views], axis=0)
         Sw, held = [view.w.mean.T @ view.w.mean for view in views], [view.w.variance.sum(axis=0) for view in views]
-        return cls(n, z.zz, z.zy.T, n * np.diag(z.cov)[:p], extra, 0, A, z.cov, shapes, Sw, held)
+        cov = z.total_cov(n)
+        return cls(n, z.zz, z.zy.T, np.diag(cov)[:p] + z.excess, extra, 0, A, cov, shapes, Sw, held)
 
     def moved(self, R: Array) -> Landscape:
         """The same landscape seen from R."""
@@ -97,7 +98,7 @@ class Landscape(NamedTuple):
         value = -weight @ quadratic / 2 - D @ self.held_z / 2 + D @ (beta * C - n * beta**2 / 2)
         value += n / 2 * np.sum(np.log(D)) + self.log_det * log_det
         if self.A is not None:
-            value -= n * np.sum(self.cov * (P.T @ self.A @ P)) / 2
+            value -= np.sum(self.cov * (P.T @ self.A @ P)) / 2
         for shape, Sw, held in zip(self.shapes, self.Sw, self.held_w, strict=True):
             value -= shape * np.sum(np.log(RATE_0 + (np.sum((Sw @ P) * P, axis=0) + held) / 2))
         return float(value)
@@ -110,7 +111,7 @@ class Landscape(NamedTuple):
         by_R = self.log_det * np.eye(len(self.S)) - weight[:, None] * self.S
         by_R[:p] += (D * beta)[:, None] * self.c
         if self.A is not None:
-            by_R += n * self.A @ self.cov
+            by_R += self.A @ self.cov
         for shape, Sw, held in zip(self.shapes, self.Sw, self.held_w, strict=True):
             by_R += shape * Sw / (RATE_0 + (np.diag(Sw) + held) / 2)
         return by_R, D * ((1 + beta**2) * C - n * beta**3 - beta * own)
@@ -128,14 +129,14 @@ class Landscape(NamedTuple):
             ard.append((shape, Sw, g))
             G = G - shape * g[:, None] * Sw
         if self.A is not None:
-            G = G - n * self.cov @ self.A
+            G = G - self.cov @ self.A
         u = (1 + beta**2) * C - n * beta**3 - beta * (quadratic + self.held_z)
         return Curvature(
             weight=updates.prior_precision(beta, len(self.S)) + self.extra,
             S=self.S,
             G=G,
             ard=ard,
-            held=None if self.A is None else (n * self.A, self.cov),
+            held=None if self.A is None else (self.A, self.cov),
             cross=(1 + 2 * beta**2 * D)[:, None] * self.c - (2 * beta * D)[:, None] * self.S[:p],
             of_gamma=quadratic + self.held_z + 3 * n * beta**2 - 2 * beta * C - 2 * beta * D * u,
         )

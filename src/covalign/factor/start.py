@@ -9,7 +9,7 @@ import numpy as np
 import scipy.linalg
 
 from covalign._linalg import Array
-from covalign.factor import updates
+from covalign.factor import gaps, updates
 from covalign.factor.state import RATE_0, SHAPE_0, Factors, Gamma, Problem, State, View
 
 START_COV = 0.01  # q(z) starts close to the components
@@ -23,6 +23,9 @@ def starts(problem: Problem) -> list[State]:
     Along a direction that no covariate sees, a factor and its mirror image fit the covariates equally well, no
     continuous rotation leads from one to the other, and only X can tell which it is.
     """
+    if isinstance(problem.data, gaps.Gapped):
+        filled = problem._replace(data=gaps.filled(problem.data))
+        return [gaps.started(problem, state) for state in starts(filled)]
     strengths = np.linalg.svd(problem.data.principal_map(problem.k).T @ problem.data.xy, compute_uv=False) / problem.n
     weak = [i for i in range(len(strengths)) if problem.n * strengths[i] ** 2 < UNDECIDED][-2:]
     return [start(problem, mirrored=of) for size in range(len(weak) + 1) for of in combinations(weak, size)]
@@ -30,6 +33,9 @@ def starts(problem: Problem) -> list[State]:
 
 def start(problem: Problem, rng: np.random.Generator | None = None, mirrored: Sequence[int] = ()) -> State:
     """Factors at the (turned) components, loadings, ARD and noise from them. With ``rng`` the turn is random."""
+    if isinstance(problem.data, gaps.Gapped):
+        filled = problem._replace(data=gaps.filled(problem.data))
+        return gaps.started(problem, start(filled, rng, mirrored))
     components = problem.data.principal_map(problem.k)
     of_x, of_y = np.zeros((len(components), problem.k)), np.zeros((problem.p, problem.k))
     turn = covariate_turn(components.T @ problem.data.xy, problem.k, mirrored)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import digamma, gammaln
 
 from covalign._linalg import Array
@@ -13,9 +14,9 @@ SHAPE_0 = RATE_0 = 1e-3  # the Gamma priors of ARD and noise precisions
 
 
 class Gamma(NamedTuple):
-    """Independent Gamma factors with one shape and many rates."""
+    """Independent Gamma factors with one shape (or one each, where features were observed differently often)."""
 
-    shape: float
+    shape: Any
     rate: Array
 
     @property
@@ -51,6 +52,38 @@ class Factors(NamedTuple):
     def second_moment(self, n: int) -> Array:
         """S = E[Z'Z] = E[Z]'E[Z] + n cov."""
         return self.zz + n * self.cov
+
+    def total_cov(self, n: int) -> Array:
+        """sum_n Cov(z_n)."""
+        return n * self.cov
+
+    @property
+    def excess(self) -> Array:
+        """E[y_p'y_p] - N: covariates are standardised and complete."""
+        return np.zeros(self.zy.shape[1])
+
+    def moved(self, R: Array, full: bool) -> Factors:
+        """z -> R z; in the mean field only means move."""
+        return Factors(
+            of_x=self.of_x @ R.T,
+            of_y=self.of_y @ R.T,
+            cov=R @ self.cov @ R.T if full else self.cov,
+            zz=R @ self.zz @ R.T,
+            xz=self.xz @ R.T,
+            zy=R @ self.zy,
+        )
+
+    def arranged(self, order: NDArray[np.intp], signs: Array) -> Factors:
+        """Factor k becomes ``signs[k]`` times factor ``order[k]``."""
+        both = signs * signs[:, None]
+        return Factors(
+            of_x=self.of_x[:, order] * signs,
+            of_y=self.of_y[:, order] * signs,
+            cov=self.cov[np.ix_(order, order)] * both,
+            zz=self.zz[np.ix_(order, order)] * both,
+            xz=self.xz[:, order] * signs,
+            zy=self.zy[order] * signs[:, None],
+        )
 
 
 class Loadings(NamedTuple):
@@ -88,11 +121,19 @@ class Loadings(NamedTuple):
         """Var(w_dk), D x K."""
         return np.asarray(self.scale @ (self.V**2).T)
 
+    def moved(self, P: Array, full: bool) -> Loadings:
+        """w -> P' w; in the mean field only means move."""
+        return self._replace(mean=self.mean @ P, V=P.T @ self.V if full else self.V)
+
+    def arranged(self, order: NDArray[np.intp], signs: Array) -> Loadings:
+        """With their factors."""
+        return Loadings(self.mean[:, order] * signs, signs[:, None] * self.V[order], self.scale)
+
 
 class View(NamedTuple):
     """What is known of one view: its loadings, their ARD precisions, its noise precisions."""
 
-    w: Loadings
+    w: Any  # Loadings, or gaps.GroupedLoadings
     ard: Gamma
     noise: Gamma
 
@@ -100,7 +141,7 @@ class View(NamedTuple):
 class State(NamedTuple):
     """Everything that is inferred."""
 
-    z: Factors
+    z: Any  # Factors, or gaps.Factors
     views: tuple[View, ...]
     beta: Array
 

@@ -76,12 +76,13 @@ def update_noise(n: int, residuals: Array) -> Gamma:
     return Gamma(SHAPE_0 + n / 2, RATE_0 + residuals / 2)
 
 
-def update_beta(z: Factors, n: int, p: int) -> Array:
-    """The root in (0, 1) of N b^3 - (1 + b^2) C + b S = 0 with the highest bound, C = E[z_p]'y_p, S = E[z_p'z_p].
+def update_beta(z: Any, n: int, p: int) -> Array:
+    """The root in (0, 1) of N b^3 - (1 + b^2) C + b S = 0 with the highest bound, C = E[z_p'y_p], S = E[z_p'z_p].
 
-    C > 0 is arranged by the caller (``point_at_covariates``).
+    C > 0 is arranged by the caller (``point_at_covariates``). Where covariates are missing, E[y_p'y_p] is not N, and
+    what it exceeds N by adds to S: the bound then differs by a constant only.
     """
-    return best_beta(n, np.diag(z.zy[:p]), np.diag(z.second_moment(n))[:p])
+    return best_beta(n, np.diag(z.zy[:p]), np.diag(z.second_moment(n))[:p] + z.excess)
 
 
 def best_beta(n: int, C: Array, S: Array) -> Array:
@@ -103,25 +104,14 @@ def beta_bound(beta: Array, n: int, c: Any, s: Any) -> Array:
 
 def transformed(state: State, R: Array, full: bool) -> State:
     """z -> R z, w -> R^-T w: X sees no difference. In the mean field only means move; covariances are held."""
-    P, z = np.linalg.inv(R), state.z
-    factors = Factors(
-        of_x=z.of_x @ R.T,
-        of_y=z.of_y @ R.T,
-        cov=R @ z.cov @ R.T if full else z.cov,
-        zz=R @ z.zz @ R.T,
-        xz=z.xz @ R.T,
-        zy=R @ z.zy,
-    )
-    views = tuple(
-        view._replace(w=view.w._replace(mean=view.w.mean @ P, V=P.T @ view.w.V if full else view.w.V))
-        for view in state.views
-    )
-    return state._replace(z=factors, views=views)
+    P = np.linalg.inv(R)
+    views = tuple(view._replace(w=view.w.moved(P, full)) for view in state.views)
+    return state._replace(z=state.z.moved(R, full), views=views)
 
 
 def point_at_covariates(state: State, p: int) -> State:
     """Turn round every informed factor whose correlation with its covariate is negative, with its loadings."""
-    signs = np.ones(len(state.z.cov))
+    signs = np.ones(len(state.z.zz))
     signs[:p] = np.where(np.diag(state.z.zy[:p]) < 0, -1.0, 1.0)
     return state if (signs > 0).all() else arranged(state, np.arange(len(signs)), signs)
 
@@ -138,20 +128,11 @@ def in_order(state: State, p: int) -> State:
 
 def arranged(state: State, order: NDArray[np.intp], signs: Array) -> State:
     """Factor k becomes ``signs[k]`` times factor ``order[k]``, in every q-factor: the same model, nothing moved."""
-    z, both = state.z, signs * signs[:, None]
-    factors = Factors(
-        of_x=z.of_x[:, order] * signs,
-        of_y=z.of_y[:, order] * signs,
-        cov=z.cov[np.ix_(order, order)] * both,
-        zz=z.zz[np.ix_(order, order)] * both,
-        xz=z.xz[:, order] * signs,
-        zy=z.zy[order] * signs[:, None],
+    views = tuple(
+        view._replace(w=view.w.arranged(order, signs), ard=view.ard._replace(rate=view.ard.rate[order]))
+        for view in state.views
     )
-    views = []
-    for view in state.views:
-        w = Loadings(view.w.mean[:, order] * signs, signs[:, None] * view.w.V[order], view.w.scale)
-        views.append(view._replace(w=w, ard=view.ard._replace(rate=view.ard.rate[order])))
-    return state._replace(z=factors, views=tuple(views))
+    return state._replace(z=state.z.arranged(order, signs), views=views)
 
 
 def symmetric_inverse(S: Array) -> Array:

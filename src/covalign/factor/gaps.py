@@ -1,0 +1,533 @@
+"""Informed factor analysis with gaps: the same model, summed over what was observed.
+
+A sample's precision sums over its observed features, a feature's over the samples that have it:
+
+    Cov(z_n)^-1 = Pi_n + sum_{d in O_n} E[tau_d] E[w_d w_d'],     Cov(w_d)^-1 = A + E[tau_d] sum_{n in O_d} E[z_n z_n'].
+
+Rows (and columns) with the same pattern of gaps share these matrices. Features keep an intercept, since means over
+observed rows need not be means over all. Covariates are Gaussian, y ~ N(0, S_y) with S_y estimated from Y alone; missing
+ones are further latent variables, whose conditional given z and the observed part y_o is exact:
+
+    z_I | y_o ~ N(b mu, b C b + D^-1),  mu = E[y | y_o], C = Cov(y | y_o),  b = diag(beta), D^-1 = diag(1 - beta^2).
+
+Nothing missing gives the updates of ``updates`` to rounding.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covalign._linalg import Array, range_eigh
+from covalign.factor import updates
+from covalign.factor.statistics import Dense
+from covalign.factor.state import RATE_0, SHAPE_0, Gamma, Loadings, Problem, State, View
+
+Index = NDArray[np.intp]
+CHUNK = 2_000_000  # numbers in a temporary
+
+
+class Patterns(NamedTuple):
+    """Distinct rows of a table of flags (as 0.0 and 1.0), and which of them each row has."""
+
+    distinct: Array
+    group: Index
+
+    @classmethod
+    def of(cls, flags: NDArray[np.bool_]) -> Patterns:
+        """Found by their bytes, in order of first appearance."""
+        packed = np.packbits(flags, axis=1)
+        _, first, group = np.unique(packed, axis=0, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        rank = np.empty(len(order), dtype=np.intp)
+        rank[order] = np.arange(len(order))
+        return cls(flags[np.sort(first)].astype(np.float64), rank[group.reshape(-1)])
+
+
+class Labels(NamedTuple):
+    """Samples that have the same covariates: E[y | y_o] for each, and Cov(y | y_o), zero where observed."""
+
+    rows: Index
+    mean: Array  # n x P
+    cov: Array  # P x P
+
+
+@dataclass(frozen=True, eq=False)
+class Gapped:
+    """X (standardised, 0 in gaps), which cells are observed, and the covariates by pattern."""
+
+    X: Array
+    observed: NDArray[np.bool_]
+    Y: Array  # standardised, 0 in gaps
+    has_y: NDArray[np.bool_]
+    S_y: Array  # P x P, unit diagonal
+
+    @cached_property
+    def rows(self) -> Patterns:
+        """Samples that lack the same features."""
+        return Patterns.of(self.observed)
+
+    @cached_property
+    def columns(self) -> Patterns:
+        """Features that the same samples lack."""
+        return Patterns.of(self.observed.T)
+
+    @cached_property
+    def between(self) -> Array:
+        """Whether row pattern g has column pattern h (G x H)."""
+        first = np.unique(self.columns.group, return_index=True)[1]
+        return np.ascontiguousarray(self.rows.distinct[:, first])
+
+    @cached_property
+    def labels(self) -> list[Labels]:
+        """One for every pattern of missing covariates."""
+        patterns = Patterns.of(self.has_y)
+        return [
+            given(np.flatnonzero(patterns.group == g), self.Y, flags > 0, self.S_y)
+            for g, flags in enumerate(patterns.distinct)
+        ]
+
+    @cached_property
+    def samples(self) -> tuple[Index, Index, Index]:
+        """Which combination of row and label pattern each sample has, and the two patterns of each combination."""
+        label = np.empty(len(self.X), dtype=np.intp)
+        for i, one in enumerate(self.labels):
+            label[one.rows] = i
+        both, group = np.unique(np.column_stack([self.rows.group, label]), axis=0, return_inverse=True)
+        return group.reshape(-1), both[:, 0], both[:, 1]
+
+    @cached_property
+    def counts(self) -> Array:
+        """Observed cells of each feature."""
+        return np.asarray(self.observed.sum(axis=0), dtype=np.float64)
+
+    @cached_property
+    def x(self) -> Array:
+        """sum of each feature over its observed cells."""
+        return np.asarray(self.X.sum(axis=0))
+
+    @cached_property
+    def xx(self) -> Array:
+        """x_d'x_d over observed cells."""
+        return np.asarray(np.einsum("nd,nd->d", self.X, self.X))
+
+    @property
+    def yy(self) -> Array:
+        """N S_y: what Y'Y is where nothing is missing."""
+        return len(self.X) * self.S_y
+
+
+def given(rows: Index, Y: Array, observed: NDArray[np.bool_], S: Array) -> Labels:
+    """mu = S_.o S_oo^+ y_o and C = S - S_.o S_oo^+ S_o., exactly y_o and zero where observed."""
+    p = len(S)
+    mean, cov = np.zeros((len(rows), p)), S.copy()
+    if observed.any():
+        values, vectors = range_eigh(S[np.ix_(observed, observed)])
+        gain = S[:, observed] @ (vectors / values) @ vectors.T
+        mean = Y[np.ix_(rows, observed)] @ gain.T
+        cov = S - gain @ S[observed]
+        mean[:, observed] = Y[np.ix_(rows, observed)]
+        cov[observed], cov[:, observed] = 0.0, 0.0
+    return Labels(rows, mean, (cov + cov.T) / 2)
+
+
+class Factors(NamedTuple):
+    """q(z_n) = N(mean_n, cov of its combination), and the sums the rest needs."""
+
+    mean: Array  # N x K
+    cov: Array  # one for each combination of row and label pattern
+    group: Index
+    means: Array  # sum over the observed rows of each column pattern: of m m' (H x K x K),
+    covs: Array  # of Cov(z) (H x K x K),
+    sums: Array  # and of m (H x K)
+    total: Array  # sum_n Cov(z_n)
+    zz: Array
+    xz: Array  # X'E[Z], intercepts not taken out
+    zy: Array  # E[Z'Y], missing covariates by their posterior
+    excess: Array  # E[y_p'y_p] - N
+
+    def second_moment(self, n: int) -> Array:
+        """E[Z'Z]."""
+        return self.zz + self.total
+
+    def total_cov(self, n: int) -> Array:
+        """sum_n Cov(z_n)."""
+        return self.total
+
+    def moved(self, R: Array, full: bool) -> Factors:
+        """z -> R z; in the mean field only means move."""
+        return self._replace(
+            mean=self.mean @ R.T,
+            cov=R @ self.cov @ R.T if full else self.cov,
+            means=R @ self.means @ R.T,
+            covs=R @ self.covs @ R.T if full else self.covs,
+            sums=self.sums @ R.T,
+            total=R @ self.total @ R.T if full else self.total,
+            zz=R @ self.zz @ R.T,
+            xz=self.xz @ R.T,
+            zy=R @ self.zy,
+        )
+
+    def arranged(self, order: Index, signs: Array) -> Factors:
+        """Factor k becomes ``signs[k]`` times factor ``order[k]``."""
+        R = np.zeros((len(order), len(order)))
+        R[np.arange(len(order)), order] = signs
+        return self.moved(R, full=True)
+
+
+class GroupedLoadings(NamedTuple):
+    """q(w_d) = N(mean_d, V_h diag(scale_d) V_h'), h the column pattern of d; and intercepts."""
+
+    mean: Array  # D x K
+    V: Array  # H x K x K
+    scale: Array  # D x K
+    group: Index
+    intercept: Array
+
+    def by_pattern(self, weights: Array) -> Array:
+        """sum over the features of each column pattern of weights_d E[w_d w_d'] (H x K x K)."""
+        k, n_patterns = self.mean.shape[1], len(self.V)
+        out = np.zeros((n_patterns, k, k))
+        for part in slices(len(self.mean), k * k):
+            outer = (self.mean[part] * weights[part, None])[:, :, None] * self.mean[part, None, :]
+            np.add.at(out, self.group[part], outer) if n_patterns > 1 else out.__iadd__(outer.sum(axis=0))
+        scales = np.zeros((n_patterns, k))
+        np.add.at(scales, self.group, weights[:, None] * self.scale)
+        return np.asarray(out + (self.V * scales[:, None, :]) @ self.V.transpose(0, 2, 1))
+
+    def weighted_second_moment(self, weights: Array) -> Array:
+        """sum_d weights_d E[w_d w_d']."""
+        return np.asarray(self.by_pattern(weights).sum(axis=0))
+
+    @property
+    def second_moment_diagonal(self) -> Array:
+        """sum_d E[w_dk^2]."""
+        return np.asarray(np.sum(self.mean**2, axis=0) + self.variance.sum(axis=0))
+
+    @property
+    def variance(self) -> Array:
+        """Var(w_dk), D x K."""
+        return np.asarray(np.einsum("dj,dkj->dk", self.scale, (self.V**2)[self.group]))
+
+    def quadratic(self, S: Array) -> Array:
+        """E[w_d' S_h w_d] with S one matrix for each column pattern."""
+        inner = np.einsum("hkj,hkl,hlj->hj", self.V, S, self.V, optimize=True)
+        out = np.einsum("dj,dj->d", self.scale, inner[self.group])
+        for part in slices(len(self.mean), S.shape[1] ** 2):
+            m = self.mean[part]
+            out[part] += np.einsum("dk,dk->d", np.matmul(m[:, None, :], S[self.group[part]])[:, 0], m)
+        return np.asarray(out)
+
+    @property
+    def log_det(self) -> float:
+        """sum_d log |C_d|."""
+        return float(2 * np.linalg.slogdet(self.V)[1][self.group].sum() + np.sum(np.log(self.scale)))
+
+    def moved(self, P: Array, full: bool) -> GroupedLoadings:
+        """w -> P' w."""
+        return self._replace(mean=self.mean @ P, V=P.T @ self.V if full else self.V)
+
+    def arranged(self, order: Index, signs: Array) -> GroupedLoadings:
+        """With their factors."""
+        return self._replace(mean=self.mean[:, order] * signs, V=signs[:, None] * self.V[:, order])
+
+
+def slices(n: int, width: int) -> list[slice]:
+    """Parts of n rows that make temporaries of CHUNK numbers."""
+    step = max(1, CHUNK // max(width, 1))
+    return [slice(i, min(i + step, n)) for i in range(0, n, step)]
+
+
+# -- factors ----------------------------------------------------------------------------------------------------------
+
+
+def evidence(data: Gapped, views: tuple[View, ...]) -> Array:
+    """sum over observed features of E[tau_d] E[w_d w_d'] for every row pattern (G x K x K)."""
+    by_column = np.sum([view.w.by_pattern(view.noise.mean) for view in views], axis=0)
+    n_columns, k = by_column.shape[:2]
+    return (data.between @ by_column.reshape(n_columns, k * k)).reshape(-1, k, k)
+
+
+def direct(data: Gapped, views: tuple[View, ...]) -> Array:
+    """r_n = sum over observed features of E[tau_d] (x_nd - intercept_d) E[w_d] (N x K)."""
+    W = np.vstack([view.w.mean * view.noise.mean[:, None] for view in views])
+    intercepts = np.concatenate([view.w.intercept for view in views])
+    n_columns = len(data.columns.distinct)
+    shift = np.zeros((n_columns, W.shape[1]))
+    np.add.at(shift, data.columns.group, intercepts[:, None] * W)
+    return np.asarray(data.X @ W - (data.between @ shift)[data.rows.group])
+
+
+def update_factors(problem: Problem, views: tuple[View, ...], beta: Array) -> Factors:
+    """E[z_n] = (Pi_n + Q_n)^-1 (r_n + Pi_n (b mu_n, 0)); in the mean field covariances as in ``updates``."""
+    data: Gapped = problem.data
+    p, k = problem.p, problem.k
+    group, of_row, of_label = data.samples
+    priors = [prior(one.cov, beta, k) for one in data.labels]
+    precision = np.array(priors)[of_label] + evidence(data, views)[of_row]
+    inverse = symmetric_inverses(precision)
+    r = direct(data, views)
+    for one, Pi in zip(data.labels, priors, strict=True):
+        r[one.rows] += (one.mean * beta) @ Pi[:p]
+    mean = grouped_product(r, inverse, group)
+    cov = inverse if problem.full else mean_field_covariances(precision, p)
+    return with_sums(problem, mean, cov, beta)
+
+
+def prior(cov_y: Array, beta: Array, k: int) -> Array:
+    """Pi = (b C b + D^-1)^-1 for the informed factors, I for free ones."""
+    p, Pi = len(beta), np.eye(k)
+    Pi[:p, :p] = updates.symmetric_inverse(beta[:, None] * cov_y * beta + np.diag(1 - beta**2))
+    return Pi
+
+
+def mean_field_covariances(precision: Array, p: int) -> Array:
+    """The informed block inverted alone, free factors one by one."""
+    k = precision.shape[1]
+    cov = np.zeros_like(precision)
+    free = np.arange(p, k)
+    cov[:, free, free] = 1 / precision[:, free, free]
+    cov[:, :p, :p] = symmetric_inverses(precision[:, :p, :p])
+    return cov
+
+
+def with_sums(problem: Problem, mean: Array, cov: Array, beta: Array) -> Factors:
+    """Factors and everything that is summed over them."""
+    data: Gapped = problem.data
+    group, of_row, of_label = data.samples
+    n, k = mean.shape
+    flags = data.columns.distinct  # H x N
+    means = np.zeros((len(flags), k * k))
+    for part in slices(n, k * k):
+        m = mean[part]
+        means += flags[:, part] @ (m[:, :, None] * m[:, None, :]).reshape(len(m), k * k)
+    sizes = np.zeros((len(flags), len(cov)))  # how many rows of each combination a column pattern has
+    np.add.at(sizes.T, group, flags.T)
+    covs = (sizes @ cov.reshape(len(cov), k * k)).reshape(-1, k, k)
+    total = np.einsum("c,ckl->kl", np.bincount(group, minlength=len(cov)).astype(np.float64), cov)
+    zy, excess = with_covariates(data, mean, cov, beta)
+    zz = mean.T @ mean
+    means = means.reshape(-1, k, k)
+    return Factors(
+        mean, cov, group, (means + means.transpose(0, 2, 1)) / 2, covs, flags @ mean, total, zz, data.X.T @ mean, zy, excess
+    )
+
+
+def with_covariates(data: Gapped, mean: Array, cov: Array, beta: Array) -> tuple[Array, Array]:
+    """E[Z'Y] and E[y_p'y_p] - N, with q(y | z, y_o) = p(y | z, y_o): y = mu + G (z_I - b mu) + rest, G = C b Pi_I."""
+    group, _, of_label = data.samples
+    p, k = len(beta), mean.shape[1]
+    zy, squares = np.zeros((k, p)), np.zeros(p)
+    for i, one in enumerate(data.labels):
+        m = mean[one.rows]
+        G = one.cov * beta @ prior(one.cov, beta, k)[:p, :p]
+        y = one.mean + (m[:, :p] - beta * one.mean) @ G.T
+        zy += m.T @ y
+        squares += np.sum(y**2, axis=0)
+        if one.cov.any():
+            here = np.flatnonzero(of_label == i)
+            sizes = np.array([np.count_nonzero(group == c) for c in here], dtype=np.float64)
+            C = np.einsum("c,ckl->kl", sizes, cov[here])
+            zy += C[:, :p] @ G.T
+            rest = one.cov - G @ (beta[:, None] * one.cov)
+            squares += np.diag(G @ C[:p, :p] @ G.T) + len(m) * np.diag(rest)
+    return zy, squares - len(mean)
+
+
+def grouped_product(r: Array, matrices: Array, group: Index) -> Array:
+    """r_n' matrices[group_n] for every n."""
+    if len(matrices) == 1:
+        return np.asarray(r @ matrices[0])
+    out = np.empty((len(r), matrices.shape[2]))
+    if len(matrices) <= len(r) // 8:  # few: one product each
+        order = np.argsort(group, kind="stable")
+        for rows in np.split(order, np.cumsum(np.bincount(group, minlength=len(matrices)))[:-1]):
+            if len(rows):
+                out[rows] = r[rows] @ matrices[group[rows[0]]]
+        return out
+    for part in slices(len(r), r.shape[1] ** 2):
+        out[part] = np.matmul(r[part, None, :], matrices[group[part]])[:, 0]
+    return out
+
+
+def symmetric_inverses(S: Array) -> Array:
+    """Of many positive definite matrices."""
+    inverse = np.linalg.inv(S)
+    return np.asarray((inverse + inverse.transpose(0, 2, 1)) / 2)
+
+
+# -- views ------------------------------------------------------------------------------------------------------------
+
+
+def update_views(problem: Problem, z: Factors, views: tuple[View, ...]) -> tuple[View, ...]:
+    """Loadings, intercepts, ARD and noise of every view, given the factors."""
+    data: Gapped = problem.data
+    S, new = z.means + z.covs, []
+    for view, where in zip(views, problem.bounds, strict=True):
+        group, counts = data.columns.group[where], data.counts[where]
+        xz = centred_products(data, z, where, view.w.intercept)
+        w = update_loadings(S, xz, view, group, problem.full)
+        w = w._replace(intercept=(data.x[where] - np.sum(w.mean * z.sums[group], axis=1)) / np.maximum(counts, 1.0))
+        residuals = expected_residuals(data, z, where, S, w)
+        noise = Gamma(SHAPE_0 + counts / 2, RATE_0 + residuals / 2)
+        new.append(View(w, updates.update_ard(w), noise))
+    return tuple(new)
+
+
+def centred_products(data: Gapped, z: Factors, where: slice, intercept: Array) -> Array:
+    """sum over observed n of (x_nd - intercept_d) E[z_n] (D x K)."""
+    return np.asarray(z.xz[where] - intercept[:, None] * z.sums[data.columns.group[where]])
+
+
+def update_loadings(S: Array, xz: Array, view: View, group: Index, full: bool) -> GroupedLoadings:
+    """As ``updates.update_loadings``, with one S, and so one V, for each column pattern."""
+    a, tau = view.ard.mean, view.noise.mean[:, None]
+    root = 1 / np.sqrt(a)
+    L, U = np.linalg.eigh(S * root * root[:, None])
+    V, shrink = root[:, None] * U, 1 / (1 + tau * np.maximum(L, 0)[group])
+    mean = np.empty_like(xz)
+    for part in slices(len(xz), len(a) ** 2):
+        V_d = V[group[part]]
+        turned = np.matmul(xz[part, None, :], V_d) * (tau[part] * shrink[part])[:, None, :]
+        mean[part] = np.matmul(turned, V_d.transpose(0, 2, 1))[:, 0]
+    if full:
+        return GroupedLoadings(mean, V, shrink, group, view.w.intercept)
+    diagonal = np.einsum("hkk->hk", S)[group]
+    eye = np.broadcast_to(np.eye(len(a)), V.shape).copy()
+    return GroupedLoadings(mean, eye, 1 / (a + tau * diagonal), group, view.w.intercept)
+
+
+def expected_residuals(data: Gapped, z: Factors, where: slice, S: Array, w: GroupedLoadings) -> Array:
+    """E sum over observed n of (x_nd - intercept_d - w_d'z_n)^2."""
+    mu = w.intercept
+    squares = data.xx[where] - 2 * mu * data.x[where] + data.counts[where] * mu**2
+    cross = np.sum(w.mean * centred_products(data, z, where, mu), axis=1)
+    return np.asarray(np.maximum(squares - 2 * cross + w.quadratic(S), 0.0))
+
+
+# -- bound ------------------------------------------------------------------------------------------------------------
+
+
+def of_views(problem: Problem, state: State) -> float:
+    """Likelihood, loadings, ARD and noise of every view."""
+    from covalign.factor.bound import kl_loadings  # which imports us
+
+    data: Gapped = problem.data
+    z: Factors = state.z
+    S, total = z.means + z.covs, 0.0
+    for view, where in zip(state.views, problem.bounds, strict=True):
+        residuals, counts = expected_residuals(data, z, where, S, view.w), data.counts[where]
+        total += float(np.sum(counts / 2 * (view.noise.mean_log - np.log(2 * np.pi)) - view.noise.mean * residuals / 2))
+        total -= kl_loadings(view.w, view.ard) + view.ard.kl() + view.noise.kl()
+    return total
+
+
+def kl_factors(problem: Problem, state: State) -> float:
+    """sum_n KL(q(z_n) || N((b mu_n, 0), Pi_n^-1)), missing covariates integrated out."""
+    data: Gapped = problem.data
+    z: Factors = state.z
+    p, k, beta, total = problem.p, problem.k, state.beta, 0.0
+    sizes = np.bincount(z.group, minlength=len(z.cov)).astype(np.float64)
+    for i, one in enumerate(data.labels):
+        Pi = prior(one.cov, beta, k)
+        away = z.mean[one.rows].copy()
+        away[:, :p] -= one.mean * beta
+        here = np.flatnonzero(data.samples[2] == i)
+        C = np.einsum("c,ckl->kl", sizes[here], z.cov[here])
+        log_dets = sizes[here] @ np.linalg.slogdet(z.cov[here])[1]
+        distance = np.sum((away @ Pi) * away) + np.sum(Pi * C)
+        total += float(distance - len(one.rows) * (k + np.linalg.slogdet(Pi)[1]) - log_dets) / 2
+    return total
+
+
+# -- realigning -------------------------------------------------------------------------------------------------------
+
+
+class Held(NamedTuple):
+    """q(z~) of the informed factors, and their divergence from the prior."""
+
+    mean: Array  # N x P
+    cov: Array  # one for each combination
+    kl: float
+    beta: Array
+
+
+def hold(problem: Problem, state: State, T: Array) -> Held:
+    """mu -> T mu, Sigma -> T Sigma T' for every sample; the divergence is that of z itself."""
+    z: Factors = state.z
+    p = problem.p
+    informed = z._replace(mean=z.mean[:, :p], cov=z.cov[:, :p, :p])
+    kl = kl_factors(problem._replace(k=p), state._replace(z=informed))
+    return Held(z.mean[:, :p] @ T.T, T @ z.cov[:, :p, :p] @ T.T, kl, state.beta)
+
+
+def update_free(problem: Problem, views: tuple[View, ...], held: Held) -> Factors:
+    """q(z_F | z_I) = N(C (r_F - Q_FI z_I), C), C = (I + Q_FF)^-1, one Q for each row pattern."""
+    data: Gapped = problem.data
+    p, k = problem.p, problem.k
+    group, of_row, _ = data.samples
+    Q = evidence(data, views)[of_row]
+    inverse = symmetric_inverses(np.eye(k - p) + Q[:, p:, p:])
+    r = direct(data, views)[:, p:] - grouped_product(held.mean, Q[:, :p, p:], group)
+    mean = np.hstack([held.mean, grouped_product(r, inverse, group)])
+    cov = np.zeros((len(Q), k, k))
+    cov[:, :p, :p] = held.cov
+    if problem.full:
+        B = -inverse @ Q[:, p:, :p]
+        cov[:, p:, :p] = B @ held.cov
+        cov[:, :p, p:] = cov[:, p:, :p].transpose(0, 2, 1)
+        cov[:, p:, p:] = inverse + B @ held.cov @ B.transpose(0, 2, 1)
+    else:
+        free = np.arange(p, k)
+        cov[:, free, free] = 1 / (1 + Q[:, free, free])
+    return with_sums(problem, mean, cov, held.beta)
+
+
+def kl_free(problem: Problem, state: State) -> float:
+    """sum_n E KL(q(z_F | z_I) || N(0, I)): log-determinants are those of the conditional, cov / informed block."""
+    z: Factors = state.z
+    p, k = problem.p, problem.k
+    sizes = np.bincount(z.group, minlength=len(z.cov)).astype(np.float64)
+    S = z.second_moment(problem.n)
+    if k == p:
+        return 0.0
+    cov = z.cov
+    conditional = cov[:, p:, p:]
+    if problem.full:
+        # C = cov_FF - cov_FI cov_II^+ cov_IF; where T is singular the informed block has no inverse, but C is known.
+        precision = np.eye(k - p) + evidence(problem.data, state.views)[problem.data.samples[1]][:, p:, p:]
+        log_dets = -np.linalg.slogdet(precision)[1]
+    else:
+        log_dets = np.log(np.einsum("ckk->ck", conditional)).sum(axis=1)
+    return float(np.trace(S[p:, p:]) - problem.n * (k - p) - sizes @ log_dets) / 2
+
+
+# -- start ------------------------------------------------------------------------------------------------------------
+
+
+def filled(data: Gapped) -> Dense:
+    """The data with gaps at their means: features at 0, covariates at what the observed ones predict."""
+    Y = np.empty_like(data.Y)
+    for one in data.labels:
+        Y[one.rows] = one.mean
+    return Dense(data.X, Y)
+
+
+def started(problem: Problem, state: State) -> State:
+    """A start made as if gaps were zeros (means), with the updates that know better."""
+    data: Gapped = problem.data
+    views = []
+    for view, where in zip(state.views, problem.bounds, strict=True):
+        w: Loadings = view.w
+        group = data.columns.group[where]
+        V = np.broadcast_to(w.V, (len(data.columns.distinct), *w.V.shape)).copy()
+        grouped = GroupedLoadings(w.mean, V, w.scale, group, np.zeros(len(w.mean)))
+        counts = data.counts[where]
+        noise = Gamma(SHAPE_0 + counts / 2, view.noise.rate * (SHAPE_0 + counts / 2) / view.noise.shape)
+        views.append(View(grouped, view.ard, noise))
+    made = tuple(views)
+    return State(update_factors(problem, made, state.beta), made, state.beta)
