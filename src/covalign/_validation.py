@@ -600,3 +600,21 @@ def check_numbers(what: str, text: str) -> tuple[float, ...]:
             f"{what} needs positive numbers separated by commas, got {text!r}: write for example 0.01,0.1."
         )
     return numbers
+
+
+# -- gaps -------------------------------------------------------------------------------------------------------------
+
+
+def no_common_rows(name: str, got: Sequence[Any], others: Sequence[Any]) -> ValueError:
+    return ValueError(
+        f"{name} needs samples in common with the other tables, got {some(got, 3)} where they have {some(others, 3)}: "
+        "give all tables the same sample names as index."
+    )
+
+
+def features_all_missing(view: str, names: Sequence[str]) -> ValueError:
+    return ValueError(f"view {view!r} needs an observed cell in every feature, got none in {some(names)}: drop these.")
+
+
+def covariate_missing_everywhere(name: str) -> ValueError:
+    return ValueError(f"covariate {name!r} needs observed values, got none: drop it, or check the join of the tables.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ import pandas as pd
 from covalign import _validation as errors
 from covalign import covariates
 from covalign._linalg import Array, affine, is_constant
+from covalign.factor.gaps import Gapped, Patterns, given
 from covalign.factor.statistics import Dense, Gram
 from covalign.moments import Moments
 
@@ -50,19 +51,20 @@ def as_views(X: Any) -> dict[str, Any]:
     return views
 
 
-def numeric(name: str, view: Any) -> Array:
-    """A view as a float64 matrix of finite numbers."""
+def numeric(name: str, view: Any, gaps: bool = False) -> Array:
+    """A view as a float64 matrix of finite numbers; with ``gaps`` NaN stands for a missing cell."""
     values = np.asarray(view)
     if values.ndim != 2:
         raise errors.not_two_dimensional(f"view {name!r}", values.shape)
     if values.dtype.kind not in "fiub":
         try:
-            values = values.astype(np.float64)
+            values = pd.DataFrame(view).apply(pd.to_numeric).to_numpy(dtype=np.float64, na_value=np.nan)
         except (TypeError, ValueError):
             raise errors.not_numeric(f"view {name!r}", values.dtype) from None
-    if not np.isfinite(values.sum()) and not np.isfinite(values).all():
-        column = int(np.flatnonzero(~np.isfinite(values).all(axis=0))[0])
-        raise errors.not_finite(f"view {name!r}", feature_names(view)[column])
+    if not np.isfinite(values.sum()):
+        bad = ~np.isfinite(values) if not gaps else np.isinf(values)
+        if bad.any():
+            raise errors.not_finite(f"view {name!r}", feature_names(view)[int(np.flatnonzero(bad.any(axis=0))[0])])
     return np.asarray(values, dtype=np.float64)
 
 
@@ -75,6 +77,20 @@ def match_views(views: dict[str, Any]) -> dict[str, Any]:
     """All views in the row order of the first, by index where they have one."""
     first = next(iter(views.values()))
     return {name: covariates.match_rows(first, view) for name, view in views.items()}
+
+
+def joined_views(views: dict[str, Any]) -> dict[str, Any]:
+    """Views over the union of their samples, in order of appearance, where all are DataFrames; else by position."""
+    tables = [view for view in views.values() if isinstance(view, pd.DataFrame)]
+    if len(tables) < len(views):
+        return match_views(views)
+    for table in tables:
+        if not table.index.is_unique:
+            raise errors.duplicated_rows(list(table.index[table.index.duplicated()].unique()))
+    union = tables[0].index
+    for table in tables[1:]:
+        union = union.append(table.index.difference(union, sort=False))
+    return {name: view if view.index.equals(union) else view.reindex(union) for name, view in views.items()}
 
 
 class Rows(NamedTuple):
@@ -92,45 +108,164 @@ def project(table: Table, rows: Rows, of_x: Array, of_y: Array) -> Array:
 
 def prepare(X: Any, y: Any, scale: Any, engine: str, drop_first: bool) -> tuple[Table, Any, Rows]:
     """What to remember, the engine, and the rows."""
-    views = match_views(as_views(X))
+    views, frame = joined_rows(as_views(X), covariates.as_frame(y), isinstance(y, pd.DataFrame | pd.Series))
     first = next(iter(views.values()))
-    frame = covariates.as_frame(covariates.match_rows(first, y))
-    covariates.complete_rows(frame, "raise")
-    encoding = covariates.Encoding.learn(frame, drop_first=drop_first)
-    encoded = encoding.apply(frame)
-    tables = {name: numeric(name, view) for name, view in views.items()}
+    encoding = learn_with_gaps(frame, drop_first)
+    Y = apply_with_gaps(encoding, frame)
+    tables = {name: numeric(name, view, gaps=True) for name, view in views.items()}
     for values in tables.values():
-        if len(values) != len(encoded):
-            raise errors.lengths_differ(len(values), len(encoded))
-    if len(encoded) < 2:
-        raise errors.too_few_rows(len(encoded))
-    covariates.refuse_constant(encoded)
-    joined = np.hstack(list(tables.values())) if len(tables) > 1 else next(iter(tables.values()))
-    Y = encoded.to_numpy()
-    use_gram = choose_engine(engine, *joined.shape)
-    m = Moments.from_arrays(joined, Y) if use_gram else None
-    mean, variance = (m.mean_z, np.diag(m.cov_z)) if m is not None else (joined.mean(axis=0), joined.var(axis=0))
-    constant = is_constant(mean, variance)
-    sd = np.where(constant, 1.0, np.sqrt(np.where(constant, 1.0, variance)))
-    mean_y, sd_y = Y.mean(axis=0), Y.std(axis=0)
+        if len(values) != len(Y):
+            raise errors.lengths_differ(len(values), len(Y))
+    if len(Y) < 2:
+        raise errors.too_few_rows(len(Y))
+    refuse_empty(views, tables, encoding.names, Y)
+    X_all = np.hstack(list(tables.values())) if len(tables) > 1 else next(iter(tables.values()))
+    index = list(first.index) if isinstance(first, pd.DataFrame) else None
+    about = (
+        list(views),
+        {name: feature_names(view) for name, view in views.items()},
+        not isinstance(X, Mapping),
+        index,
+    )
+    make = complete if np.isfinite(X_all.sum()) and np.isfinite(Y.sum()) else gapped
+    mean, sd, mean_y, sd_y, of_data = make(X_all, Y, choose_engine(engine, *X_all.shape))
     scales, at = {}, 0
-    for name, values in tables.items():
-        here, at = slice(at, at + values.shape[1]), at + values.shape[1]
+    for name in about[0]:
+        here, at = slice(at, at + len(about[1][name])), at + len(about[1][name])
         if not (scale if isinstance(scale, bool) else scale.get(name, True)):
             sd[here] = 1.0
-        scales[name] = ViewScale(feature_names(views[name]), mean[here], sd[here])
-    index = list(first.index) if hasattr(first, "index") and isinstance(first, pd.DataFrame) else None
-    table = Table(scales, not isinstance(X, Mapping), index, encoding, mean_y, sd_y)
-    rows = Rows(joined, (Y - mean_y) / sd_y)
-    if m is not None:
+        scales[name] = ViewScale(about[1][name], mean[here], sd[here])
+    table = Table(scales, about[2], about[3], encoding, mean_y, sd_y)
+    rows = Rows(X_all, (Y - mean_y) / sd_y)
+    return table, of_data(sd, rows), rows
+
+
+Maker = Callable[[Array, Rows], Any]
+
+
+def complete(X: Array, Y: Array, use_gram: bool) -> tuple[Array, Array, Array, Array, Maker]:
+    """Centre and spread of X and Y, and how the engine is made of them once the user's scales are known."""
+    m = Moments.from_arrays(X, Y) if use_gram else None
+    mean, variance = (m.mean_z, np.diag(m.cov_z)) if m is not None else (X.mean(axis=0), X.var(axis=0))
+    constant = is_constant(mean, variance)
+    spread = np.where(constant, 1.0, np.sqrt(np.where(constant, 1.0, variance)))
+    mean_y, sd_y = Y.mean(axis=0), Y.std(axis=0)
+
+    def make(sd: Array, rows: Rows) -> Any:
+        if m is None:
+            centred = (X - mean) / sd
+            centred[:, constant] = 0.0
+            return Dense(centred, rows.Y)
         gram = m.cov_z / sd / sd[:, None] * len(Y)
         gram[constant], gram[:, constant] = 0.0, 0.0
         xy = m.cov_zy / sd[:, None] / sd_y * len(Y)
         xy[constant] = 0.0
-        return table, Gram(len(Y), gram, xy, m.cov_y / sd_y / sd_y[:, None] * len(Y)), rows
-    centred = (joined - mean) / sd
-    centred[:, constant] = 0.0
-    return table, Dense(centred, rows.Y), rows
+        return Gram(len(Y), gram, xy, m.cov_y / sd_y / sd_y[:, None] * len(Y))
+
+    return mean, spread, mean_y, sd_y, make
+
+
+def gapped(X: Array, Y: Array, use_gram: bool) -> tuple[Array, Array, Array, Array, Maker]:
+    """The same where cells are missing: X by its observed cells, Y by the Gaussian that fits its own best."""
+    mean, variance = np.nanmean(X, axis=0), np.nanvar(X, axis=0)
+    constant = is_constant(mean, variance)
+    spread = np.where(constant, 1.0, np.sqrt(np.where(constant, 1.0, variance)))
+    mean_y, S = gaussian_fit(Y)
+    sd_y = np.sqrt(np.diag(S))
+
+    def make(sd: Array, rows: Rows) -> Gapped:
+        observed = ~np.isnan(X)
+        filled = np.where(observed & ~constant, (X - mean) / sd, 0.0)
+        has_y = ~np.isnan(rows.Y)
+        return Gapped(filled, observed, np.where(has_y, rows.Y, 0.0), has_y, S / sd_y / sd_y[:, None])
+
+    return mean, spread, mean_y, sd_y, make
+
+
+def joined_rows(views: dict[str, Any], frame: pd.DataFrame, named: bool) -> tuple[dict[str, Any], pd.DataFrame]:
+    """Views and covariates over the union of the views' samples, in order of appearance, gaps where a table lacks one.
+
+    Tables are joined by index where all are DataFrames, else by position. Samples that only the covariates have are
+    left out: nothing was measured of them. A table that shares no sample with the others was indexed otherwise.
+    """
+    tables = [view for view in views.values() if isinstance(view, pd.DataFrame)]
+    if len(tables) < len(views) or not named:  # arrays have positions only
+        views = match_views(views)
+        return views, covariates.match_rows(next(iter(views.values())), frame) if named else frame
+    if not frame.index.is_unique:
+        raise errors.duplicated_rows(list(frame.index[frame.index.duplicated()].unique()))
+    joined = joined_views(views)
+    union = next(iter(joined.values())).index
+    if frame.index.equals(union):
+        return joined, frame
+    for name, table in {**{f"view {name!r}": view for name, view in views.items()}, "y": frame}.items():
+        others = union if name == "y" else frame.index
+        if not table.index.isin(others).any():
+            raise errors.no_common_rows(name, list(table.index), list(others))
+    return joined, frame.reindex(union)
+
+
+def learn_with_gaps(frame: pd.DataFrame, drop_first: bool) -> covariates.Encoding:
+    """A coding of every column from the rows that have it."""
+    columns: list[covariates.Column] = []
+    for name in frame.columns:
+        present = frame[[name]].dropna()
+        if present.empty:
+            raise errors.covariate_missing_everywhere(str(name))
+        columns += covariates.Encoding.learn(present, drop_first=drop_first).columns
+    encoding = covariates.Encoding(tuple(columns))
+    if len(set(encoding.names)) < len(encoding.names):
+        raise errors.duplicated_columns([n for n in encoding.names if encoding.names.count(n) > 1])
+    return encoding
+
+
+def apply_with_gaps(encoding: covariates.Encoding, frame: pd.DataFrame) -> Array:
+    """The numeric columns (n x P), NaN where the covariate they come from is missing."""
+    absent = [column.source for column in encoding.columns if column.source not in frame.columns]
+    if absent:
+        raise errors.columns_missing(absent, frame.columns)
+    parts = []
+    for column in encoding.columns:
+        present = frame[column.source].notna().to_numpy()
+        values = np.full((len(frame), len(column.names)), np.nan)
+        values[present] = covariates.Encoding((column,)).apply(frame.loc[present, [column.source]]).to_numpy()
+        parts.append(values)
+    return np.hstack(parts)
+
+
+def refuse_empty(views: dict[str, Any], tables: dict[str, Array], names: list[str], Y: Array) -> None:
+    """A feature or covariate nobody has seen, or a covariate that does not vary where it was seen."""
+    for name, values in tables.items():
+        nothing = np.isnan(values).all(axis=0)
+        if nothing.any():
+            raise errors.features_all_missing(name, [feature_names(views[name])[d] for d in np.flatnonzero(nothing)])
+    low, high = np.nanmin(Y, axis=0), np.nanmax(Y, axis=0)
+    if (low == high).any():
+        raise errors.constant_covariates([name for name, is_in in zip(names, low == high, strict=True) if is_in])
+
+
+def gaussian_fit(Y: Array, tol: float = 1e-9, most: int = 1000) -> tuple[Array, Array]:
+    """Mean and covariance that make the observed cells most likely (EM), ddof = 0; plain ones where none is missing."""
+    has = ~np.isnan(Y)
+    mean, S = np.nanmean(Y, axis=0), np.diag(np.nanvar(Y, axis=0))
+    if has.all():
+        return mean, np.cov(Y.T, ddof=0).reshape(S.shape)
+    filled, patterns = np.where(has, Y, 0.0), Patterns.of(has)
+    sets = [(np.flatnonzero(patterns.group == g), flags > 0) for g, flags in enumerate(patterns.distinct)]
+    scale = np.diag(S).copy()
+    for _ in range(most):
+        second, first = np.zeros_like(S), np.zeros(len(S))
+        for rows, observed in sets:
+            one = given(rows, filled - mean, observed, S)
+            first += one.mean.sum(axis=0)
+            second += one.mean.T @ one.mean + len(rows) * one.cov
+        step = first / len(Y)
+        new = second / len(Y) - np.outer(step, step)
+        change = max(np.abs(new - S).max() / scale.max(), np.abs(step).max() / np.sqrt(scale.max()))
+        mean, S = mean + step, (new + new.T) / 2
+        if change < tol:
+            break
+    return mean, S
 
 
 def choose_engine(engine: str, n: int, d: int) -> bool:
@@ -148,7 +283,7 @@ def columns_like(name: str, view: Any, names: list[str]) -> Array:
         if absent:
             raise errors.features_missing(name, absent)
         view = view[names]
-    values = numeric(name, view)
+    values = numeric(name, view, gaps=True)
     if values.shape[1] != len(names):
         raise errors.columns_differ(f"view {name!r}", len(names), values.shape[1])
     return values

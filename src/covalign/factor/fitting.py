@@ -27,15 +27,25 @@ class Fit(NamedTuple):
 def sweep(problem: Problem, state: State, accelerate: bool, supervised: bool = True) -> State:
     """Rotation, beta, loadings, ARD, noise, then factors: at the end q(z) is the best for everything else."""
     if accelerate:
-        turned = rotate(problem, state, hold_beta=not supervised)
-        # In the mean field covariances stay behind, and with gaps each pattern has its own: L then holds only nearly.
-        if problem.full or not isinstance(problem.data, gaps.Gapped) or bound(problem, turned) > bound(problem, state):
-            state = turned
+        state = rotated(problem, state, lambda s: bound(problem, s), hold_beta=not supervised)
     if supervised:
         state = updates.point_at_covariates(state, problem.p)
         state = state._replace(beta=updates.update_beta(state.z, problem.n, problem.p))
     views = update_views(problem, state.z, state.views)
     return State(update_factors(problem, views, state.beta), views, state.beta)
+
+
+def rotated(
+    problem: Problem, state: State, measure: Callable[[State], float], held: int = 0, hold_beta: bool = False
+) -> State:
+    """The state after the rotation step.
+
+    In the mean field covariances stay behind, and with gaps each pattern has its own: L is then near the bound, not
+    equal to it, and the step is taken only where the bound itself rises.
+    """
+    moved = rotate(problem, state, held, hold_beta)
+    exact = problem.full or not isinstance(problem.data, gaps.Gapped)
+    return moved if exact or measure(moved) > measure(state) else state
 
 
 def update_factors(problem: Problem, views: tuple[View, ...], beta: Array) -> Any:

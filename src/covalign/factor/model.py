@@ -17,11 +17,12 @@ from covalign import _store as store
 from covalign import _validation as errors
 from covalign import covariates, regimes
 from covalign._linalg import Array, blas
-from covalign.factor import data, fitting, realignment, storage, updates
+from covalign.factor import data, fitting, gaps, realignment, storage, updates
+from covalign.factor.gaps import Gapped
 from covalign.factor.progress import Progress
 from covalign.factor.start import covariate_turn, start, starts
 from covalign.factor.state import Problem, State
-from covalign.factor.statistics import Dense
+from covalign.factor.statistics import Gram
 
 ACTIVE_SHARE = 1e-3  # of the variance of a view; what ARD turns off explains many orders less
 TRIAL_SWEEPS = 1  # enough to tell which mirror image is better
@@ -154,7 +155,7 @@ class InformedFactorAnalysis(BaseEstimator):
 
     def fit_transform(self, X: Any, y: Any) -> Array:
         """``fit(X, y).factors_``."""
-        return self.fit(X, y).factors_
+        return np.asarray(self.fit(X, y).factors_)
 
     def _check_parameters(self) -> None:
         if self.posterior not in ("full", "mean_field"):
@@ -174,7 +175,7 @@ class InformedFactorAnalysis(BaseEstimator):
         if not self.pretrain_iter:
             return fitting.Fit(state, [], False)
         state = state._replace(beta=np.zeros(problem.p))
-        state = state._replace(z=updates.update_factors(problem, state.views, state.beta))
+        state = state._replace(z=fitting.update_factors(problem, state.views, state.beta))
         state = fitting.fit(problem, state, self.accelerate, self.pretrain_iter, self.tol, supervised=False).state
         turn = covariate_turn(state.z.zy, problem.k)  # K x K orthonormal: the first P factors at the covariates
         return fitting.Fit(updates.transformed(state, turn.T, problem.full), [], False)
@@ -183,7 +184,9 @@ class InformedFactorAnalysis(BaseEstimator):
         same = [len(v.w.mean) for v in self._state.views] == [b.stop - b.start for b in problem.bounds]
         if not same or problem.k != self._problem.k or problem.p != self._problem.p or self._realigned is not None:
             raise errors.cannot_resume()
-        return self._state._replace(z=updates.update_factors(problem, self._state.views, self._state.beta))
+        if isinstance(problem.data, Gapped) or isinstance(self._problem.data, Gapped):
+            return gaps.resumed(problem, self._state)
+        return self._state._replace(z=fitting.update_factors(problem, self._state.views, self._state.beta))
 
     def _run(self, problem: Problem, begun: fitting.Fit) -> fitting.Fit:
         left = self.max_iter - len(begun.elbo)
@@ -205,8 +208,12 @@ class InformedFactorAnalysis(BaseEstimator):
         self.loadings_std_ = {name: np.sqrt(view.w.variance) for name, view in named.items()}
         self.noise_precision_ = {name: view.noise.mean for name, view in named.items()}
         self.ard_precision_ = {name: view.ard.mean for name, view in named.items()}
-        self.factors_std_ = np.sqrt(np.diag(state.z.cov))
-        self.factors_ = data.project(table, self._rows, state.z.of_x, state.z.of_y)
+        if isinstance(self._problem.data, Gapped):
+            self.factors_ = state.z.mean
+            self.factors_std_ = np.sqrt(np.einsum("ckk->ck", state.z.cov))[state.z.group]
+        else:
+            self.factors_std_ = np.sqrt(np.diag(state.z.cov))
+            self.factors_ = data.project(table, self._rows, state.z.of_x, state.z.of_y)
         self.active_factors_ = (self._shares("loadings") > ACTIVE_SHARE).any(axis=0)
 
     # -- other regimes ------------------------------------------------------------------------------------------------
@@ -259,56 +266,80 @@ class InformedFactorAnalysis(BaseEstimator):
     def transform(self, X: Any, y: Any = None, *, return_std: bool = False) -> Any:
         """Posterior means of the factors of new samples (n x K), from any subset of the views.
 
-        With y the prior of the informed factors is T(beta y); without, y is integrated out: N(0, T S_z T').
-        ``return_std`` adds the posterior standard deviations (K), the same for all samples.
+        Views may have gaps and samples of their own (DataFrames are joined by index); so may y. With y the prior of
+        the informed factors is T(beta y); what is missing of it is integrated out: without any, z ~ N(0, T S_z T').
+        ``return_std`` adds the posterior standard deviations: (K) where all samples have the same cells, else (n x K).
         """
         self._check_fitted()
-        views = data.match_views(data.as_views(X))
-        Q, evidence, n = self._evidence(views)
-        prior_cov, prior_mean = self._prior(views, y, n)
-        cov = np.linalg.solve(np.eye(len(Q)) + prior_cov @ Q, prior_cov)
-        means = prior_mean + (evidence - prior_mean @ Q) @ cov
-        return (means, np.sqrt(np.diag(cov))) if return_std else means
+        X_new, Y_new = self._new_rows(X, y)
+        placed = gaps.place(self._state, self._sy, X_new, Y_new, self.T_)
+        std = np.sqrt(np.einsum("ckk->ck", placed.cov))
+        if not return_std:
+            return placed.mean
+        return placed.mean, std[0] if len(std) == 1 else std[placed.group]
 
-    def _evidence(self, views: dict[str, Any]) -> tuple[Array, Array, int]:
-        """sum_d E[tau_d] E[w_d w_d'] and sum_d E[tau_d] x_nd E[w_d] over the views that are there."""
+    @property
+    def _sy(self) -> Array:
+        return np.asarray(self._problem.data.yy / self._problem.n)
+
+    def _new_rows(self, X: Any, y: Any) -> tuple[Array, Array]:
+        """All features of new samples and their covariates, standardised as in the fit, NaN where missing."""
+        views = data.as_views(X)
         unknown = [name for name in views if name not in self._table.views]
         if unknown:
             raise errors.unknown_views(unknown, list(self._table.views))
-        known = dict(zip(self._table.views, self._state.views, strict=True))
-        Q, evidence, n = np.zeros((self._problem.k,) * 2), np.zeros((1, self._problem.k)), None
-        for name, view in views.items():
-            scale, of = self._table.views[name], known[name]
-            values = data.columns_like(name, view, scale.names)
-            if n is not None and len(values) != n:
+        frame = None if y is None else covariates.as_frame(y)
+        named = isinstance(y, pd.DataFrame | pd.Series)
+        if frame is None:
+            views = data.joined_views(views)
+        else:
+            views, frame = data.joined_rows(views, frame, named)
+        n = len(next(iter(views.values())))
+        parts = []
+        for name, scale in self._table.views.items():
+            values = np.full((n, len(scale.names)), np.nan)
+            if name in views:
+                values = data.columns_like(name, views[name], scale.names)
+            if len(values) != n:
                 raise errors.lengths_differ(n, len(values))
-            n, tau = len(values), of.noise.mean
-            Q = Q + of.w.weighted_second_moment(tau)
-            evidence = evidence + ((values - scale.mean) / scale.sd) @ (of.w.mean * tau[:, None])
-        return Q, evidence, int(n or 0)
+            parts.append((values - scale.mean) / scale.sd)
+        X_new = np.hstack(parts)
+        if frame is None:
+            return X_new, np.full((len(X_new), self._problem.p), np.nan)
+        Y = (data.apply_with_gaps(self._table.encoding, frame) - self._table.mean_y) / self._table.sd_y
+        if len(Y) != len(X_new):
+            raise errors.lengths_differ(len(X_new), len(Y))
+        return X_new, Y
 
-    def _prior(self, views: dict[str, Any], y: Any, n: int) -> tuple[Array, Array]:
-        p, k, T = self._problem.p, self._problem.k, self.T_
-        cov, mean, beta = np.eye(k), np.zeros((n, k)), self.beta_
-        if y is None:
-            S_y = self._problem.data.yy / self._problem.n
-            cov[:p, :p] = T @ (beta[:, None] * S_y * beta + np.diag(1 - beta**2)) @ T.T
-            return cov, mean
-        cov[:p, :p] = (T * (1 - beta**2)) @ T.T
-        frame = covariates.as_frame(covariates.match_rows(next(iter(views.values())), y))
-        covariates.complete_rows(frame, "raise")
-        Y = (self._table.encoding.apply(frame).to_numpy() - self._table.mean_y) / self._table.sd_y
-        if len(Y) != n:
-            raise errors.lengths_differ(n, len(Y))
-        mean[:, :p] = (beta * Y) @ T.T
-        return cov, mean
+    def impute(self, view: str | None = None, *, return_std: bool = False) -> Any:
+        """A view as a DataFrame, observed cells as they were and gaps at their posterior means.
+
+        ``return_std`` adds a DataFrame of standard deviations, 0 where observed: what is unknown of factors and
+        loadings, and the noise of the feature.
+        """
+        self._check_fitted()
+        view = next(iter(self._table.views)) if view is None else view
+        if view not in self._table.views:
+            raise errors.unknown_views([view], list(self._table.views))
+        at = list(self._table.views).index(view)
+        scale, where = self._table.views[view], self._problem.bounds[at]
+        values = self._rows.X[:, where].copy()
+        missing = np.isnan(values)
+        mean, variance = gaps.predicted(self._state.z, self._state.views[at], self.factors_, missing)
+        values[missing] = (mean * scale.sd + scale.mean)[missing]
+        index = None if self._table.samples is None else pd.Index(self._table.samples)
+        frame = pd.DataFrame(values, index=index, columns=scale.names)
+        if not return_std:
+            return frame
+        std = np.where(missing, np.sqrt(variance) * scale.sd, 0.0)
+        return frame, pd.DataFrame(std, index=index, columns=scale.names)
 
     def reconstruct(self) -> Any:
         """E[Z] E[W]' in the units of X: a dict of arrays, or an array where X was one table."""
         self._check_fitted()
         views = {
-            name: self.factors_ @ self.loadings_[name].T * scale.sd + scale.mean
-            for name, scale in self._table.views.items()
+            name: (self.factors_ @ view.w.mean.T + gaps.intercept(view.w)) * scale.sd + scale.mean
+            for (name, scale), view in zip(self._table.views.items(), self._state.views, strict=True)
         }
         return views[data.SINGLE] if self._table.single else views
 
@@ -325,6 +356,8 @@ class InformedFactorAnalysis(BaseEstimator):
         return pd.DataFrame(self._shares(kind), index=list(self._table.views), columns=self.factor_names_)
 
     def _shares(self, kind: str) -> Array:
+        if isinstance(self._problem.data, Gapped):
+            return gaps.shares(self._problem, self._state, kind)
         z, rows = self._state.z, []
         for w, where in zip(self.loadings_.values(), self._problem.bounds, strict=True):
             xx, xz, zz = self._problem.data.xx[where], z.xz[where], np.diag(z.zz)
@@ -339,6 +372,9 @@ class InformedFactorAnalysis(BaseEstimator):
     def total_variance_explained(self) -> pd.Series:
         """R^2 of each feature on all factors jointly, averaged over each view's features."""
         self._check_fitted()
+        if isinstance(self._problem.data, Gapped):
+            totals = gaps.total_shares(self._problem, self._state)
+            return pd.Series(dict(zip(self._table.views, totals, strict=True)), name="total")
         z, shares = self._state.z, {}
         inverse = np.linalg.pinv(z.zz, hermitian=True, rcond=1e-10)
         for name, where in zip(self._table.views, self._problem.bounds, strict=True):
@@ -388,5 +424,5 @@ class InformedFactorAnalysis(BaseEstimator):
 def _few_threads(problem: Problem) -> Any:
     """One BLAS thread where matrices are small: waking a second takes longer than the work."""
     d = problem.bounds[-1].stop
-    work = d * problem.k * (2 * problem.n if isinstance(problem.data, Dense) else d)
+    work = d * problem.k * (d if isinstance(problem.data, Gram) else 2 * problem.n)
     return blas().limit(limits=1) if work < SMALL else contextlib.nullcontext()

@@ -9,8 +9,7 @@ import numpy as np
 from covalign._linalg import Array
 from covalign.factor import gaps, updates
 from covalign.factor.bound import of_views
-from covalign.factor.fitting import Fit, iterate, update_views
-from covalign.factor.rotation import rotate
+from covalign.factor.fitting import Fit, iterate, rotated, update_views
 from covalign.factor.state import Factors, Problem, State, View
 from covalign.moments import Moments
 
@@ -77,7 +76,7 @@ def update_free(problem: Problem, views: tuple[View, ...], held: Any) -> Any:
 def held_bound(problem: Problem, state: State, held: Any) -> float:
     """The bound with q(z_I) held, at a state whose free factors have just been updated."""
     if isinstance(problem.data, gaps.Gapped):
-        return of_views(problem, state) - held.kl - gaps.kl_free(problem, state)
+        return float(of_views(problem, state) - held.kl - gaps.kl_free(problem, state))
     n, p, S = problem.n, problem.p, state.z.second_moment(problem.n)
     precision = np.eye(problem.k - p) + updates.evidence(state.views)[p:, p:]
     log_det = -np.linalg.slogdet(precision)[1] if problem.full else -np.sum(np.log(np.diag(precision)))
@@ -93,7 +92,7 @@ def realign(problem: Problem, state: State, T: Array, accelerate: bool, max_iter
     def step(current: State) -> State:
         # The start is all but converged where T is regular: look first whether anything moves.
         if accelerate and problem.k > problem.p and current is not start:
-            current = rotate(problem, current, held=problem.p, hold_beta=True)
+            current = rotated(problem, current, lambda s: held_bound(problem, s, held), problem.p, hold_beta=True)
         views = update_views(problem, current.z, current.views)
         return State(update_free(problem, views, held), views, current.beta)
 

@@ -24,7 +24,7 @@ def starts(problem: Problem) -> list[State]:
     continuous rotation leads from one to the other, and only X can tell which it is.
     """
     if isinstance(problem.data, gaps.Gapped):
-        filled = problem._replace(data=gaps.filled(problem.data))
+        filled = problem._replace(data=gaps.filled(problem.data, problem.k))
         return [gaps.started(problem, state) for state in starts(filled)]
     strengths = np.linalg.svd(problem.data.principal_map(problem.k).T @ problem.data.xy, compute_uv=False) / problem.n
     weak = [i for i in range(len(strengths)) if problem.n * strengths[i] ** 2 < UNDECIDED][-2:]
@@ -34,7 +34,7 @@ def starts(problem: Problem) -> list[State]:
 def start(problem: Problem, rng: np.random.Generator | None = None, mirrored: Sequence[int] = ()) -> State:
     """Factors at the (turned) components, loadings, ARD and noise from them. With ``rng`` the turn is random."""
     if isinstance(problem.data, gaps.Gapped):
-        filled = problem._replace(data=gaps.filled(problem.data))
+        filled = problem._replace(data=gaps.filled(problem.data, problem.k))
         return gaps.started(problem, start(filled, rng, mirrored))
     components = problem.data.principal_map(problem.k)
     of_x, of_y = np.zeros((len(components), problem.k)), np.zeros((problem.p, problem.k))

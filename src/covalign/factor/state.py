@@ -22,7 +22,7 @@ class Gamma(NamedTuple):
     @property
     def mean(self) -> Array:
         """E[a]."""
-        return self.shape / self.rate
+        return np.asarray(self.shape / self.rate)
 
     @property
     def mean_log(self) -> Array:

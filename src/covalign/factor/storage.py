@@ -8,12 +8,18 @@ import numpy as np
 
 from covalign._linalg import Array
 from covalign.covariates import Column, Encoding
+from covalign.factor import gaps
 from covalign.factor.data import Rows, Table, ViewScale
+from covalign.factor.gaps import Gapped
 from covalign.factor.state import Factors, Gamma, Loadings, Problem, State, View
 from covalign.factor.statistics import Dense, Gram
 
 KIND = "InformedFactorAnalysis"
-ENGINE_ARRAYS: dict[type, tuple[str, ...]] = {Gram: ("gram", "xy", "yy"), Dense: ("X", "Y")}
+ENGINE_ARRAYS: dict[type, tuple[str, ...]] = {
+    Gram: ("gram", "xy", "yy"),
+    Dense: ("X", "Y"),
+    Gapped: ("X", "observed", "Y", "has_y", "S_y"),
+}
 
 
 def pack(model: Any) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -52,9 +58,9 @@ def unpack(meta: dict[str, Any], arrays: dict[str, Array], model: Any) -> Any:
         for i, (name, names) in enumerate(meta["views"].items())
     }
     table = Table(views, meta["single"], meta["samples"], encoding, arrays["table.mean_y"], arrays["table.sd_y"])
-    kind = Gram if meta["engine"] == "Gram" else Dense
+    (kind,) = [kind for kind in ENGINE_ARRAYS if kind.__name__ == meta["engine"]]
     saved = [arrays[f"data.{name}"] for name in ENGINE_ARRAYS[kind]]
-    engine = Gram(meta["n"], *saved) if kind is Gram else Dense(*saved)
+    engine = Gram(meta["n"], *saved) if kind is Gram else kind(*saved)
     p = len(table.mean_y)
     model._table, model._rows = table, Rows(arrays["rows.X"], arrays["rows.Y"])
     model._problem = Problem(engine, meta["n"], p, meta["k"], table.bounds, meta["full"])
@@ -68,23 +74,28 @@ def _pack_state(prefix: str, state: State) -> dict[str, Array]:
         arrays |= {f"{prefix}.{i}.w.{name}": value for name, value in view.w._asdict().items()}
         for name in ("ard", "noise"):
             gamma = getattr(view, name)
-            arrays |= {f"{prefix}.{i}.{name}.shape": np.array(gamma.shape), f"{prefix}.{i}.{name}.rate": gamma.rate}
+            arrays |= {f"{prefix}.{i}.{name}.shape": np.asarray(gamma.shape), f"{prefix}.{i}.{name}.rate": gamma.rate}
     return arrays
 
 
 def _unpack_state(prefix: str, arrays: dict[str, Array], n_views: int) -> State:
     def gamma(i: int, name: str) -> Gamma:
-        return Gamma(float(arrays[f"{prefix}.{i}.{name}.shape"]), arrays[f"{prefix}.{i}.{name}.rate"])
+        shape = arrays[f"{prefix}.{i}.{name}.shape"]
+        return Gamma(float(shape) if shape.ndim == 0 else shape, arrays[f"{prefix}.{i}.{name}.rate"])
+
+    with_gaps = f"{prefix}.z.group" in arrays
+    of_loadings: Any = gaps.GroupedLoadings if with_gaps else Loadings
+    of_factors: Any = gaps.Factors if with_gaps else Factors
 
     views = tuple(
         View(
-            Loadings(*(arrays[f"{prefix}.{i}.w.{name}"] for name in Loadings._fields)),
+            of_loadings(*(arrays[f"{prefix}.{i}.w.{name}"] for name in of_loadings._fields)),
             gamma(i, "ard"),
             gamma(i, "noise"),
         )
         for i in range(n_views)
     )
-    z = Factors(*(arrays[f"{prefix}.z.{name}"] for name in Factors._fields))
+    z = of_factors(*(arrays[f"{prefix}.z.{name}"] for name in of_factors._fields))
     return State(z, views, arrays[f"{prefix}.beta"])
 
 

@@ -61,7 +61,7 @@ def update_loadings(S: Array, xz: Array, ard: Gamma, noise: Gamma, full: bool) -
     return Loadings(mean, np.eye(len(a)), 1 / (a + tau * np.diag(S)))
 
 
-def update_ard(w: Loadings) -> Gamma:
+def update_ard(w: Any) -> Gamma:
     """q(alpha_k) = Gamma(a0 + D/2, b0 + sum_d E[w_dk^2] / 2)."""
     return Gamma(SHAPE_0 + len(w.mean) / 2, RATE_0 + w.second_moment_diagonal / 2)
 
