@@ -251,7 +251,7 @@ def test_transform_errors(fitted):
     with pytest.raises(ValueError, match="needs 20 columns"):
         fa.transform({"rna": X["rna"].to_numpy()[:, :5]})
     with pytest.raises(ValueError, match=r"infinity \(inf\) in column rna0"):
-        fa.transform({"rna": X["rna"] * np.nan})
+        fa.transform({"rna": X["rna"] * np.inf})
     with pytest.raises(NotFittedError):
         InformedFactorAnalysis().transform(X)
 
@@ -450,7 +450,7 @@ def test_progress_only_on_a_terminal(monkeypatch, capsys, terminal):
         ({}, {}, BASE.Y, "at least one view"),
         ({}, BASE.X[:100], BASE.Y, "got 100 and 200"),
         ({}, BASE.X[:, 0], BASE.Y, "needs two dimensions"),
-        ({}, BASE.X * np.nan, BASE.Y, "view 'X' needs finite numbers.*column 0"),
+        ({}, BASE.X * np.nan, BASE.Y, "view 'X' needs an observed cell in every feature, got none in '0'"),
         ({}, BASE.X, None, "y is None"),
         ({}, BASE.X, np.ones(200), "constant in column 'y0'"),
         ({}, BASE.X[:1], BASE.Y[:1], "at least 2 rows"),

@@ -1,0 +1,308 @@
+"""Informed factor analysis with gaps: the same model, summed over what was observed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import optimize
+from scipy.stats import multivariate_normal
+
+import covalign as ca
+from covalign import InformedFactorAnalysis
+from covalign.factor import data, fitting, gaps
+from covalign.factor.bound import bound
+from covalign.factor.gaps import Gapped
+from covalign.factor.start import start
+from covalign.factor.state import Problem
+from covalign.factor.statistics import Dense
+
+N, P, K = 80, 3, 5
+BOUNDS = (slice(0, 12), slice(12, 20))
+full_or_not = pytest.mark.parametrize("full", [True, False], ids=["full", "mean_field"])
+
+
+def arrays(seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    s = ca.simulate.scenario("PN", n_samples=N, n_features=20, n_factors=K, n_covariates=P, random_state=seed)
+    X, Y = ((A - A.mean(axis=0)) / A.std(axis=0) for A in (s.X, s.Y))
+    return X, Y, s.Z
+
+
+def gapped_problem(full: bool, cells: float, labels: float, seed: int = 0, blocks: bool = False) -> Problem:
+    X, Y, _ = arrays(seed)
+    rng = np.random.default_rng(seed)
+    observed, has_y = rng.random(X.shape) >= cells, rng.random(Y.shape) >= labels
+    if blocks:
+        observed = np.ones(X.shape, dtype=bool)
+        observed[N // 3 :, BOUNDS[1]] = False
+    if labels:
+        has_y[:6] = False  # unlabelled altogether
+    engine = Gapped(np.where(observed, X, 0.0), observed, np.where(has_y, Y, 0.0), has_y, Y.T @ Y / N)
+    return Problem(engine, N, P, K, BOUNDS, full)
+
+
+# -- the kernel -------------------------------------------------------------------------------------------------------
+
+
+@full_or_not
+@pytest.mark.parametrize("accelerate", [True, False])
+def test_without_gaps_it_is_the_complete_engine(full, accelerate):
+    X, Y, _ = arrays()
+    complete = Problem(Dense(X, Y), N, P, K, BOUNDS, full)
+    everything = Gapped(X, np.ones(X.shape, dtype=bool), Y, np.ones(Y.shape, dtype=bool), Y.T @ Y / N)
+    with_gaps = complete._replace(data=everything)
+    a, b = start(complete), start(with_gaps)
+    for _ in range(5):
+        a, b = fitting.sweep(complete, a, accelerate), fitting.sweep(with_gaps, b, accelerate)
+        assert bound(with_gaps, b) == pytest.approx(bound(complete, a), rel=1e-10)
+    np.testing.assert_allclose(b.z.mean, X @ a.z.of_x + Y @ a.z.of_y, atol=1e-8)
+    np.testing.assert_allclose(b.views[0].w.mean, a.views[0].w.mean, atol=1e-8)
+    np.testing.assert_allclose(b.views[1].w.intercept, 0.0, atol=1e-8)
+
+
+@full_or_not
+@pytest.mark.parametrize("accelerate", [True, False])
+@pytest.mark.parametrize(
+    ("cells", "labels", "blocks"), [(0.3, 0.0, False), (0.0, 0.4, False), (0.4, 0.4, False), (0.0, 0.2, True)]
+)
+def test_the_bound_never_falls(full, accelerate, cells, labels, blocks):
+    for seed in range(3):
+        problem = gapped_problem(full, cells, labels, seed, blocks)
+        elbo = fitting.fit(problem, start(problem), accelerate, 40, -1.0).elbo
+        assert np.diff(elbo).min() > -1e-9 * abs(elbo[-1])
+
+
+def swept(problem: Problem, sweeps: int = 3):
+    state = start(problem)
+    for _ in range(sweeps):
+        state = fitting.sweep(problem, state, False)
+    return state
+
+
+@full_or_not
+def test_factors_are_those_of_a_loop_over_samples(full):
+    problem = gapped_problem(full, 0.3, 0.3)
+    engine, state = problem.data, swept(problem)
+    views, beta = state.views, state.beta
+    w = np.vstack([view.w.mean for view in views])
+    tau = np.concatenate([view.noise.mean for view in views])
+    mu = np.concatenate([view.w.intercept for view in views])
+    moments = np.vstack([gaps.feature_moments(view.w, np.ones(len(view.w.mean))) for view in views])
+    z, S_y = gaps.update_factors(problem, views, beta), engine.S_y
+    for n in range(0, N, 7):
+        o, has = engine.observed[n], engine.has_y[n]
+        inner = S_y[:, has] @ np.linalg.pinv(S_y[np.ix_(has, has)])
+        mean_y, cov_y = inner @ engine.Y[n, has], S_y - inner @ S_y[has]
+        V = np.eye(K)
+        V[:P, :P] = np.diag(beta) @ cov_y @ np.diag(beta) + np.diag(1 - beta**2)
+        m_0 = np.append(beta * mean_y, np.zeros(K - P))
+        precision = np.linalg.inv(V) + np.einsum("d,dkl->kl", tau[o], moments[o])
+        r = (tau[o] * (engine.X[n, o] - mu[o])) @ w[o] + np.linalg.inv(V) @ m_0
+        np.testing.assert_allclose(z.mean[n], np.linalg.solve(precision, r), atol=1e-8)
+        if full:
+            np.testing.assert_allclose(z.cov[z.group[n]], np.linalg.inv(precision), atol=1e-9)
+
+
+def test_loadings_are_those_of_a_loop_over_features():
+    problem = gapped_problem(True, 0.3, 0.0)
+    engine, state = problem.data, swept(problem)
+    z = state.z
+    second = z.mean[:, :, None] * z.mean[:, None, :] + z.cov[z.group]
+    new = gaps.update_views(problem, z, state.views)
+    for view, old, where in zip(new, state.views, BOUNDS, strict=True):
+        for d in range(0, where.stop - where.start, 3):
+            o = engine.observed[:, where][:, d]
+            precision = np.diag(old.ard.mean) + old.noise.mean[d] * second[o].sum(axis=0)
+            x = engine.X[:, where][o, d] - old.w.intercept[d]
+            np.testing.assert_allclose(
+                view.w.mean[d], np.linalg.solve(precision, old.noise.mean[d] * x @ z.mean[o]), atol=1e-8
+            )
+            V = view.w.V[view.w.group[d]]
+            np.testing.assert_allclose((V * view.w.scale[d]) @ V.T, np.linalg.inv(precision), atol=1e-9)
+            residual = engine.X[:, where][o, d] - z.mean[o] @ view.w.mean[d]
+            assert view.w.intercept[d] == pytest.approx(residual.mean(), abs=1e-10)
+            assert view.noise.shape[d] == pytest.approx(1e-3 + o.sum() / 2)
+
+
+def test_at_the_end_beta_is_where_the_bound_with_covariates_integrated_out_is_flat():
+    problem = gapped_problem(True, 0.1, 0.4)
+    state = fitting.fit(problem, start(problem), True, 1000, 1e-12).state
+
+    def at(beta):
+        moved = state._replace(beta=beta)
+        return bound(problem, moved._replace(z=gaps.update_factors(problem, moved.views, beta)))
+
+    for p in range(P):
+        e = 1e-4 * np.eye(P)[p]
+        slope = (at(state.beta + e) - at(state.beta - e)) / 2e-4
+        bend = (at(state.beta + e) - 2 * at(state.beta) + at(state.beta - e)) / 1e-8
+        assert abs(slope / bend) < 2e-3  # how far from flat, in units of beta
+
+
+def test_the_gaussian_of_gappy_covariates_is_the_most_likely_one():
+    rng = np.random.default_rng(0)
+    Y = rng.multivariate_normal([1, -2, 0], [[1, 0.6, 0.2], [0.6, 2, -0.3], [0.2, -0.3, 1]], size=60)
+    Y[rng.random(Y.shape) < 0.3] = np.nan
+    mean, S = data.gaussian_fit(Y)
+
+    def loss(x):
+        L = np.zeros((3, 3))
+        L[np.tril_indices(3)] = x[3:]
+        total = 0.0
+        for y in Y:
+            o = ~np.isnan(y)
+            if o.any():
+                total -= multivariate_normal.logpdf(y[o], x[:3][o], (L @ L.T)[np.ix_(o, o)])
+        return total
+
+    ours = np.append(mean, np.linalg.cholesky(S)[np.tril_indices(3)])
+    assert loss(ours) <= optimize.minimize(loss, ours + 0.05, method="BFGS").fun + 1e-3
+
+
+# -- the model --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def named():
+    s = ca.simulate.scenario("PN", n_samples=150, n_features={"rna": 16, "protein": 10}, n_factors=5, n_covariates=3)
+    index = [f"s{i}" for i in range(150)]
+    X = {view: pd.DataFrame(values, index=index).add_prefix(view) for view, values in s.X.items()}
+    return s, X, pd.DataFrame(s.Y, index=index, columns=["age", "dose", "grade"])
+
+
+def holes(X: dict, share: float, seed: int = 0) -> dict:
+    rng = np.random.default_rng(seed)
+    return {view: frame.mask(rng.random(frame.shape) < share) for view, frame in X.items()}
+
+
+def test_gaps_cost_little(named):
+    _, X, Y = named
+    fa = InformedFactorAnalysis(5).fit(holes(X, 0.2), Y)
+    complete = InformedFactorAnalysis(5).fit(X, Y)
+    for p in range(3):
+        assert np.corrcoef(fa.factors_[:, p], complete.factors_[:, p])[0, 1] > 0.95
+    assert fa.total_variance_explained()["rna"] == pytest.approx(complete.total_variance_explained()["rna"], abs=0.05)
+    np.testing.assert_allclose(fa.variance_explained(), complete.variance_explained(), atol=0.05)
+
+
+def test_tables_are_joined_by_name_whatever_their_order(named):
+    _, X, Y = named
+    some = {"rna": X["rna"].iloc[20:], "protein": X["protein"].iloc[:110]}
+    fa = InformedFactorAnalysis(5).fit(some, Y.iloc[10:140])
+    shuffled = {view: frame.sample(frac=1, random_state=1) for view, frame in some.items()}
+    again = InformedFactorAnalysis(5).fit(
+        shuffled, Y.sample(frac=1, random_state=2).drop(index=[*Y.index[:10], *Y.index[140:]])
+    )
+    assert fa.factors_.shape == (150, 5)  # the union of the views
+    here, there = (pd.DataFrame(m.factors_, index=m._table.samples) for m in (fa, again))
+    np.testing.assert_allclose(there.loc[here.index], here, atol=1e-5)
+
+
+def test_samples_that_only_the_metadata_have_are_left_out(named):
+    _, X, Y = named
+    extra = pd.concat([Y, Y.set_axis([f"other{i}" for i in range(150)])])
+    a, b = InformedFactorAnalysis(5).fit(X, Y), InformedFactorAnalysis(5).fit(X, extra)
+    np.testing.assert_allclose(a.factors_, b.factors_, atol=1e-9)
+
+
+def test_unlabelled_samples_are_placed_as_transform_would(named):
+    _, X, Y = named
+    fa = InformedFactorAnalysis(5).fit(X, Y.iloc[:100])
+    assert fa.factors_.shape == (150, 5)
+    unlabelled = {view: frame.iloc[100:] for view, frame in X.items()}
+    np.testing.assert_allclose(fa.transform(unlabelled), fa.factors_[100:], atol=1e-8)
+    labelled = {view: frame.iloc[:100] for view, frame in X.items()}
+    np.testing.assert_allclose(fa.transform(labelled, Y.iloc[:100]), fa.factors_[:100], atol=1e-8)
+
+
+def test_transform_of_the_fitted_samples_with_their_gaps_gives_their_factors(named):
+    _, X, Y = named
+    gappy, Y = holes(X, 0.3), Y.mask(np.random.default_rng(1).random(Y.shape) < 0.2)
+    fa = InformedFactorAnalysis(5).fit(gappy, Y)
+    means, std = fa.transform(gappy, Y, return_std=True)
+    np.testing.assert_allclose(means, fa.factors_, atol=1e-8)
+    assert std.shape == (150, 5)
+    assert (fa.transform(gappy, return_std=True)[1][:, :3] >= std[:, :3] - 1e-12).all()  # knowing y never hurts
+
+
+def test_imputed_cells_are_near_what_was_deleted_and_say_how_near(named):
+    _, X, Y = named
+    gappy = holes(X, 0.2)
+    fa = InformedFactorAnalysis(5).fit(gappy, Y)
+    z = []
+    for view, frame in X.items():
+        filled, std = fa.impute(view, return_std=True)
+        missing = gappy[view].isna()
+        pd.testing.assert_frame_equal(filled.where(~missing), gappy[view])
+        assert (std.to_numpy() > 0).tolist() == missing.to_numpy().tolist()
+        z.append(((filled - frame) / std.where(missing)).to_numpy()[missing.to_numpy()])
+    assert 0.85 < np.mean(np.abs(np.concatenate(z)) < 1.645) < 0.95
+
+
+def test_a_gappy_model_is_saved_realigned_and_goes_on(named, tmp_path):
+    _, X, Y = named
+    gappy = holes(X, 0.2)
+    fa = InformedFactorAnalysis(5).fit(gappy, Y)
+    fa.save(tmp_path / "m.covalign")
+    same = ca.load(tmp_path / "m.covalign")
+    np.testing.assert_array_equal(same.factors_, fa.factors_)
+    np.testing.assert_allclose(same.realign(0.7).factors_, fa.realign(0.7).factors_, atol=1e-9)
+    pd.testing.assert_frame_equal(same.impute("rna"), fa.impute("rna"))
+    assert same.fit(gappy, Y, warm_start=True).n_iter_ <= 3
+    assert np.diff(fa.realign(0.7).elbo_).min() >= -1e-6
+    aligned = [ca.metrics.alignment(fa.realign(lam).factors_[:, :3], Y) for lam in (0.0, 0.5, 1.0)]
+    assert aligned == sorted(aligned)
+
+
+def test_a_sample_without_any_cell_has_the_prior_of_its_covariates(named):
+    _, X, Y = named
+    gone = {view: frame.assign(**{c: frame[c].where(frame.index != "s7") for c in frame}) for view, frame in X.items()}
+    fa = InformedFactorAnalysis(5).fit(gone, Y)
+    y = (Y.iloc[7] - Y.mean()) / Y.std(ddof=0)
+    np.testing.assert_allclose(fa.factors_[7], np.append(fa.beta_ * y, [0, 0]), atol=1e-8)
+
+
+def test_mixed_covariates_with_gaps(named):
+    s, X, _ = named
+    rng = np.random.default_rng(0)
+    Y = pd.DataFrame(
+        {
+            "age": 50 + 10 * s.Y[:, 0],
+            "stage": pd.Categorical(np.digitize(s.Y[:, 1], [-0.5, 0.5]), ordered=True),
+            "sex": np.where(s.Y[:, 2] > 0, "f", "m"),
+        },
+        index=X["rna"].index,
+    )
+    Y = Y.mask(rng.random(Y.shape) < 0.2)
+    fa = InformedFactorAnalysis(6).fit(X, Y)
+    assert fa.covariate_names_ == ["age", "stage", "sex_m"]
+    assert np.isfinite(fa.factors_).all()
+
+
+def test_bad_tables_are_named(named):
+    _, X, Y = named
+    fa = InformedFactorAnalysis(5)
+    with pytest.raises(ValueError, match="covariate 'dose' needs observed values"):
+        fa.fit(X, Y.assign(dose=np.nan))
+    with pytest.raises(ValueError, match="view 'rna' needs an observed cell in every feature, got none in 'rna3'"):
+        fa.fit({**X, "rna": X["rna"].assign(rna3=np.nan)}, Y)
+    with pytest.raises(ValueError, match="samples in common"):
+        fa.fit(X, Y.set_axis(range(150)))
+    with pytest.raises(ValueError, match="'s0'"):
+        fa.fit({**X, "rna": pd.concat([X["rna"], X["rna"].iloc[:1]])}, Y)
+    with pytest.raises(ValueError, match="infinity"):
+        fa.fit({**X, "rna": X["rna"].replace(X["rna"].iloc[0, 0], np.inf)}, Y)
+
+
+# -- breast cancer ----------------------------------------------------------------------------------------------------
+
+
+def test_breast_cancer_with_half_of_the_labels(shared_data):
+    from covalign import datasets
+
+    tumours = datasets.breast_tcga(shared_data("breast_tcga"))
+    complete = InformedFactorAnalysis(20).fit(tumours.views, tumours.covariates).realign(0.75).factors_
+    some = tumours.covariates.copy()
+    some.iloc[np.random.default_rng(0).permutation(150)[:75], 0] = np.nan
+    fa = InformedFactorAnalysis(20).fit(tumours.views, some).realign(0.75).factors_
+    assert np.mean([np.corrcoef(fa[:, p], complete[:, p])[0, 1] for p in range(3)]) >= 0.9
