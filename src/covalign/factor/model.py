@@ -17,7 +17,7 @@ from covalign import _store as store
 from covalign import _validation as errors
 from covalign import covariates, regimes
 from covalign._linalg import Array, blas
-from covalign.factor import data, fitting, realignment, storage, updates
+from covalign.factor import data, fitting, realignment, storage, uncertainty, updates
 from covalign.factor.progress import Progress
 from covalign.factor.start import covariate_turn, start, starts
 from covalign.factor.state import Problem, State
@@ -69,10 +69,10 @@ class InformedFactorAnalysis(BaseEstimator):
     Attributes
     ----------
     factors_, loadings_[view], noise_precision_[view], ard_precision_[view]
-        Posterior means, in standardised units; ``factors_std_`` and ``loadings_std_`` their standard deviations.
+        Posterior means, in standardised units; ``factor_std_`` (n x K) and ``loadings_std_`` their standard deviations.
         Informed factors come first, in the order of the covariates and correlated positively with them; then the free
         ones in the order of what they explain, each with its largest loading positive.
-    beta_, intercept_, covariate_names_, factor_names_, active_factors_
+    beta_, beta_std_, intercept_, covariate_names_, factor_names_, active_factors_
     elbo_, n_iter_, converged_
 
     Examples
@@ -85,6 +85,8 @@ class InformedFactorAnalysis(BaseEstimator):
     """
 
     _realigned: Realigned | None
+    _laplace: uncertainty.Laplace | None = None  # of stage 1, once asked for
+    _factor_std: Array | None = None
 
     def __init__(
         self,
@@ -146,7 +148,7 @@ class InformedFactorAnalysis(BaseEstimator):
         best = max(fits, key=lambda fit: fit.elbo[-1] if fit.elbo else -np.inf)
         self._table, self._problem, self._rows, self._realigned = table, problem, rows, None
         best = best._replace(state=updates.in_order(best.state, p))
-        self._stage_1 = best.state
+        self._stage_1, self._laplace = best.state, None
         self._remember(best)
         if not best.converged:
             warnings.warn(errors.not_converged(self.n_iter_), ConvergenceWarning, stacklevel=2)
@@ -194,7 +196,7 @@ class InformedFactorAnalysis(BaseEstimator):
     def _remember(self, fit: fitting.Fit) -> None:
         """Public attributes from a fit."""
         state, table = fit.state, self._table
-        self._state = state
+        self._state, self._factor_std = state, None
         self.elbo_, self.n_iter_, self.converged_ = np.array(fit.elbo), len(fit.elbo), fit.converged
         self.beta_, self.intercept_ = state.beta, np.zeros(len(state.beta))
         self.covariate_names_ = table.encoding.names
@@ -205,9 +207,42 @@ class InformedFactorAnalysis(BaseEstimator):
         self.loadings_std_ = {name: np.sqrt(view.w.variance) for name, view in named.items()}
         self.noise_precision_ = {name: view.noise.mean for name, view in named.items()}
         self.ard_precision_ = {name: view.ard.mean for name, view in named.items()}
-        self.factors_std_ = np.sqrt(np.diag(state.z.cov))
         self.factors_ = data.project(table, self._rows, state.z.of_x, state.z.of_y)
         self.active_factors_ = (self._shares("loadings") > ACTIVE_SHARE).any(axis=0)
+
+    # -- how sure -----------------------------------------------------------------------------------------------------
+
+    @property
+    def factor_std_(self) -> Array:
+        """Standard deviations of ``factors_`` (n x K), for informed factors with that of their rotation.
+
+        On simulated data 90 % intervals, ``factors_ -+ 1.645 factor_std_``, of informed factors hold the truth 85 to 95
+        times in 100. A free factor has only its own: what else it might have been is not a mistake. Computed when first
+        asked for.
+        """
+        self._check_fitted()
+        if self._factor_std is None:
+            first = self._stage_1.z
+            means = data.project(self._table, self._rows, first.of_x, first.of_y)
+            self._factor_std = self._std(self._state.z.cov, means)
+        return self._factor_std
+
+    @property
+    def beta_std_(self) -> Array:
+        """Standard deviations of ``beta_``."""
+        return uncertainty.beta_std(self.beta_, self._rotation().gamma, self._rows.Y)
+
+    def _rotation(self) -> uncertainty.Laplace:
+        self._check_fitted()
+        if self._laplace is None:
+            with _few_threads(self._problem):
+                self._laplace = uncertainty.laplace(self._problem, self._stage_1)
+        return self._laplace
+
+    def _std(self, cov: Array, first_means: Array) -> Array:
+        """From the factors' own covariance and their means before realigning."""
+        by_rotation = uncertainty.of_rotation(self._rotation().rows, self.T_, first_means)
+        return uncertainty.factor_std(cov, by_rotation, self._problem.n)
 
     # -- other regimes ------------------------------------------------------------------------------------------------
 
@@ -260,22 +295,30 @@ class InformedFactorAnalysis(BaseEstimator):
         """Posterior means of the factors of new samples (n x K), from any subset of the views.
 
         With y the prior of the informed factors is T(beta y); without, y is integrated out: N(0, T S_z T').
-        ``return_std`` adds the posterior standard deviations (K), the same for all samples.
+        ``return_std`` adds their standard deviations (n x K), as in ``factor_std_``.
         """
         self._check_fitted()
         views = data.match_views(data.as_views(X))
-        Q, evidence, n = self._evidence(views)
-        prior_cov, prior_mean = self._prior(views, y, n)
-        cov = np.linalg.solve(np.eye(len(Q)) + prior_cov @ Q, prior_cov)
-        means = prior_mean + (evidence - prior_mean @ Q) @ cov
-        return (means, np.sqrt(np.diag(cov))) if return_std else means
+        means, cov = self._posterior(views, y, self._state, self.T_)
+        if not return_std:
+            return means
+        moved = self._realigned is not None
+        first = self._posterior(views, y, self._stage_1, np.eye(self._problem.p))[0] if moved else means
+        return means, self._std(cov, first)
 
-    def _evidence(self, views: dict[str, Any]) -> tuple[Array, Array, int]:
+    def _posterior(self, views: dict[str, Any], y: Any, state: State, T: Array) -> tuple[Array, Array]:
+        """Means and covariance of new samples' factors, (prior^-1 + Q)^-1 where the prior may be singular."""
+        Q, evidence, n = self._evidence(views, state)
+        prior_cov, prior_mean = self._prior(views, y, n, T)
+        cov = np.asarray(np.linalg.solve(np.eye(len(Q)) + prior_cov @ Q, prior_cov))
+        return prior_mean + (evidence - prior_mean @ Q) @ cov, cov
+
+    def _evidence(self, views: dict[str, Any], state: State) -> tuple[Array, Array, int]:
         """sum_d E[tau_d] E[w_d w_d'] and sum_d E[tau_d] x_nd E[w_d] over the views that are there."""
         unknown = [name for name in views if name not in self._table.views]
         if unknown:
             raise errors.unknown_views(unknown, list(self._table.views))
-        known = dict(zip(self._table.views, self._state.views, strict=True))
+        known = dict(zip(self._table.views, state.views, strict=True))
         Q, evidence, n = np.zeros((self._problem.k,) * 2), np.zeros((1, self._problem.k)), None
         for name, view in views.items():
             scale, of = self._table.views[name], known[name]
@@ -287,8 +330,8 @@ class InformedFactorAnalysis(BaseEstimator):
             evidence = evidence + ((values - scale.mean) / scale.sd) @ (of.w.mean * tau[:, None])
         return Q, evidence, int(n or 0)
 
-    def _prior(self, views: dict[str, Any], y: Any, n: int) -> tuple[Array, Array]:
-        p, k, T = self._problem.p, self._problem.k, self.T_
+    def _prior(self, views: dict[str, Any], y: Any, n: int, T: Array) -> tuple[Array, Array]:
+        p, k = self._problem.p, self._problem.k
         cov, mean, beta = np.eye(k), np.zeros((n, k)), self.beta_
         if y is None:
             S_y = self._problem.data.yy / self._problem.n
