@@ -59,7 +59,7 @@ def of_rotation(rows: Array, T: Array, means: Array) -> Array:
 def factor_std(cov: Array, by_rotation: Array, n: int) -> Array:
     """sqrt(Sigma_pp + m_n' C_pp m_n + 1/N) for informed factors, sqrt(Sigma_kk) for free ones (n x K).
 
-    Nothing but the data at hand names a free factor, so there is no true rotation for it to miss.
+    No covariate names a free factor, so there is no true rotation for it to miss.
     """
     variance = np.tile(np.diag(cov), (len(by_rotation), 1))
     variance[:, : by_rotation.shape[1]] += by_rotation + 1 / n
