@@ -216,9 +216,9 @@ class InformedFactorAnalysis(BaseEstimator):
     def factor_std_(self) -> Array:
         """Standard deviations of ``factors_`` (n x K), for informed factors with that of their rotation.
 
-        On simulated data ``factors_ -+ 1.645 factor_std_`` holds the truth of informed factors 87 to 91 times in 100, 82
-        where covariates leave a direction unseen (docs/notes.md). A free factor has only its own: no rotation of it is
-        the true one. Computed when first asked for.
+        On simulated data ``factors_ -+ 1.645 factor_std_`` holds the truth of informed factors 87 to 91 times in 100,
+        82 where covariates leave a direction unseen (docs/notes.md). A free factor has only its own: no rotation of it
+        is the true one. Computed when first asked for.
         """
         self._check_fitted()
         if self._factor_std is None:
