@@ -353,6 +353,13 @@ def test_gradient_and_curvature_are_derivatives(full, views):
     expected = -central(lambda x: central(value, x, 1e-3), origin, 1e-3)
     np.testing.assert_allclose(H, expected, atol=1e-4 * np.abs(H).max())
 
+    i, j = np.indices((k, k)).reshape(2, -1)
+    for some in (i >= 0, (i < p) | (j < p)):
+        here = np.append(some, np.full(p, True))
+        np.testing.assert_allclose(
+            curvature.matrix(i[some], j[some]), H[np.ix_(here, here)], atol=1e-12 * np.abs(H).max()
+        )
+
     own, other = curvature.pairs()
     H = H[: k * k, : k * k].reshape(k, k, k, k)
     off = ~np.eye(k, dtype=bool)

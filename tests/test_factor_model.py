@@ -231,7 +231,9 @@ def test_transform_is_the_posterior_mean_by_brute_force(fitted):
     expected = np.linalg.solve(np.linalg.inv(prior) + Q, (x * tau @ W).T).T
     means, std = fa.transform({"rna": X["rna"]}, return_std=True)
     np.testing.assert_allclose(means, expected, atol=1e-8)
-    np.testing.assert_allclose(std, np.sqrt(np.diag(np.linalg.inv(np.linalg.inv(prior) + Q))), rtol=1e-8)
+    own = np.sqrt(np.diag(np.linalg.inv(np.linalg.inv(prior) + Q)))
+    np.testing.assert_allclose(std[:, 3:], np.tile(own[3:], (200, 1)), rtol=1e-8)
+    assert (std[:, :3] > own[:3]).all()  # their rotation is uncertain as well: test_factor_uncertainty
 
 
 def test_new_samples_land_near_their_true_factors():
@@ -284,7 +286,9 @@ def test_reconstruction_is_in_the_units_of_X(fitted):
 def test_posterior_standard_deviations_shrink_with_data():
     small, large = (InformedFactorAnalysis(6).fit(s.X, s.Y) for s in (scenario(n=100), scenario(n=2000)))
     assert large.loadings_std_["X"].mean() < small.loadings_std_["X"].mean() / 2
-    assert (small.factors_std_ < 1).all()
+    assert small.factor_std_.shape == (100, 6)
+    assert (large.factor_std_[:, :3].mean(axis=0) < small.factor_std_[:, :3].mean(axis=0) / 1.3).all()
+    assert (large.beta_std_ < small.beta_std_ / 2).all()
 
 
 # -- files ------------------------------------------------------------------------------------------------------------
@@ -302,7 +306,9 @@ def test_a_loaded_model_does_everything_to_the_same_numbers(tmp_path, engine):
         model.save(tmp_path / "model.covalign")
         loaded = ca.load(tmp_path / "model.covalign")
         np.testing.assert_array_equal(loaded.factors_, model.factors_)
-        np.testing.assert_array_equal(loaded.transform(X, Y), model.transform(X, Y))
+        np.testing.assert_array_equal(loaded.factor_std_, model.factor_std_)
+        np.testing.assert_array_equal(loaded.beta_std_, model.beta_std_)
+        np.testing.assert_array_equal(loaded.transform(X, Y, return_std=True), model.transform(X, Y, return_std=True))
         np.testing.assert_array_equal(loaded.realign(0.9).factors_, model.realign(0.9).factors_)
         assert loaded.get_params() == model.get_params()
         np.testing.assert_array_equal(loaded.elbo_, model.elbo_)
@@ -390,8 +396,10 @@ def test_odd_data_give_finite_answers_without_warnings(case, posterior):
     assert np.all(np.diff(fa.elbo_) >= -1e-9 * abs(fa.elbo_[-1]))
     for model in (fa, moved):
         assert np.isfinite(model.factors_).all()
+        assert ((model.factor_std_ > 0) & (model.factor_std_ < np.inf)).all()
         assert all(np.isfinite(w).all() for w in model.loadings_.values())
     assert np.all((fa.beta_ >= 0) & (fa.beta_ < 1))
+    assert ((fa.beta_std_ > 0) & (fa.beta_std_ < np.inf)).all()
 
 
 def test_far_from_the_origin_is_the_same_model():
@@ -409,7 +417,9 @@ def test_a_covariate_that_is_a_factor_has_beta_near_one():
 def test_few_factors(p, k):
     fa = InformedFactorAnalysis(k).fit(BASE.X, BASE.Y[:, :p])
     assert fa.factors_.shape == (200, k)
-    assert fa.realign(0.5).factors_.shape == (200, k)
+    for model in (fa, fa.realign(0.5)):
+        assert model.factors_.shape == model.factor_std_.shape == (200, k)
+        assert (np.abs(model.factors_[:, :p]).std(axis=0) > model.factor_std_[:, :p].mean(axis=0)).all()
 
 
 def test_interrupting_keeps_what_was_reached(monkeypatch):

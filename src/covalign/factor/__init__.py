@@ -2,7 +2,8 @@
 
 Reads as the model: ``state`` (q-factors), ``updates`` (one function each), ``bound`` (likelihood minus named
 divergences), ``rotation`` (the step over all invertible maps), ``statistics`` (data as sums), ``start``, ``fitting``
-(stage 1), ``realignment`` (stage 2), ``data`` (tables in), ``model`` (the scikit-learn face).
+(stage 1), ``realignment`` (stage 2), ``uncertainty`` (how sure), ``data`` (tables in), ``model`` (the
+scikit-learn face).
 """
 
 from covalign.factor.model import InformedFactorAnalysis

@@ -17,7 +17,7 @@ from covalign import _store as store
 from covalign import _validation as errors
 from covalign import covariates, regimes
 from covalign._linalg import Array, blas
-from covalign.factor import data, fitting, gaps, realignment, storage, updates
+from covalign.factor import data, fitting, gaps, realignment, storage, uncertainty, updates
 from covalign.factor.gaps import Gapped
 from covalign.factor.progress import Progress
 from covalign.factor.start import covariate_turn, start, starts
@@ -70,10 +70,10 @@ class InformedFactorAnalysis(BaseEstimator):
     Attributes
     ----------
     factors_, loadings_[view], noise_precision_[view], ard_precision_[view]
-        Posterior means, in standardised units; ``factors_std_`` and ``loadings_std_`` their standard deviations.
+        Posterior means, in standardised units; ``factor_std_`` (n x K) and ``loadings_std_`` their standard deviations.
         Informed factors come first, in the order of the covariates and correlated positively with them; then the free
         ones in the order of what they explain, each with its largest loading positive.
-    beta_, intercept_, covariate_names_, factor_names_, active_factors_
+    beta_, beta_std_, intercept_, covariate_names_, factor_names_, active_factors_
     elbo_, n_iter_, converged_
 
     Examples
@@ -86,6 +86,8 @@ class InformedFactorAnalysis(BaseEstimator):
     """
 
     _realigned: Realigned | None
+    _laplace: uncertainty.Laplace | None = None  # of stage 1, once asked for
+    _factor_std: Array | None = None
 
     def __init__(
         self,
@@ -147,7 +149,7 @@ class InformedFactorAnalysis(BaseEstimator):
         best = max(fits, key=lambda fit: fit.elbo[-1] if fit.elbo else -np.inf)
         self._table, self._problem, self._rows, self._realigned = table, problem, rows, None
         best = best._replace(state=updates.in_order(best.state, p))
-        self._stage_1 = best.state
+        self._stage_1, self._laplace = best.state, None
         self._remember(best)
         if not best.converged:
             warnings.warn(errors.not_converged(self.n_iter_), ConvergenceWarning, stacklevel=2)
@@ -197,7 +199,7 @@ class InformedFactorAnalysis(BaseEstimator):
     def _remember(self, fit: fitting.Fit) -> None:
         """Public attributes from a fit."""
         state, table = fit.state, self._table
-        self._state = state
+        self._state, self._factor_std = state, None
         self.elbo_, self.n_iter_, self.converged_ = np.array(fit.elbo), len(fit.elbo), fit.converged
         self.beta_, self.intercept_ = state.beta, np.zeros(len(state.beta))
         self.covariate_names_ = table.encoding.names
@@ -208,13 +210,51 @@ class InformedFactorAnalysis(BaseEstimator):
         self.loadings_std_ = {name: np.sqrt(view.w.variance) for name, view in named.items()}
         self.noise_precision_ = {name: view.noise.mean for name, view in named.items()}
         self.ard_precision_ = {name: view.ard.mean for name, view in named.items()}
-        if isinstance(self._problem.data, Gapped):
-            self.factors_ = state.z.mean
-            self.factors_std_ = np.sqrt(np.einsum("ckk->ck", state.z.cov))[state.z.group]
-        else:
-            self.factors_std_ = np.sqrt(np.diag(state.z.cov))
-            self.factors_ = data.project(table, self._rows, state.z.of_x, state.z.of_y)
+        self.factors_ = self._means(state)
         self.active_factors_ = (self._shares("loadings") > ACTIVE_SHARE).any(axis=0)
+
+    # -- how sure -----------------------------------------------------------------------------------------------------
+
+    @property
+    def factor_std_(self) -> Array:
+        """Standard deviations of ``factors_`` (n x K), for informed factors with that of their rotation.
+
+        On simulated data ``factors_ -+ 1.645 factor_std_`` holds the truth of informed factors 87 to 91 times in 100,
+        82 where covariates leave a direction unseen (docs/notes.md). A free factor has only its own: no rotation of it
+        is the true one. Computed when first asked for.
+        """
+        self._check_fitted()
+        if self._factor_std is None:
+            z = self._state.z
+            if isinstance(self._problem.data, Gapped):
+                own = np.einsum("ckk->ck", z.cov)[z.group]
+            else:
+                own = np.tile(np.diag(z.cov), (self._problem.n, 1))
+            self._factor_std = self._std(own, self._means(self._stage_1))
+        return self._factor_std
+
+    def _means(self, state: State) -> Array:
+        """E[z_n] of the fitted samples."""
+        if isinstance(self._problem.data, Gapped):
+            return np.asarray(state.z.mean)
+        return data.project(self._table, self._rows, state.z.of_x, state.z.of_y)
+
+    @property
+    def beta_std_(self) -> Array:
+        """Standard deviations of ``beta_``."""
+        return uncertainty.beta_std(self.beta_, self._rotation().gamma, self._rows.Y)
+
+    def _rotation(self) -> uncertainty.Laplace:
+        self._check_fitted()
+        if self._laplace is None:
+            with _few_threads(self._problem):
+                self._laplace = uncertainty.laplace(self._problem, self._stage_1)
+        return self._laplace
+
+    def _std(self, own: Array, first_means: Array) -> Array:
+        """From the factors' own variances (n x K) and their means before realigning."""
+        by_rotation = uncertainty.of_rotation(self._rotation().rows, self.T_, first_means)
+        return uncertainty.factor_std(own, by_rotation, self._problem.n)
 
     # -- other regimes ------------------------------------------------------------------------------------------------
 
@@ -268,15 +308,17 @@ class InformedFactorAnalysis(BaseEstimator):
 
         Views may have gaps and samples of their own (DataFrames are joined by index); so may y. With y the prior of
         the informed factors is T(beta y); what is missing of it is integrated out: without any, z ~ N(0, T S_z T').
-        ``return_std`` adds the posterior standard deviations: (K) where all samples have the same cells, else (n x K).
+        ``return_std`` adds their standard deviations (n x K), as in ``factor_std_``.
         """
         self._check_fitted()
         X_new, Y_new = self._new_rows(X, y)
         placed = gaps.place(self._state, self._sy, X_new, Y_new, self.T_)
-        std = np.sqrt(np.einsum("ckk->ck", placed.cov))
         if not return_std:
             return placed.mean
-        return placed.mean, std[0] if len(std) == 1 else std[placed.group]
+        first = placed.mean
+        if self._realigned is not None:
+            first = gaps.place(self._stage_1, self._sy, X_new, Y_new, np.eye(self._problem.p)).mean
+        return placed.mean, self._std(np.einsum("ckk->ck", placed.cov)[placed.group], first)
 
     @property
     def _sy(self) -> Array:

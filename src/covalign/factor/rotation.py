@@ -14,14 +14,17 @@ and soft along it; that set is a group, a Cayley curve that starts along it stay
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from covalign._linalg import Array
 from covalign.factor import updates
 from covalign.factor.state import RATE_0, SHAPE_0, Problem, State
 from covalign.factor.updates import BETA_MAX
+
+Indices: TypeAlias = NDArray[np.intp]
 
 NEWTON_STEPS, CG_STEPS, HALVINGS = 4, 40, 30
 ENOUGH = 1e-3  # nats; the next sweep moves everything again
@@ -165,6 +168,20 @@ class Curvature(NamedTuple):
             out += self.held[0] @ E @ self.held[1]
         out[:p] -= delta[:, None] * self.cross
         return out, self.of_gamma * delta - np.sum(self.cross * E[:p], axis=1)
+
+    def matrix(self, i: Indices, j: Indices) -> Array:
+        """-H itself on the entries E_ij asked for and all of gamma. Between E_ij and E_kl (d is Kronecker's):
+
+        d_ik weight_i S_jl - d_jk G_li - d_il G_jk + d_jl sum_m shape_m (g_j Sw_ik - g_j^2 Sw_ij Sw_kj) + n A_ik cov_lj.
+        """
+        k, l, i, j, of = i, j, i[:, None], j[:, None], np.arange(len(self.of_gamma))  # noqa: E741 the formula's letters
+        by_E = (i == k) * self.weight[i] * self.S[j, l] - (j == k) * self.G[l, i] - (i == l) * self.G[j, k]
+        for shape, Sw, g in self.ard:
+            by_E += (j == l) * shape * (g[j] * Sw[i, k] - g[j] ** 2 * Sw[i, j] * Sw[k, j])
+        if self.held is not None:
+            by_E += self.held[0][i, k] * self.held[1][l, j]
+        by_both = (i == of) * -self.cross[:, l].T
+        return np.block([[by_E, by_both], [by_both.T, np.diag(self.of_gamma)]])
 
     def pairs(self) -> tuple[Array, Array]:
         """The entries coupling E_ij with itself and with E_ji: nearly all there is once S and Sw are near diagonal."""
