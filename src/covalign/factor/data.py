@@ -61,7 +61,9 @@ def numeric(name: str, view: Any, gaps: bool = False) -> Array:
             values = pd.DataFrame(view).apply(pd.to_numeric).to_numpy(dtype=np.float64, na_value=np.nan)
         except (TypeError, ValueError):
             raise errors.not_numeric(f"view {name!r}", values.dtype) from None
-    if not np.isfinite(values.sum()):
+    with np.errstate(invalid="ignore"):  # inf - inf
+        total = values.sum()
+    if not np.isfinite(total):
         bad = ~np.isfinite(values) if not gaps else np.isinf(values)
         if bad.any():
             raise errors.not_finite(f"view {name!r}", feature_names(view)[int(np.flatnonzero(bad.any(axis=0))[0])])
