@@ -41,6 +41,8 @@ class Patterns(NamedTuple):
     @classmethod
     def of(cls, flags: NDArray[np.bool_]) -> Patterns:
         """Found by their bytes, in order of first appearance."""
+        if len(flags) and (flags == flags[0]).all():
+            return cls(flags[:1].astype(np.float64), np.zeros(len(flags), dtype=np.intp))
         packed = np.packbits(flags, axis=1)
         _, first, group = np.unique(packed, axis=0, return_index=True, return_inverse=True)
         order = np.argsort(first)
