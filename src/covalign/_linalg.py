@@ -95,12 +95,14 @@ def to_correlation(cov: Array) -> Array:
 def positive_semidefinite(C: Array) -> Array:
     """C with the negative eigenvalues of its correlation matrix set to zero and its variances restored.
 
-    A matrix that has none beyond rounding is returned as it is.
+    A matrix that has none beyond rounding stays as it is.
     """
+    variance = np.maximum(np.diag(C), 0.0)
+    C = C - np.diag(np.diag(C) - variance)
     values, vectors = np.linalg.eigh(to_correlation(C))
     if len(values) == 0 or values[0] >= -rank_cutoff(len(C), 1.0):
         return C
-    sd = np.sqrt(np.maximum(np.diag(C), 0))
+    sd = np.sqrt(variance)
     return np.asarray(to_correlation((vectors * np.maximum(values, 0)) @ vectors.T) * sd * sd[:, None])
 
 

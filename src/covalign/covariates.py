@@ -141,10 +141,9 @@ def match_rows(Z: Any, Y: Any) -> Any:
 def refuse_constant(encoded: pd.DataFrame) -> None:
     """A column that does not vary cannot be aligned with."""
     values = encoded.to_numpy()
-    first = values[:1]
-    if np.isnan(first).any():
-        first = encoded.bfill().iloc[:1].to_numpy()
-    constant = np.all((values == first) | np.isnan(values), axis=0)
+    constant = np.all(values == values[:1], axis=0)
+    if np.isnan(values).any():
+        constant = encoded.nunique().to_numpy() < 2
     if constant.any():
         raise errors.constant_covariates(encoded.columns[constant])
 
@@ -156,7 +155,7 @@ def _refuse_duplicates(names: Any) -> None:
 
 
 def _learn_column(name: str, values: pd.Series, drop_first: bool, declared: bool) -> Column:
-    if values.hasnans:
+    if not types.is_numeric_dtype(values.dtype) and values.hasnans:
         values = values.dropna().infer_objects()
     dtype = values.dtype
     if types.is_bool_dtype(dtype) and not isinstance(dtype, pd.CategoricalDtype):
@@ -195,17 +194,15 @@ def _levels_of_text(name: str, values: pd.Series) -> tuple[Any, ...]:
 
 
 def _apply_column(column: Column, values: pd.Series) -> NDArray[np.float64]:
+    if column.kind == "number" and isinstance(values.dtype, np.dtype) and values.dtype != object:
+        return _numbers(column, values)  # where a gap is NaN already
     if values.hasnans:
         there = values.notna().to_numpy()
         filled = np.full((len(values), len(column.names)), np.nan)
         filled[there] = _apply_column(column, values[there].infer_objects())
         return filled
     if column.kind == "number":
-        numbers = pd.to_numeric(values).to_numpy(dtype=np.float64)
-        infinite = int(np.isinf(numbers).sum())
-        if infinite:
-            raise errors.infinite_values(column.source, infinite)
-        return numbers[:, None]
+        return _numbers(column, values)
     codes = pd.Index(column.levels).get_indexer(pd.Index(np.asarray(values, dtype=object)))
     if (codes < 0).any():
         raise errors.unseen_level(column.source, pd.unique(np.asarray(values, dtype=object)[codes < 0]))
@@ -213,3 +210,13 @@ def _apply_column(column: Column, values: pd.Series) -> NDArray[np.float64]:
         return np.asarray(codes[:, None], dtype=np.float64)
     dummies = codes[:, None] == np.arange(len(column.levels))
     return np.asarray(dummies[:, len(column.levels) - len(column.names) :], dtype=np.float64)
+
+
+def _numbers(column: Column, values: pd.Series) -> NDArray[np.float64]:
+    numbers = pd.to_numeric(values).to_numpy(dtype=np.float64)
+    if not np.isfinite(numbers).all():
+        infinite = int(np.isinf(numbers).sum())
+        if infinite:
+            raise errors.infinite_values(column.source, infinite)
+        numbers = np.where(np.isnan(numbers), np.nan, numbers)  # NaN has many bit patterns; rows are told by their bits
+    return numbers[:, None]

@@ -202,9 +202,12 @@ class IncompleteAccumulator:
         y = Y[rows]
         if np.isinf(y).any():
             raise errors.not_finite("Y", str(int(np.flatnonzero(np.isinf(y).any(axis=0))[0])))
+        rows_of: dict[Part, list[NDArray[np.intp]]] = {}
         for pattern, at in _patterns(~np.isnan(y)):
             for part in self._parts_for(tuple(np.flatnonzero(pattern).tolist())):
-                self._sums[part].add(Z, Y[:, list(part.columns)], rows[at])
+                rows_of.setdefault(part, []).append(at)
+        for part, several in rows_of.items():
+            self._sums[part].add(Z, Y[:, list(part.columns)], rows[np.sort(np.concatenate(several))])
 
     def _parts_for(self, columns: tuple[int, ...]) -> list[Part]:
         """The part of a pattern, or those it is split into when there are too many to give it one."""
@@ -231,11 +234,11 @@ class IncompleteAccumulator:
 
 def fold_moments(Z: Any, Y: Any, folds: int, blocks: Blocks | None = None) -> Sequence[Rows | None]:
     """``moments.fold_moments`` for a Y that may have gaps (NaN); where it has none, exactly that."""
-    _, values = as_rows(Z, Y)
+    Z, values = as_rows(Z, Y)
     if values.dtype.kind != "f" or not np.isnan(values).any():
         return moments.fold_moments(Z, Y, folds)
-    k, columns = Z.shape[1], blocks or _single(values.shape[1])
-    return moments.sums_of_folds(Z, Y, folds, lambda: IncompleteAccumulator(k, columns))
+    columns = blocks or _single(values.shape[1])
+    return moments.sums_of_folds(Z, Y, folds, lambda: IncompleteAccumulator(Z.shape[1], columns))
 
 
 def _single(p: int) -> Blocks:

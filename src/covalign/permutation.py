@@ -6,7 +6,9 @@ N = W S_z R^-1 S_z W', R the ridged covariance of ``regimes.ridge``,
 
     M^2 = (A'NA) (A'N^2 A)^+ (A'NA),    N = I without shrinkage,    alignment = diag(F M),   F = unit_rows(f(M)),
 
-so Z is whitened once, turned to the axes of N, and a permutation costs one k x n x P product.
+so Z is whitened once, turned to the axes of N, and a permutation costs one k x n x P product. Where covariates are
+linearly dependent, the dimensions that nothing fixes are taken to be uncorrelated with them, as ``regimes`` has them
+where there is room.
 """
 
 from __future__ import annotations
