@@ -235,7 +235,8 @@ def interval(per_fold: Array, level: float = 0.9) -> tuple[Array, Array]:
 
     se is the delete-one-fold jackknife of the mean (for a mean, its standard error over folds) and t Student's quantile
     with folds - 1 degrees of freedom, as five folds know their own spread poorly. Left-out rows make the interval one
-    for the alignment of the fitted transformation on new rows, also where that in sample is an illusion.
+    for the alignment of the fitted transformation on new rows, also where that in sample is an illusion. A fold's fit
+    has fewer rows than the whole, so with dimensions near as many as rows the interval sits low.
     """
     # A fold of two rows has a correlation of one: large, but not infinite, on this scale.
     scaled = np.arctanh(np.clip(per_fold, -1 + 1e-12, 1 - 1e-12))
