@@ -125,14 +125,22 @@ def test_in_sample_and_held_out_are_told_apart():
     Z, Y = embedding(4, 100, 50, 2)
     al = LatentAligner("strongest").fit(Z, Y)
     table = al.summary()
-    assert table.columns.tolist() == ["in_sample", "held_out", "se"]
+    assert table.columns.tolist() == ["in_sample", "held_out", "se", "low", "high", "rows"]
     assert (table["held_out"] < table["in_sample"]).all()
     pd.testing.assert_series_equal(al.held_out_alignment_, table["held_out"])
     frame = al.frontier([0, 1])
     assert frame.loc[1, "held_out_alignment"] == pytest.approx(table["held_out"].mean())
     assert (frame["held_out_alignment"] < frame["alignment"]).all()
+    assert (table["low"] < table["held_out"]).all()
+    assert (table["held_out"] < table["high"]).all()
+    mean = al.mean_alignment_
+    assert mean["in_sample"] == pytest.approx(table["in_sample"].mean())
+    assert mean["held_out"] == pytest.approx(table["held_out"].mean())
+    assert mean["se"] == pytest.approx(frame.loc[1, "held_out_alignment_se"])
+    assert mean["low"] < mean["held_out"] < mean["high"]
     fixed = LatentAligner(shrinkage=0.1).fit(Z, Y)
     assert fixed.held_out_alignment_.isna().all()
+    assert fixed.mean_alignment_.isna().tolist() == [False, True, True, True, True]
     assert "held_out_alignment" not in fixed.frontier([0, 1])
 
 
@@ -425,7 +433,7 @@ def test_bad_data():
     with pytest.raises(ValueError, match="Z needs finite numbers"):
         al.fit(np.where(np.arange(4) == 2, np.nan, Z), Y)
     with pytest.raises(ValueError, match=r"missing value.*column 'y1'"):
-        al.fit(Z, np.where(np.arange(2) == 1, np.nan, Y))
+        LatentAligner(missing="raise").fit(Z, np.where(np.arange(2) == 1, np.nan, Y))
     with pytest.raises(ValueError, match="Z needs real numbers, got values of type str"):
         al.fit(Z.astype(str).astype(object) + "x", Y)
     with pytest.raises(ValueError, match="constant in column 'y0'"):
@@ -444,3 +452,136 @@ def test_incomplete_rows_can_be_dropped():
     al = LatentAligner(missing="drop").fit(Z, gaps)
     assert al.moments_.n == 48
     np.testing.assert_allclose(al.transform_, LatentAligner().fit(Z[keep], Y[keep]).transform_)
+
+
+# -- gaps -------------------------------------------------------------------------------------------------------------
+
+
+def gappy(seed: int, n: int = 300, k: int = 6, p: int = 3) -> tuple[np.ndarray, np.ndarray]:
+    """Gaps here and there, and some rows without any covariate."""
+    Z, Y = correlated(seed, n, k, p)
+    Y[np.random.default_rng(seed).random(Y.shape) < 0.2] = np.nan
+    Y[: n // 10] = np.nan
+    return Z, Y
+
+
+def test_without_gaps_pairs_change_no_bit():
+    Z, Y = correlated(0, 300, 6, 3)
+    pairs, strict = LatentAligner().fit(Z, Y), LatentAligner(missing="raise").fit(Z, Y)
+    np.testing.assert_array_equal(pairs.transform_, strict.transform_)
+    pd.testing.assert_frame_equal(pairs.summary(), strict.summary(), check_exact=True)
+
+
+def test_counts_are_told():
+    Z, Y = gappy(1)
+    al = LatentAligner().fit(Z, pd.DataFrame(Y, columns=["age", "dose", "bmi"]))
+    observed = (~np.isnan(Y)).sum(axis=0)
+    assert al.n_rows_ == al.moments_.n == 300
+    assert al.n_pairs_.to_dict() == dict(zip(["age", "dose", "bmi"], observed, strict=True))
+    assert al.summary()["rows"].tolist() == observed.tolist()
+    assert repr(al).endswith(f"fitted on 300 rows, age in {observed[0]}, dose in {observed[1]}, bmi in {observed[2]}")
+    assert repr(LatentAligner()) == "LatentAligner()"
+    np.testing.assert_allclose(al.moments_.cov_z, np.cov(Z.T, ddof=0), rtol=1e-10)  # of all rows, labelled or not
+    assert (al.alignment_.abs() <= 1).all()
+
+
+@pytest.mark.parametrize("size", [1, 7, 300])
+def test_partial_fit_with_gaps_equals_fit(size):
+    Z, Y = gappy(2)
+    Y[:20] = correlated(2, 300, 6, 3)[1][:20]  # the first batches are complete
+    whole, parts = LatentAligner().fit(Z, Y), LatentAligner()
+    for i in range(0, 300, size):
+        parts.partial_fit(Z[i : i + size], Y[i : i + size])
+    assert parts.shrinkage_ == whole.shrinkage_
+    assert parts.n_pairs_.equals(whole.n_pairs_)
+    np.testing.assert_allclose(parts.transform_, whole.transform_, rtol=1e-8, atol=1e-10)
+    pd.testing.assert_frame_equal(parts.summary(), whole.summary(), rtol=1e-7)
+
+
+def test_gaps_in_columns_of_every_type():
+    Z, Y = categories()
+    rng = np.random.default_rng(1)
+    Y["flag"] = pd.array(Z["d2"] > 0, dtype="boolean")
+    Y["count"] = pd.array(rng.integers(0, 9, 300), dtype="Int64")
+    Y["loose"] = (Z["d4"] > 0).astype(object)
+    full = LatentAligner().fit(Z.assign(extra=rng.standard_normal(300)), Y)
+    for name in Y:
+        Y.loc[rng.random(300) < 0.1, name] = None
+    assert Y.isna().any().all()
+    al = LatentAligner().fit(Z.assign(extra=rng.standard_normal(300)), Y)
+    assert al.covariate_names_ == full.covariate_names_
+    assert al.n_pairs_["subtype_Her2"] == Y["subtype"].notna().sum()
+    np.testing.assert_allclose(al.alignment_, full.alignment_, atol=0.15)
+    whole = al.moments_.cov_y[1:4, 1:4].sum()
+    assert whole == pytest.approx(0, abs=1e-10)  # dummies still sum to one
+
+
+def test_missing_at_random_given_Z_does_not_mislead():
+    rng = np.random.default_rng(0)
+    Z = rng.standard_normal((20_000, 3)) @ np.array([[1, 0.5, 0], [0, 1, 0.5], [0, 0, 1]])
+    Y = Z[:, :2] + Z[:, 1:] + rng.standard_normal((20_000, 2))
+    gaps = np.where(Z[:, :2] + 0.3 * rng.standard_normal((20_000, 2)) > 0, np.nan, Y)  # labels only where z is low
+    truth = LatentAligner("strongest", shrinkage=0.0).fit(Z, Y)
+    found, dropped = (LatentAligner("strongest", 0, 0.0, missing=how).fit(Z, gaps) for how in ("pairs", "drop"))
+    np.testing.assert_allclose(found.alignment_, truth.alignment_, atol=0.01)
+    np.testing.assert_allclose(found.moments_.mean_y, truth.moments_.mean_y, atol=0.06)
+    assert (dropped.alignment_ < truth.alignment_ - 0.05).all()
+
+
+def test_a_covariate_that_is_hardly_there_is_named():
+    Z, Y = correlated(0, 50, 4, 2)
+    table = pd.DataFrame({"age": Y[:, 0], "dose": np.nan, "site": None})
+    with pytest.raises(ValueError, match=r"at least 2 observed rows, got 0 in column 'dose', 0 in column 'site'"):
+        LatentAligner().fit(Z, table)
+    table["dose"] = np.where(np.arange(50) == 7, 1.0, np.nan)
+    with pytest.raises(ValueError, match=r"got 1 in column 'dose'"):
+        LatentAligner().fit(Z, table[["age", "dose"]])
+    later = LatentAligner().partial_fit(Z, table[["age", "dose"]])  # more may come
+    with pytest.raises(ValueError, match=r"got 1 in column 'dose'"):
+        _ = later.transform_
+    assert later.partial_fit(Z[:9], pd.DataFrame({"age": 1.0, "dose": np.arange(9.0)})).transform_.shape == (2, 4)
+    with pytest.raises(ValueError, match="0 in column 'site'"):
+        LatentAligner().partial_fit(Z, table[["age", "site"]])  # nothing to learn levels from
+    table["dose"] = np.where(np.arange(50) % 2, 1.0, np.nan)
+    with pytest.raises(ValueError, match="constant in column 'dose'"):
+        LatentAligner().fit(Z, table[["dose", "age"]])
+
+
+def test_a_batch_may_lack_a_covariate_altogether():
+    Z, Y = categories()
+    Y["subtype"] = pd.Categorical(Y["subtype"])
+    gaps = Y.astype({"subtype": object})
+    gaps.loc[100:199, "subtype"] = None
+    gaps.loc[200:, "age"] = None
+    parts = LatentAligner(shrinkage=0.1).partial_fit(Z[:100], Y[:100])
+    for batch in (slice(100, 200), slice(200, 300)):
+        parts.partial_fit(Z[batch], gaps[batch])
+    assert parts.n_pairs_.tolist() == [200, 200, 200, 200]
+    np.testing.assert_allclose(parts.transform_, LatentAligner(shrinkage=0.1).fit(Z, gaps).transform_, atol=1e-8)
+
+
+# -- categories -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("drop_first", [False, True])
+def test_eta_squared_is_the_share_between_levels(drop_first):
+    Z, Y = categories()
+    al = LatentAligner(drop_first=drop_first).fit(Z, Y)
+    (row,) = al.category_alignment_.itertuples(index=False)
+    assert row.covariate == "subtype"
+    out = pd.DataFrame(al.transform(Z), columns=al.covariate_names_)[list(row.dummies)]
+    between = out.groupby(Y["subtype"].to_numpy()).transform("mean").var(ddof=0) / out.var(ddof=0)
+    assert row.eta_squared == pytest.approx(between.mean(), rel=1e-8)
+    shown = al.summary()["eta_squared"]
+    assert shown[list(row.dummies)].tolist() == [row.eta_squared] * len(row.dummies)
+    assert np.isnan(shown["age"])
+    assert LatentAligner().fit(Z, Y["age"]).category_alignment_.empty
+
+
+def test_eta_squared_of_a_perfect_representation_is_one():
+    levels = np.random.default_rng(0).choice(3, 200)
+    al = LatentAligner(shrinkage=0.0, drop_first=True).fit(np.eye(3)[levels], pd.Series(pd.Categorical(levels)))
+    assert al.category_alignment_["eta_squared"].tolist() == pytest.approx([1.0])
+    with_gaps = pd.Series(pd.Categorical(levels), name="g").where(np.arange(200) % 3 > 0)
+    al = LatentAligner(shrinkage=0.0, drop_first=True).fit(np.eye(3)[levels], with_gaps)
+    assert 0.9 < al.category_alignment_["eta_squared"].iloc[0] <= 1

@@ -99,7 +99,7 @@ def test_other_errors():
         encode(pd.DataFrame({"g": ["a", "b", "b"], "g_b": [1, 2, 3]}))
     with pytest.raises(ValueError, match="at least one covariate"):
         encode(pd.DataFrame(index=range(3)))
-    with pytest.raises(ValueError, match="missing needs 'raise' or 'drop'"):
+    with pytest.raises(ValueError, match="missing needs 'pairs', 'raise' or 'drop'"):
         encode([1, 2], missing="ignore")
     with pytest.raises(ValueError, match="Y needs two dimensions"):
         encode(np.ones((2, 2, 2)))
@@ -139,3 +139,28 @@ def test_no_row_is_joined_to_the_wrong_covariate():
     Z = pd.DataFrame(rng.standard_normal((100, 4)), index=names)
     Y = (Z[0] * 2 + 1).rename("age").sample(frac=1, random_state=1)
     assert ca.LatentAligner(shrinkage=0).fit(Z, Y).alignment_["age"] == pytest.approx(1)
+
+
+def test_gaps_stay_where_they_are():
+    Y = pd.DataFrame(
+        {
+            "number": [1, None, 3, 4],
+            "text": ["a", "b", None, "b"],
+            "flag": [True, None, False, True],
+            "stage": pd.Categorical(["x", "y", "z", None]),
+            "count": pd.array([1, 2, None, 4], dtype="Int64"),
+            "any": pd.Series([pd.NA, 2.5, 1, 0], dtype=object),
+        }
+    )
+    nan = np.nan
+    expected = {
+        "number": [1, nan, 3, 4],
+        "text_b": [0, 1, nan, 1],
+        "flag": [1, nan, 0, 1],
+        "stage_x": [1, 0, 0, nan],
+        "stage_y": [0, 1, 0, nan],
+        "stage_z": [0, 0, 1, nan],
+        "count": [1, 2, nan, 4],
+        "any": [nan, 2.5, 1, 0],
+    }
+    pd.testing.assert_frame_equal(encode(Y, missing="pairs"), pd.DataFrame(expected, dtype=float))

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 import covalign as ca
-from covalign import heldout, regimes
+from covalign import heldout, incomplete, regimes
+from covalign.incomplete import IncompleteMoments
 from covalign.moments import fold_moments, fold_of_rows
 
 from .conftest import correlated, embedding
@@ -30,6 +32,57 @@ def test_fold_moments_give_what_fitting_on_rows_gives():
         assert row["alignment"] == pytest.approx(np.mean(values))
         assert row["alignment_se"] == pytest.approx(np.std(np.mean(values, axis=1), ddof=1) / np.sqrt(5))
         assert row["coupling"] == pytest.approx(np.sum((correlations[lam] - np.eye(3)) ** 2), abs=1e-10)
+
+
+def test_left_out_rows_are_judged_by_the_pairs_they_have():
+    Z, Y = correlated(0, 300, 6, 3)
+    Y[np.random.default_rng(0).random(Y.shape) < 0.3] = np.nan
+    frame = ca.cross_validated_frontier(Z, Y, [0.4], shrinkage=0.2)
+    fold, aligned, correlations = fold_of_rows(Z, Y, 5), [], np.zeros((3, 3))
+    for f in range(5):
+        train = IncompleteMoments.from_batches([(Z[fold != f], Y[fold != f])]).completed()
+        rows, y = Z[fold == f] @ regimes.tunable(train, 0.4, shrinkage=0.2).T, Y[fold == f]
+        there = ~np.isnan(y)
+        aligned.append([np.corrcoef(rows[there[:, p], p], y[there[:, p], p])[0, 1] for p in range(3)])
+        correlations += np.corrcoef(rows.T) * np.mean(fold == f)
+    row = frame.iloc[0]
+    np.testing.assert_allclose(row[["y0", "y1", "y2"]].to_numpy(float), np.mean(aligned, axis=0), rtol=1e-8)
+    assert row["coupling"] == pytest.approx(np.sum((correlations - np.eye(3)) ** 2), abs=1e-10)
+
+
+def test_shrinkage_with_gaps_is_chosen_by_observed_pairs():
+    Z, Y = correlated(1, 120, 30, 2)
+    Y[:40, 0] = np.nan
+    path = heldout.shrinkage_path(incomplete.fold_moments(Z, Y, 5)).set_index("shrinkage")["alignment"]
+    fold = fold_of_rows(Z, Y, 5)
+    for rho in path.index[[3, 12, -1]]:
+        scores = []
+        for f in range(5):
+            train = IncompleteMoments.from_batches([(Z[fold != f], Y[fold != f])]).completed()
+            for p in range(2):
+                there = (fold == f) & ~np.isnan(Y[:, p])
+                scores.append(np.corrcoef(Z[there] @ regimes.ridge(train, rho)[:, p], Y[there, p])[0, 1])
+        assert path[rho] == pytest.approx(np.mean(scores), rel=1e-7)
+
+
+def test_interval_is_students_on_fishers_scale():
+    per_fold = np.array([[0.5, 1.0], [0.6, 1.0], [0.7, np.nan]])
+    low, high = heldout.interval(per_fold, level=0.9)
+    expected = stats.t.interval(0.9, 2, *(f(np.arctanh(per_fold[:, 0])) for f in (np.mean, stats.sem)))
+    np.testing.assert_allclose([low[0], high[0]], np.tanh(expected))
+    np.testing.assert_allclose([low[1], high[1]], 1)
+
+
+def test_intervals_cover_the_population_alignment_of_the_fitted_transform():
+    population, hits, of_mean = ca.simulate.population_moments("PN"), [], []
+    for seed in range(200):
+        s = ca.simulate.scenario("PN", n_samples=500, n_features=1, n_factors=5, random_state=seed)
+        al = ca.LatentAligner().fit(s.Z, s.Y)
+        truth, table, mean = regimes.alignment(al.transform_, population), al.summary(), al.mean_alignment_
+        hits.append((table["low"] <= truth) & (truth <= table["high"]))
+        of_mean.append(mean["low"] <= truth.mean() <= mean["high"])
+    assert 0.85 < np.mean(hits) < 0.95
+    assert all(0.8 < share < 0.97 for share in [*np.mean(hits, axis=0), np.mean(of_mean)])
 
 
 def test_shrinkage_path_equals_ridge_fold_by_fold():
@@ -96,7 +149,8 @@ def test_missing_rows_and_names():
         assert frame.attrs["n"] == 99
     assert {"age", "dose"} <= set(frame.columns)
     with pytest.raises(ValueError, match="column 'age'"):
-        ca.cross_validated_frontier(Z, table)
+        ca.cross_validated_frontier(Z, table, missing="raise")
+    assert ca.cross_validated_frontier(Z, table).attrs["n_pairs"] == {"age": 99, "dose": 100}
     with pytest.raises(ValueError, match="folds needs a whole number"):
         ca.cross_validated_frontier(Z, Y, folds=1)
     with pytest.raises(ValueError, match="same number of rows"):

@@ -88,6 +88,21 @@ def test_alignment_marks_every_covariate(aligner):
     assert len(without.get_legend().get_texts()) == 1
 
 
+def test_alignment_shows_the_interval_if_there_is_one(aligner):
+    def drawn(table):
+        ax = ca.plot.alignment(table)
+        ends = [segment[:, 0] for segment in ax.collections[2].get_segments()]
+        return np.array(ends), ax.get_legend().get_texts()[1].get_text()
+
+    table = aligner.summary()
+    ends, label = drawn(table)
+    np.testing.assert_allclose(ends, table[["low", "high"]])
+    assert label == "held out, 90 % interval"
+    ends, label = drawn(table[["in_sample", "held_out", "se"]])
+    np.testing.assert_allclose(ends[:, 1] - ends[:, 0], 4 * table["se"])
+    assert label == "held out, ± 2 s.e."
+
+
 def test_without_matplotlib_the_extra_is_named():
     code = "import sys; sys.modules['matplotlib'] = None; import covalign as ca; ca.plot"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -92,6 +92,20 @@ def to_correlation(cov: Array) -> Array:
     return cov * scale * scale[:, None]
 
 
+def positive_semidefinite(C: Array) -> Array:
+    """C with the negative eigenvalues of its correlation matrix set to zero and its variances restored.
+
+    A matrix that has none beyond rounding stays as it is.
+    """
+    variance = np.maximum(np.diag(C), 0.0)
+    C = C - np.diag(np.diag(C) - variance)
+    values, vectors = np.linalg.eigh(to_correlation(C))
+    if len(values) == 0 or values[0] >= -rank_cutoff(len(C), 1.0):
+        return C
+    sd = np.sqrt(variance)
+    return np.asarray(to_correlation((vectors * np.maximum(values, 0)) @ vectors.T) * sd * sd[:, None])
+
+
 def affine(X: Any, centre: Any, matrix: Array, shift: Any, dtype: Any = None) -> Any:
     """(X - centre) matrix + shift in float64, some rows at a time, in the precision of X."""
     dtype = dtype or (X.dtype if X.dtype == np.float32 else np.float64)

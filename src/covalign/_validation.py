@@ -139,6 +139,13 @@ def check_max_coupling(budget: Any) -> float:
     raise ValueError(f"max_coupling needs a number >= 0, got {budget!r}: 0 asks for independent dimensions.")
 
 
+def check_permutations(count: Any) -> int:
+    """A number of permutations."""
+    if isinstance(count, Integral) and not isinstance(count, bool) and int(count) >= 1:
+        return int(count)
+    raise ValueError(f"n_permutations needs a whole number of at least 1, got {count!r}: 999 is a good choice.")
+
+
 def which_regime() -> ValueError:
     return ValueError(
         "at() needs one of lam=, regime= or max_coupling=, got none or several that exclude each other: "
@@ -158,14 +165,21 @@ def constant_covariates(names: Iterable[str]) -> ValueError:
 def missing_values(column: str, count: int, rows: Sequence[Any]) -> ValueError:
     return ValueError(
         f"covariates need complete rows, got {count} missing value(s) (NaN) in column {column!r}, first at row "
-        f"{some(rows, 3)}: fill them in, or pass missing='drop' to leave incomplete rows out."
+        f"{some(rows, 3)}: fill them in, or leave incomplete rows out (missing='drop')."
+    )
+
+
+def too_few_observed(names: Iterable[Any], counts: Iterable[Any]) -> ValueError:
+    got = ", ".join(f"{int(count)} in column {str(name)!r}" for name, count in zip(names, counts, strict=True))
+    return ValueError(
+        f"a covariate needs at least 2 observed rows, got {got} (the rest is missing): drop it, or fill in its values."
     )
 
 
 def infinite_values(column: str, count: int) -> ValueError:
     return ValueError(
         f"covariates need finite numbers, got {count} infinity (inf) value(s) in column {column!r}: "
-        "replace them, or mark them as missing (NaN) and pass missing='drop'."
+        "replace them, or mark them as missing (NaN) and pass missing='pairs' or 'drop'."
     )
 
 
@@ -234,9 +248,9 @@ def duplicated_rows(names: Sequence[Any]) -> ValueError:
 
 def check_missing(missing: Any) -> str:
     """What to do with incomplete rows."""
-    if missing in ("raise", "drop"):
+    if missing in ("pairs", "raise", "drop"):
         return str(missing)
-    raise ValueError(f"missing needs 'raise' or 'drop', got {missing!r}: use one of these.")
+    raise ValueError(f"missing needs 'pairs', 'raise' or 'drop', got {missing!r}: use one of these.")
 
 
 # -- what does not exist ----------------------------------------------------------------------------------------------

@@ -14,9 +14,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from covalign import _validation as errors
-from covalign import covariates, heldout, regimes
+from covalign import covariates, heldout, permutation, regimes
 from covalign._linalg import Array, affine, dense
-from covalign.moments import Moments, fold_moments, merge
+from covalign.incomplete import Rows, fold_moments, merged
+from covalign.moments import Moments
 from covalign.regimes import Polar
 
 
@@ -55,8 +56,9 @@ class LatentAligner(TransformerMixin, BaseEstimator):
         Folds of the cross-validation behind ``"auto"``. A row's fold follows from its content, not its position.
     drop_first : bool
         Leave out the first dummy of every category.
-    missing : "raise" or "drop"
-        What to do with rows whose covariates are incomplete.
+    missing : "pairs", "drop" or "raise"
+        What to do with rows whose covariates are incomplete: use every pair (z, y_p) that is there, and Z of all rows;
+        leave them out; refuse them. How pairs become moments is in ``covalign.incomplete``.
 
     Attributes
     ----------
@@ -66,6 +68,12 @@ class LatentAligner(TransformerMixin, BaseEstimator):
         corr(z~_p, y_p) on the fitted rows, by covariate name.
     held_out_alignment_ : Series
         The same on left-out rows (NaN when a fixed shrinkage made folds unnecessary).
+    mean_alignment_ : Series
+        Means over covariates: in_sample, held_out, and the latter's se and 90 % interval (low, high).
+    category_alignment_ : DataFrame
+        covariate, eta_squared, dummies of every category with several dummies.
+    n_rows_, n_pairs_ : int, Series
+        Rows of Z, and rows with each covariate.
     moments_, covariate_names_, shrinkage_, shrinkage_path_, rank_
         rank_ is the number of linearly independent covariates as seen from Z.
 
@@ -78,9 +86,17 @@ class LatentAligner(TransformerMixin, BaseEstimator):
     (500, 5)
     >>> bool(al.at(lam=0.9).alignment_.mean() > al.alignment_.mean())
     True
+
+    Covariates may have gaps: the aligner fits from the pairs it has, and says how many.
+
+    >>> Y = s.Y.copy()
+    >>> Y[:200, 0] = float("nan")
+    >>> ca.LatentAligner().fit(s.Z, Y).n_pairs_.tolist()
+    [300, 500, 500, 500, 500]
     """
 
     _solved: Solution | None
+    _completed: Moments | None
     _held: heldout.HeldOut | None
 
     def __init__(
@@ -92,7 +108,7 @@ class LatentAligner(TransformerMixin, BaseEstimator):
         keep_rest: bool = False,
         folds: int = 5,
         drop_first: bool = False,
-        missing: str = "raise",
+        missing: str = "pairs",
     ) -> None:
         self.regime = regime
         self.lam = lam
@@ -117,7 +133,7 @@ class LatentAligner(TransformerMixin, BaseEstimator):
         self._check_parameters()
         known = getattr(self, "_encoding", None)
         encoding, batch = self._moments_of(Z, Y, known, partial=True)
-        folds = batch if known is None else [merge(pair) for pair in zip(self._folds, batch, strict=True)]
+        folds = batch if known is None else [merged(pair) for pair in zip(self._folds, batch, strict=True)]
         self._remember(encoding, folds)
         return self
 
@@ -130,14 +146,14 @@ class LatentAligner(TransformerMixin, BaseEstimator):
 
     def _moments_of(
         self, Z: Any, Y: Any, encoding: covariates.Encoding | None, partial: bool = False
-    ) -> tuple[covariates.Encoding, list[Moments | None]]:
+    ) -> tuple[covariates.Encoding, list[Rows | None]]:
         if Y is None:
             raise errors.y_required()
         Y = covariates.match_rows(Z, Y)
         # Numbers that are not finite are noticed by the accumulation, without a pass of their own.
         least = 1 if partial else 2
         Z = self._validated(Z, reset=encoding is None, ensure_all_finite=False, ensure_min_samples=least)
-        Z, frame = covariates.complete_pairs(Z, covariates.as_frame(Y), self.missing)
+        Z, frame = covariates.complete_pairs(Z, covariates.as_frame(Y), self.missing, partial=partial)
         if encoding is None:
             encoding = covariates.Encoding.learn(frame, drop_first=self.drop_first, declared=partial)
             if len(encoding.names) > Z.shape[1]:
@@ -148,14 +164,13 @@ class LatentAligner(TransformerMixin, BaseEstimator):
         self._dtype = Z.dtype
         fixed = errors.check_shrinkage(self.shrinkage) is not None
         folds = len(self._folds) if partial and hasattr(self, "_folds") else 1 if fixed else self.folds
-        return encoding, fold_moments(Z, encoded, folds)
+        return encoding, list(fold_moments(Z, encoded, folds, encoding.blocks))
 
-    def _remember(self, encoding: covariates.Encoding, folds: list[Moments | None]) -> None:
-        whole = merge(folds)
+    def _remember(self, encoding: covariates.Encoding, folds: list[Rows | None]) -> None:
+        whole = merged(folds)
         assert whole is not None  # empty input was refused before
-        self._encoding, self._folds = encoding, folds
-        self._solved, self._held = None, None
-        self.moments_ = whole
+        self._encoding, self._folds, self._whole = encoding, folds, whole
+        self._solved, self._held, self._completed = None, None, None
         self.covariate_names_ = encoding.names
 
     def _solve(self) -> Solution:
@@ -175,11 +190,43 @@ class LatentAligner(TransformerMixin, BaseEstimator):
 
     @property
     def _solution(self) -> Solution:
-        if not hasattr(self, "_folds"):
-            raise NotFittedError(errors.unfitted(type(self).__name__))
+        self._check_fitted()
         if self._solved is None:
             self._solved = self._solve()
         return self._solved
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "_folds"):
+            raise NotFittedError(errors.unfitted(type(self).__name__))
+
+    @property
+    def moments_(self) -> Moments:
+        """Moments of the fitted rows, completed where covariates have gaps."""
+        self._check_fitted()
+        if self._completed is None:
+            self._completed = self._whole.completed()
+        return self._completed
+
+    @property
+    def n_rows_(self) -> int:
+        """Rows of Z that were fitted."""
+        self._check_fitted()
+        return int(self._whole.n or 0)
+
+    @property
+    def n_pairs_(self) -> pd.Series:
+        """Rows with each covariate."""
+        self._check_fitted()
+        return pd.Series(self._whole.n_pairs, index=self.covariate_names_, name="rows")
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        """The parameters, and once fitted the number of rows, and of rows with each covariate that has gaps."""
+        parameters: str = super().__repr__(N_CHAR_MAX)
+        if not hasattr(self, "_whole"):
+            return parameters
+        fewer = self.n_pairs_[self.n_pairs_ < self.n_rows_]
+        gaps = "".join(f", {name} in {count}" for name, count in fewer.items())
+        return f"{parameters} fitted on {self.n_rows_} rows{gaps}"
 
     @property
     def transform_(self) -> Array:
@@ -221,16 +268,84 @@ class LatentAligner(TransformerMixin, BaseEstimator):
         """corr(z~_p, y_p) on left-out rows, averaged over folds."""
         return self.summary()["held_out"]
 
+    @property
+    def mean_alignment_(self) -> pd.Series:
+        """Means over covariates: in_sample, held_out, se, low, high."""
+        means = np.array([regimes.mean_or_nan(fold) for fold in self._per_fold()]).reshape(-1, 1)
+        held = {name: float(column[0]) for name, column in _held_out_columns(means).items()}
+        return pd.Series({"in_sample": self.alignment_.mean(), **held})
+
+    @property
+    def category_alignment_(self) -> pd.DataFrame:
+        """One row per category with several dummies: covariate, eta_squared, dummies.
+
+        The eta squared of a dimension is the share of its variance that lies between the levels of the category (R^2 on
+        all its dummies, 0 to 1); the category's is the mean over the dimensions of its dummies.
+
+        >>> import covalign as ca, pandas as pd
+        >>> s = ca.simulate.scenario("PN", n_samples=300)
+        >>> Y = pd.DataFrame({"dose": s.Y[:, 0], "stage": pd.qcut(s.Y[:, 1], 3, labels=["low", "mid", "high"])})
+        >>> Y["stage"] = Y["stage"].astype(str)
+        >>> ca.LatentAligner().fit(s.Z, Y).category_alignment_["dummies"].tolist()
+        [('stage_high', 'stage_low', 'stage_mid')]
+        """
+        return pd.DataFrame(self._categories(), columns=["covariate", "eta_squared", "dummies"])
+
+    def _categories(self) -> list[tuple[str, float, tuple[str, ...]]]:
+        s = self._solution
+        T = s.mixing @ s.polar.T_0
+        return [
+            (c.source, regimes.mean_or_nan(regimes.eta_squared(T[list(block)], self.moments_, block)), c.names)
+            for c, block in zip(self._encoding.columns, self._encoding.blocks, strict=True)
+            if c.kind == "dummies" and len(block) > 1
+        ]
+
     def summary(self) -> pd.DataFrame:
-        """One row per covariate: alignment in sample, held out, and the standard error of the latter over folds."""
-        frame = self.alignment_.to_frame()
+        """One row per covariate: in_sample and held_out alignment, and the rows behind it.
+
+        ``se`` is the standard error of ``held_out`` over folds; ``low`` and ``high`` are a 90 % interval for the
+        alignment on new rows (``heldout.interval``); all NaN where a fixed shrinkage made folds unnecessary. ``rows``
+        have the covariate. Where there are categories, ``eta_squared`` is their joint share (``category_alignment_``).
+        """
+        frame = self.alignment_.to_frame().assign(**_held_out_columns(self._per_fold()), rows=self.n_pairs_)
+        shares = {name: share for _, share, dummies in self._categories() for name in dummies}
+        return frame.assign(eta_squared=pd.Series(shares).reindex(frame.index)) if shares else frame
+
+    def _per_fold(self) -> Array:
+        """Held-out alignment, folds x P; no folds where a fixed shrinkage needed none."""
         held = self._held_out()
         if held is None:
-            return frame.assign(held_out=np.nan, se=np.nan)
-        per_fold, _ = held.measure(self._solution.regime, self._solution.lam)
-        return frame.assign(
-            held_out=[regimes.mean_or_nan(column) for column in per_fold.T], se=heldout.standard_error(per_fold)
-        )
+            return np.empty((0, len(self.covariate_names_)))
+        return held.measure(self._solution.regime, self._solution.lam)[0]
+
+    def permutation_test(self, Z: Any, Y: Any, n_permutations: int = 999, random_state: Any = 0) -> pd.DataFrame:
+        """Tell the alignment on these rows from luck: rows of Y, gaps and all, are shuffled against those of Z.
+
+        One row per covariate, then ``overall`` (their mean). ``alignment`` is what this regime, at this shrinkage,
+        reaches in sample; ``by_chance`` what it reaches on average after shuffling, which is much where dimensions are
+        many; ``p_value = (1 + number of shuffles that reach it) / (1 + n_permutations)``. The null hypothesis is that
+        no covariate has anything to do with Z. A covariate with gaps costs a K x K covariance per permutation.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=100)
+        >>> al = ca.LatentAligner().fit(s.Z, s.Y)
+        >>> float(al.permutation_test(s.Z, s.Y, 199).loc["overall", "p_value"])
+        0.005
+        """
+        count = errors.check_permutations(n_permutations)
+        rows, encoded = self._check_pairs(Z, Y)
+        s = self._solution
+        data = permutation.permutable(rows, encoded.to_numpy(), self._encoding.blocks, s.shrinkage)
+        found = permutation.p_values(data, s.regime, s.lam, count, random_state)
+        return found.set_axis([*self.covariate_names_, "overall"])
+
+    def _check_pairs(self, Z: Any, Y: Any) -> tuple[Any, pd.DataFrame]:
+        """Rows as they would be fitted, coded as those of the fit were."""
+        Y = covariates.match_rows(Z, Y)
+        rows, frame = covariates.complete_pairs(self._check_rows(Z), covariates.as_frame(Y), self.missing)
+        encoded = self._encoding.apply(frame)
+        covariates.refuse_constant(encoded)
+        return rows, encoded
 
     def _held_out(self) -> heldout.HeldOut | None:
         """Fits without each fold, at the shrinkage in use; None where a fixed shrinkage needed no folds."""
@@ -419,6 +534,13 @@ def _flagged(solution: Solution) -> Solution:
         message = errors.singular_transform(solution.polar.dependent)
         warnings.warn(message, errors.SingularTransformWarning, stacklevel=4)
     return solution
+
+
+def _held_out_columns(per_fold: Array) -> dict[str, Array]:
+    """held_out, se, low, high of each column of a table of folds."""
+    low, high = heldout.interval(per_fold)
+    mean = np.array([regimes.mean_or_nan(column) for column in per_fold.T])
+    return {"held_out": mean, "se": heldout.standard_error(per_fold), "low": low, "high": high}
 
 
 def _like(Z: Any, values: Array, dtype: Any) -> Any:

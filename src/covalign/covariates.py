@@ -31,16 +31,22 @@ class Encoding(NamedTuple):
         """Names of the numeric columns."""
         return [name for column in self.columns for name in column.names]
 
+    @property
+    def blocks(self) -> tuple[tuple[int, ...], ...]:
+        """Positions of the numeric columns that come from the same column of the table, hence are missing together."""
+        ends = np.cumsum([len(column.names) for column in self.columns]).tolist()
+        return tuple(tuple(range(end - len(c.names), end)) for c, end in zip(self.columns, ends, strict=True))
+
     @classmethod
     def learn(cls, frame: pd.DataFrame, *, drop_first: bool = False, declared: bool = False) -> Encoding:
-        """Decide a coding from these (complete) rows; ``declared`` keeps category levels that do not occur in them."""
+        """Decide a coding from what is observed; ``declared`` keeps category levels that do not occur in these rows."""
         columns = tuple(_learn_column(str(name), frame[name], drop_first, declared) for name in frame.columns)
         encoding = cls(columns)
         _refuse_duplicates(encoding.names)
         return encoding
 
     def apply(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """The numeric columns of these rows."""
+        """The numeric columns of these rows, NaN where a covariate is missing."""
         absent = [column.source for column in self.columns if column.source not in frame.columns]
         if absent:
             raise errors.columns_missing(absent, frame.columns)
@@ -56,7 +62,8 @@ def encode(Y: Any, *, drop_first: bool = False, missing: str = "raise") -> pd.Da
 
     Numbers stay as they are; booleans and two-level categories become one 0/1 column (1 is the second level); other
     categories one dummy a level, named like ``subtype_Basal`` (all but the first with ``drop_first``); ordered
-    categories their rank 0, 1, ... ``missing="drop"`` leaves incomplete rows out instead of raising.
+    categories their rank 0, 1, ... ``missing="drop"`` leaves incomplete rows out instead of raising; ``"pairs"`` keeps
+    them, NaN where something is missing.
 
     >>> import pandas as pd, covalign as ca
     >>> Y = pd.DataFrame({"age": [40, 52, 61], "subtype": pd.Categorical(["LumA", "Basal", "Her2"])})
@@ -89,20 +96,28 @@ def as_frame(Y: Any) -> pd.DataFrame:
     return frame.infer_objects()
 
 
-def complete_rows(frame: pd.DataFrame, missing: str = "raise") -> NDArray[np.bool_]:
-    """Which rows have every covariate; with ``missing="raise"`` an incomplete one is an error naming its column."""
+def complete_rows(frame: pd.DataFrame, missing: str = "raise", *, partial: bool = False) -> NDArray[np.bool_]:
+    """Which rows to use: those with every covariate; with ``missing="raise"`` another is an error naming its column.
+
+    With ``missing="pairs"`` all rows are used, and a covariate needs to be there in two of them (unless ``partial``).
+    """
     gaps = frame.isna()
-    if errors.check_missing(missing) == "raise":
+    if errors.check_missing(missing) == "pairs":
+        observed = len(frame) - gaps.sum(axis=0).to_numpy()
+        if (observed < 2).any() and not partial:
+            raise errors.too_few_observed(frame.columns[observed < 2], observed[observed < 2])
+        return np.ones(len(frame), dtype=bool)
+    if missing == "raise":
         for name in frame.columns[gaps.any(axis=0)]:
             raise errors.missing_values(name, int(gaps[name].sum()), list(frame.index[gaps[name]]))
     return np.asarray(~gaps.any(axis=1), dtype=bool)
 
 
-def complete_pairs(Z: Any, frame: pd.DataFrame, missing: str) -> tuple[Any, pd.DataFrame]:
-    """The rows of Z and of the covariates where the latter are complete (all of them, or an error, by default)."""
+def complete_pairs(Z: Any, frame: pd.DataFrame, missing: str, *, partial: bool = False) -> tuple[Any, pd.DataFrame]:
+    """The rows of Z and of the covariates to be used; ``partial`` if further rows may bring what these lack."""
     if Z.shape[0] != len(frame):
         raise errors.lengths_differ(Z.shape[0], len(frame))
-    complete = complete_rows(frame, missing)
+    complete = complete_rows(frame, missing, partial=partial)
     if complete.all():
         return Z, frame
     return (Z.loc[complete] if isinstance(Z, pd.DataFrame) else Z[complete]), frame.loc[complete]
@@ -126,7 +141,9 @@ def match_rows(Z: Any, Y: Any) -> Any:
 def refuse_constant(encoded: pd.DataFrame) -> None:
     """A column that does not vary cannot be aligned with."""
     values = encoded.to_numpy()
-    constant = np.all(values == values[:1], axis=0) if len(values) else np.ones(values.shape[1], dtype=bool)
+    constant = np.all(values == values[:1], axis=0)
+    if np.isnan(values).any():
+        constant = encoded.nunique().to_numpy() < 2
     if constant.any():
         raise errors.constant_covariates(encoded.columns[constant])
 
@@ -138,6 +155,8 @@ def _refuse_duplicates(names: Any) -> None:
 
 
 def _learn_column(name: str, values: pd.Series, drop_first: bool, declared: bool) -> Column:
+    if not types.is_numeric_dtype(values.dtype) and values.hasnans:
+        values = values.dropna().infer_objects()
     dtype = values.dtype
     if types.is_bool_dtype(dtype) and not isinstance(dtype, pd.CategoricalDtype):
         return Column(name, "binary", (False, True), (name,))
@@ -161,6 +180,8 @@ def _learn_column(name: str, values: pd.Series, drop_first: bool, declared: bool
 
 def _levels_of_text(name: str, values: pd.Series) -> tuple[Any, ...]:
     """Sorted levels of a text column that reads like a category: values recur."""
+    if len(values) == 0:
+        raise errors.too_few_observed([name], [0])
     kinds = sorted({type(value).__name__ for value in values})
     if not all(isinstance(value, str) for value in values):
         raise errors.unusable_type(name, f"a mixture of {', '.join(kinds)}" if len(kinds) > 1 else kinds[0])
@@ -173,12 +194,15 @@ def _levels_of_text(name: str, values: pd.Series) -> tuple[Any, ...]:
 
 
 def _apply_column(column: Column, values: pd.Series) -> NDArray[np.float64]:
+    if column.kind == "number" and isinstance(values.dtype, np.dtype) and values.dtype != object:
+        return _numbers(column, values)  # where a gap is NaN already
+    if values.hasnans:
+        there = values.notna().to_numpy()
+        filled = np.full((len(values), len(column.names)), np.nan)
+        filled[there] = _apply_column(column, values[there].infer_objects())
+        return filled
     if column.kind == "number":
-        numbers = pd.to_numeric(values).to_numpy(dtype=np.float64)
-        infinite = int(np.isinf(numbers).sum())
-        if infinite:
-            raise errors.infinite_values(column.source, infinite)
-        return numbers[:, None]
+        return _numbers(column, values)
     codes = pd.Index(column.levels).get_indexer(pd.Index(np.asarray(values, dtype=object)))
     if (codes < 0).any():
         raise errors.unseen_level(column.source, pd.unique(np.asarray(values, dtype=object)[codes < 0]))
@@ -186,3 +210,13 @@ def _apply_column(column: Column, values: pd.Series) -> NDArray[np.float64]:
         return np.asarray(codes[:, None], dtype=np.float64)
     dummies = codes[:, None] == np.arange(len(column.levels))
     return np.asarray(dummies[:, len(column.levels) - len(column.names) :], dtype=np.float64)
+
+
+def _numbers(column: Column, values: pd.Series) -> NDArray[np.float64]:
+    numbers = pd.to_numeric(values).to_numpy(dtype=np.float64)
+    if not np.isfinite(numbers).all():
+        infinite = int(np.isinf(numbers).sum())
+        if infinite:
+            raise errors.infinite_values(column.source, infinite)
+        numbers = np.where(np.isnan(numbers), np.nan, numbers)  # NaN has many bit patterns; rows are told by their bits
+    return numbers[:, None]

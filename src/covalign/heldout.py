@@ -1,7 +1,8 @@
 """What holds on rows that were not fitted: folds as moments, the shrinkage path, the held-out frontier.
 
 Moments of k folds, merged without one, are the moments of a training set, so cross-validation needs one pass over the
-data and then only K x K matrices.
+data and then only K x K matrices. Where covariates have gaps, a training set is completed (``incomplete``) and
+left-out rows are judged by the pairs they have.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 from scipy.special import expit, logit
+from scipy.stats import t as student
 
 from covalign import _validation as errors
 from covalign import covariates, regimes
 from covalign._linalg import Array, is_constant, range_eigh, to_correlation
-from covalign.moments import Moments, fold_moments, merge
+from covalign.incomplete import Rows, fold_moments, merged
+from covalign.moments import Moments
 from covalign.regimes import Polar
 
 # From no shrinkage to marginal covariances, evenly spaced in log-odds in between.
@@ -29,20 +32,22 @@ class Split(NamedTuple):
 
     fold: int
     train: Moments
-    test: Moments
+    test: Rows
 
 
-def splits(buckets: Sequence[Moments | None], folds: int | None = None) -> list[Split]:
+def splits(buckets: Sequence[Rows | None], folds: int | None = None) -> list[Split]:
     """Leave each usable fold out once. Bucket b belongs to fold b mod ``folds`` (by default every bucket is a fold)."""
     folds = len(buckets) if folds is None else folds
-    pairs = [
-        (fold, merge(part for b, part in enumerate(buckets) if b % folds != fold), merge(buckets[fold::folds]))
-        for fold in range(folds)
-    ]
-    return [Split(fold, train, test) for fold, train, test in pairs if train and test and _is_usable(train, test)]
+    made = []
+    for fold in range(folds):
+        train = merged(part for b, part in enumerate(buckets) if b % folds != fold)
+        test = merged(buckets[fold::folds])
+        if train is not None and test is not None and _is_usable(train, test):
+            made.append(Split(fold, train.completed(), test))
+    return made
 
 
-def shrinkage_path(folds: Sequence[Moments | None]) -> pd.DataFrame:
+def shrinkage_path(folds: Sequence[Rows | None]) -> pd.DataFrame:
     """Held-out alignment of the ridge regressions for every shrinkage on the grid: shrinkage, alignment, se."""
     return _path_frame([_path_scores(split.train, [split.test])[0] for split in splits(folds)])
 
@@ -53,7 +58,7 @@ def best_shrinkage(path: pd.DataFrame) -> float:
     return float(path["shrinkage"].iloc[int(np.nanargmax(scores))]) if not np.isnan(scores).all() else 0.0
 
 
-def nested_shrinkages(buckets: Sequence[Moments | None], folds: int) -> list[float]:
+def nested_shrinkages(buckets: Sequence[Rows | None], folds: int) -> list[float]:
     """For every outer fold, the best shrinkage by leaving out, one by one, the buckets of its own training set.
 
     The training set without buckets a and b serves a when b is the outer fold and b when a is: one decomposition.
@@ -66,22 +71,23 @@ def nested_shrinkages(buckets: Sequence[Moments | None], folds: int) -> list[flo
             wanted.setdefault(frozenset(outer | {inner}), []).append((fold, inner))
     scores: list[list[Array]] = [[] for _ in range(folds)]
     for left_out, uses in wanted.items():
-        train = merge(buckets[b] for b in there if b not in left_out)
+        train = merged(buckets[b] for b in there if b not in left_out)
         tests = [(fold, buckets[inner]) for fold, inner in uses]
         usable = [(fold, test) for fold, test in tests if _is_usable(train, test)]
-        for (fold, _), score in zip(usable, _path_scores(train, [test for _, test in usable]), strict=True):
+        if train is None or not usable:
+            continue
+        of_train = _path_scores(train.completed(), [test for _, test in usable])
+        for (fold, _), score in zip(usable, of_train, strict=True):
             scores[fold].append(score)
     return [best_shrinkage(_path_frame(of_fold)) for of_fold in scores]
 
 
-def _path_scores(train: Any, tests: Sequence[Any]) -> list[Array]:
+def _path_scores(train: Moments, tests: Sequence[Any]) -> list[Array]:
     """Mean held-out alignment for each shrinkage, on each test set.
 
     One eigendecomposition, S_z = E diag(l) E', gives the whole path:
     B(rho) = E ((1 - rho) l + rho mean(diag S_z))^-1 E' S_zy.
     """
-    if not tests:
-        return []
     values, vectors = range_eigh(train.cov_z)
     G = vectors.T @ regimes.standardised_cross_covariance(train)
     ridged = (1 - SHRINKAGE_GRID) * values[:, None] + SHRINKAGE_GRID * np.mean(np.diag(train.cov_z))
@@ -89,16 +95,23 @@ def _path_scores(train: Any, tests: Sequence[Any]) -> list[Array]:
     return [_mean_alignment(B, test) for test in tests]
 
 
-def _mean_alignment(B: Array, test: Moments) -> Array:
-    p = len(test.cov_y)
-    variance = np.sum(B * (test.cov_z @ B), axis=0).reshape(-1, p) * np.diag(test.cov_y)
-    cross = np.einsum("krp,kp->rp", B.reshape(len(B), -1, p), test.cov_zy)
-    known = np.diag(test.cov_y) > 0
-    if not known.any():
-        return np.full(len(cross), np.nan)
+def _mean_alignment(B: Array, test: Rows) -> Array:
+    """Mean over covariates of their alignment on the rows that have them, for the regressions of every shrinkage."""
+    by_covariate = B.reshape(len(B), -1, len(test.n_pairs))
+    known = np.hstack([_alignments(by_covariate[:, :, columns], seen) for columns, seen in test.pairs])
+    return np.asarray(known.mean(axis=1)) if known.size else np.full(by_covariate.shape[1], np.nan)
+
+
+def _alignments(B: Array, seen: Moments) -> Array:
+    """Shrinkages x covariates, without the covariates that do not vary on these rows. B: K x shrinkages x P."""
+    k, r, p = B.shape
+    flat = np.ascontiguousarray(B).reshape(k, r * p)
+    variance = np.sum(flat * (seen.cov_z @ flat), axis=0).reshape(r, p) * np.diag(seen.cov_y)
+    cross = np.einsum("krp,kp->rp", B, seen.cov_zy)
+    known = np.diag(seen.cov_y) > 0
     variance, cross = variance[:, known], cross[:, known]
     # A regression that is constant on the held-out rows predicts nothing there: correlation 0.
-    return np.asarray(np.divide(cross, np.sqrt(variance), out=np.zeros_like(cross), where=variance > 0).mean(axis=1))
+    return np.asarray(np.divide(cross, np.sqrt(variance), out=np.zeros_like(cross), where=variance > 0))
 
 
 def _path_frame(scores: Sequence[Array]) -> pd.DataFrame:
@@ -107,18 +120,19 @@ def _path_frame(scores: Sequence[Array]) -> pd.DataFrame:
     return pd.DataFrame({"shrinkage": SHRINKAGE_GRID, "alignment": mean, "se": standard_error(usable)})
 
 
-def _is_usable(train: Moments | None, test: Moments | None) -> bool:
-    """Both sides have a covariance, and every covariate varies in the training rows."""
-    if train is None or test is None or min(train.n or 0, test.n or 0) < 2:
+def _is_usable(train: Rows | None, test: Rows | None) -> bool:
+    """Both sides have a covariance, and every covariate varies in the training rows that have it."""
+    if train is None or test is None or min(train.n or 0, test.n or 0, *train.n_pairs) < 2:
         return False
-    return not is_constant(train.mean_y, np.diag(train.cov_y)).any() and bool(np.any(np.diag(train.cov_z) > 0))
+    varies = [not is_constant(seen.mean_y, np.diag(seen.cov_y)).any() for _, seen in train.pairs]
+    return all(varies) and bool(np.any(np.diag(train.cov_z) > 0))
 
 
 class HeldOut(NamedTuple):
     """Per fold: the polar form fitted without it, and the moments of (T_0 Z, Y) on it. P x P is all the rest needs."""
 
     polars: list[Polar]
-    reduced: list[Moments]
+    reduced: list[Rows]
 
     def measure(self, regime: str, lam: float) -> tuple[Array, float]:
         """Alignment (folds x P), and the coupling of the correlations averaged over folds.
@@ -126,7 +140,7 @@ class HeldOut(NamedTuple):
         Each fold's own coupling would be inflated by about P (P - 1) / n_fold; that of the average is not.
         """
         mixings = [regimes.mixing(polar, regime, lam) for polar in self.polars]
-        aligned = [regimes.alignment(F, reduced) for F, reduced in zip(mixings, self.reduced, strict=True)]
+        aligned = [regimes.observed_alignment(F, reduced) for F, reduced in zip(mixings, self.reduced, strict=True)]
         correlations = [
             to_correlation(F @ reduced.cov_z @ F.T) for F, reduced in zip(mixings, self.reduced, strict=True)
         ]
@@ -137,7 +151,7 @@ class HeldOut(NamedTuple):
 def held_out(made: Sequence[Split], shrinkages: Sequence[float]) -> HeldOut:
     """Fit every training set, at its own shrinkage, and look at its left-out rows."""
     polars = [regimes.whitened_polar(split.train, rho) for split, rho in zip(made, shrinkages, strict=True)]
-    reduced = [split.test.transform(polar.T_0) for split, polar in zip(made, polars, strict=True)]
+    reduced: list[Rows] = [split.test.transform(polar.T_0) for split, polar in zip(made, polars, strict=True)]
     return HeldOut(polars, reduced)
 
 
@@ -164,13 +178,14 @@ def cross_validated_frontier(
     *,
     shrinkage: float | str = "auto",
     drop_first: bool = False,
-    missing: str = "raise",
+    missing: str = "pairs",
 ) -> pd.DataFrame:
     """The frontier on rows that were not fitted, for about one pass over the data.
 
     ``alignment``, ``coupling`` and the covariates' columns are held out; ``alignment_in_sample`` and
     ``coupling_in_sample`` are what the fitted rows themselves show. With ``shrinkage="auto"`` each training set chooses
-    its own by cross-validation inside it, so the left-out rows take no part in any choice.
+    its own by cross-validation inside it, so the left-out rows take no part in any choice. ``missing`` is that of
+    ``LatentAligner``; ``frame.attrs`` has the numbers of rows (``n``) and of rows with each covariate (``n_pairs``).
 
     >>> import covalign as ca
     >>> s = ca.simulate.scenario("PN", n_samples=300)
@@ -181,11 +196,12 @@ def cross_validated_frontier(
     folds, fixed = errors.check_folds(folds), errors.check_shrinkage(shrinkage)
     Z = Z.tocsr() if sparse.issparse(Z) else Z if hasattr(Z, "shape") else np.asarray(Z)
     Z, frame = covariates.complete_pairs(Z, covariates.as_frame(covariates.match_rows(Z, Y)), missing)
-    encoded = covariates.Encoding.learn(frame, drop_first=drop_first).apply(frame)
+    encoding = covariates.Encoding.learn(frame, drop_first=drop_first)
+    encoded = encoding.apply(frame)
     covariates.refuse_constant(encoded)
     # A training set chooses its shrinkage by leaving out its own buckets, so it needs several.
-    buckets = fold_moments(Z, encoded, folds if folds >= 4 or fixed is not None else 3 * folds)
-    whole, made = merge(buckets), splits(buckets, folds)
+    buckets = fold_moments(Z, encoded, folds if folds >= 4 or fixed is not None else 3 * folds, encoding.blocks)
+    whole, made = merged(buckets), splits(buckets, folds)
     if whole is None or not made:
         raise errors.too_few_rows(len(encoded), 2 * folds)
     if fixed is None:
@@ -194,12 +210,13 @@ def cross_validated_frontier(
     else:
         chosen, overall = [fixed] * folds, fixed
     held = held_out_frontier(held_out(made, [chosen[split.fold] for split in made]), lams, whole.covariate_names)
-    seen = regimes.frontier(whole, lams, shrinkage=overall)
+    seen = regimes.frontier(whole.completed(), lams, shrinkage=overall)
     key = held["lam"].fillna(-1)
     in_sample = seen.set_index(seen["lam"].fillna(-1)).loc[key, ["alignment", "coupling"]].to_numpy()
     held.insert(5, "alignment_in_sample", in_sample[:, 0])
     held.insert(6, "coupling_in_sample", in_sample[:, 1])
     held.attrs.update(shrinkage=overall, fold_shrinkages=chosen, n=whole.n)
+    held.attrs["n_pairs"] = dict(zip(whole.covariate_names, whole.n_pairs.tolist(), strict=True))
     return held
 
 
@@ -211,3 +228,19 @@ def standard_error(values: Array) -> Array:
     if np.any(enough):
         spread[enough] = np.nanstd(values[:, enough], axis=0, ddof=1) / np.sqrt(count[enough])
     return spread
+
+
+def interval(per_fold: Array, level: float = 0.9) -> tuple[Array, Array]:
+    """Limits for what the first axis holds, one alignment a fold: tanh(mean(a) -+ t se(a)), a = atanh(alignment).
+
+    se is the delete-one-fold jackknife of the mean (for a mean, its standard error over folds) and t Student's quantile
+    with folds - 1 degrees of freedom, as five folds know their own spread poorly. Left-out rows make the interval one
+    for the alignment of the fitted transformation on new rows, also where that in sample is an illusion. A fold's fit
+    has fewer rows than the whole, so with dimensions near as many as rows the interval sits low.
+    """
+    # A fold of two rows has a correlation of one: large, but not infinite, on this scale.
+    scaled = np.arctanh(np.clip(per_fold, -1 + 1e-12, 1 - 1e-12))
+    count = np.sum(~np.isnan(scaled), axis=0)
+    middle = np.array([regimes.mean_or_nan(column) for column in scaled.T])
+    reach = student.ppf((1 + level) / 2, np.maximum(count - 1, 1)) * standard_error(scaled)
+    return np.tanh(middle - reach), np.tanh(middle + reach)

@@ -127,6 +127,31 @@ class Moments:
         """Moments of (TZ, Y)."""
         return replace(self, mean_z=T @ self.mean_z, cov_z=T @ self.cov_z @ T.T, cov_zy=T @ self.cov_zy)
 
+    def select(self, columns: Sequence[int]) -> Moments:
+        """The same rows with these covariates only."""
+        at = list(columns)
+        return replace(
+            self,
+            mean_y=self.mean_y[at],
+            cov_zy=self.cov_zy[:, at],
+            cov_y=self.cov_y[np.ix_(at, at)],
+            covariate_names=tuple(self.covariate_names[c] for c in at),
+        )
+
+    @property
+    def n_pairs(self) -> NDArray[np.int64]:
+        """Rows with each covariate: here all of them."""
+        return np.full(len(self.mean_y), self.n or 0, dtype=np.int64)
+
+    @property
+    def pairs(self) -> list[tuple[Any, Moments]]:
+        """Which covariates were observed on the same rows, and the moments of those: here all, on all rows."""
+        return [(slice(None), self)]
+
+    def completed(self) -> Moments:
+        """Moments in which nothing is missing: these."""
+        return self
+
     def with_names(self, names: Sequence[str]) -> Moments:
         """The same moments with other covariate names."""
         return replace(self, covariate_names=tuple(names))
@@ -144,11 +169,11 @@ class Accumulator:
     formula, which is one more row of the block:  scatter += B'B + (n c / (n + c)) d d'.
     """
 
-    def __init__(self, k: int, p: int) -> None:
+    def __init__(self, k: int, p: int, block_bytes: int | None = None) -> None:
         self.k, self.p, self.n = k, p, 0
         self.mean = np.zeros(k + p)
         self._scatter = np.zeros((k + p, k + p))  # only its upper triangle
-        self._block = np.empty((_block_rows(k + p) + 1, k + p))
+        self._block = np.empty((_block_rows(k + p, block_bytes) + 1, k + p))
         self._first = np.empty(k + p)
         self._filled = 0
 
@@ -223,6 +248,12 @@ class Accumulator:
 
 def fold_moments(Z: Any, Y: Any, folds: int) -> list[Moments | None]:
     """Moments of every fold (None where it has no row), in one pass; ``fold_of_rows`` decides who is in which."""
+    Z, table = as_rows(Z, Y)
+    return sums_of_folds(Z, Y, folds, lambda: Accumulator(Z.shape[1], table.shape[1]))
+
+
+def sums_of_folds(Z: Any, Y: Any, folds: int, accumulator: Callable[[], Any]) -> list[Any]:
+    """What an accumulator makes of the rows of every fold (None where it has no row), in one pass."""
     names = covariate_names(Y)
     Z, Y = as_rows(Z, Y)
     n, (k, p) = Y.shape[0], (Z.shape[1], Y.shape[1])
@@ -230,8 +261,8 @@ def fold_moments(Z: Any, Y: Any, folds: int) -> list[Moments | None]:
         raise errors.no_rows()
     slab = folds * _block_rows(k + p)
 
-    def one_lane(start: int, stop: int) -> list[Accumulator]:
-        lane = [Accumulator(k, p) for _ in range(folds)]
+    def one_lane(start: int, stop: int) -> list[Any]:
+        lane = [accumulator() for _ in range(folds)]
         if folds == 1:
             lane[0].add(Z[start:stop], Y[start:stop])
             return lane
@@ -334,9 +365,9 @@ def _default_names(p: int) -> tuple[str, ...]:
     return tuple(f"y{i}" for i in range(p))
 
 
-def _block_rows(q: int) -> int:
+def _block_rows(q: int, size: int | None = None) -> int:
     """Rows of q numbers in a block; a function of q alone, so that blocks are the same however rows arrive."""
-    return int(np.clip(BLOCK_BYTES // (8 * q), 64, 8192))
+    return int(np.clip((BLOCK_BYTES if size is None else size) // (8 * q), 64, 8192))
 
 
 def _is_covariance(S: Array) -> bool:

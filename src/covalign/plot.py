@@ -145,9 +145,10 @@ def _heatmap(ax: Axes, grid: pd.DataFrame, rows: Sequence[str] | None, columns: 
 
 
 def alignment(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None = None) -> Axes:
-    """Alignment per covariate, in sample (a tick) and held out (a dot, with two standard errors).
+    """Alignment per covariate, in sample (a tick) and held out (a dot, with its interval or two standard errors).
 
-    ``frame`` is ``LatentAligner.summary()``: one row per covariate, columns in_sample, held_out, se.
+    ``frame`` is ``LatentAligner.summary()``: one row per covariate, columns in_sample, held_out, se, and where there is
+    an interval low, high.
     """
     ax = _axes(ax, (4.6, 0.8 + 0.26 * len(frame)))
     at = np.arange(len(frame))[::-1]
@@ -156,11 +157,15 @@ def alignment(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None 
     if frame["held_out"].notna().any():
         colour = REGIME_COLOURS["independent"]
         two_se = 2 * frame["se"].fillna(0)
-        ax.errorbar(frame["held_out"], at, xerr=two_se, fmt="none", color=colour, lw=1.4, zorder=3)
-        ax.scatter(frame["held_out"], at, s=34, color=colour, zorder=4, label="held out, ± 2 s.e.")
+        reach, low, high = "± 2 s.e.", frame["held_out"] - two_se, frame["held_out"] + two_se
+        if {"low", "high"} <= set(frame.columns):
+            reach, low, high = "90 % interval", frame["low"], frame["high"]
+        ax.hlines(at, low, high, color=colour, lw=1.4, zorder=3)
+        ax.scatter(frame["held_out"], at, s=34, color=colour, zorder=4, label=f"held out, {reach}")
     ax.set_yticks(at, [_short(str(name)) for name in frame.index], fontsize=8)
     ax.set_ylim(-0.7, len(frame) - 0.3)
-    ax.set_xlim(min(0.0, float(np.nanmin(frame[["in_sample", "held_out"]].to_numpy())) - 0.05), 1.0)
+    shown = frame[[name for name in ("in_sample", "held_out", "low") if name in frame]].to_numpy(dtype=float)
+    ax.set_xlim(min(0.0, float(np.nanmin(shown)) - 0.05), 1.0)
     ax.set_xlabel(r"alignment  corr$(\tilde z_p, y_p)$")
     ax.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
     return _finish(ax, title, pad=22)

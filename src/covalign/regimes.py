@@ -37,8 +37,10 @@ from covalign._linalg import (
     unit_rows,
     whitener,
 )
+from covalign.incomplete import Rows
 from covalign.moments import Moments
 
+ENDS = {"independent": 0.0, "strongest": 1.0}  # regimes that are a lambda
 DEFAULT_LAMS = tuple(np.linspace(0, 1, 21).round(2).tolist())
 
 
@@ -92,13 +94,13 @@ def mixing(polar: Polar, regime: str, lam: float = 0.5) -> Array:
         if polar.M_inverse is None:
             raise errors.no_exclusive(polar.dependent)
         return unit_rows(polar.M_inverse)
-    lam = {"independent": 0.0, "strongest": 1.0}.get(regime, lam)
-    return _mixed(polar.M, errors.check_lam(lam))
+    lam = ENDS.get(regime, lam)
+    return mixed(polar.M, errors.check_lam(lam))
 
 
-def _mixed(M: Array, lam: float | Array) -> Array:
-    """unit_rows((1 - lam) I + lam M); lam may carry leading axes."""
-    return unit_rows((1 - lam) * np.eye(len(M)) + lam * M)
+def mixed(M: Array, lam: float | Array) -> Array:
+    """unit_rows((1 - lam) I + lam M); M and lam may carry leading axes."""
+    return unit_rows((1 - lam) * np.eye(M.shape[-1]) + lam * M)
 
 
 def whitened_polar(m: Moments, shrinkage: float = 0.0) -> Polar:
@@ -207,6 +209,30 @@ def alignment(T: Array, m: Moments) -> Array:
     return np.asarray(np.divide(cross, np.sqrt(np.where(known, variance, 1)), out=np.full(len(T), np.nan), where=known))
 
 
+def observed_alignment(T: Array, m: Rows) -> Array:
+    """corr(z~_p, y_p) over the rows that have y_p, whatever the gaps; NaN where these do not tell."""
+    values = np.full(len(m.n_pairs), np.nan)
+    for columns, seen in m.pairs:
+        values[columns] = alignment(T[: len(values)][columns], seen)
+    return values
+
+
+def eta_squared(T: Array, m: Moments, columns: Sequence[int]) -> Array:
+    """R^2 of every dimension of TZ regressed on these covariates: c'S_y^+ c / var(z~), c = cov(y, z~).
+
+    For the dummies of a category this is the classical eta squared: the share of the dimension's variance that lies
+    between the levels.
+    """
+    at = list(columns)
+    S_y = m.cov_y[np.ix_(at, at)]
+    W = whitener(S_y, is_constant(m.mean_y[at], np.diag(S_y)))
+    variance = np.sum((T @ m.cov_z) * T, axis=1)
+    between = np.sum((W @ (T @ m.cov_zy[:, at]).T) ** 2, axis=0)
+    known = variance > 0
+    share = np.divide(between, variance, out=np.full(len(T), np.nan), where=known)
+    return np.asarray(np.minimum(share, 1.0))  # 1 + rounding is 1
+
+
 def coupling(T: Array, m: Moments) -> float:
     """|corr(TZ) - I|_F^2."""
     return squared_distance_from_identity(to_correlation(T @ m.cov_z @ T.T))
@@ -277,7 +303,7 @@ def lam_within(M: Array, max_coupling: float) -> float:
     """
 
     def coupling_at(lam: Array) -> Array:
-        F = _mixed(M, lam[:, None, None])
+        F = mixed(M, lam[:, None, None])
         return np.asarray(np.sum((F @ F.transpose(0, 2, 1)) ** 2, axis=(1, 2)) - len(M))
 
     grid = np.linspace(0, 1, 201)
