@@ -49,7 +49,7 @@ def run(
         remember_environment(store.folder)
     together = [unit for unit in left if not EXPERIMENTS[unit.experiment].alone]
     alone = [unit for unit in left if EXPERIMENTS[unit.experiment].alone]
-    with single_threaded(), progress(left) as tick:
+    with single_threaded(), ended_properly(), progress(left) as tick:
         for units, processes in ((together, jobs), (alone, 1)):
             with closing(measured(units, profile, inputs, processes)) as results:
                 for unit, result in results:
@@ -105,6 +105,24 @@ def measured(
             child.terminate()
         raise
     pool.shutdown()
+
+
+@contextmanager
+def ended_properly() -> Iterator[None]:
+    """A request to end (SIGTERM) takes the way of Ctrl-C, so that what we started ends too."""
+
+    def end(*_: object) -> None:
+        sys.exit(143)
+
+    try:
+        before = signal.signal(signal.SIGTERM, end)
+    except ValueError:  # not the main thread: then it is not ours to handle
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def leave_interrupts_to_the_parent() -> None:
