@@ -240,7 +240,7 @@ def test_the_plane_shows_means_and_says_where_runs_are_few():
     assert np.isclose(points, [0.3, 0.3]).all(axis=1).any()  # the mean of PCA's three
     labels = ax.get_legend_handles_labels()[1]
     assert "PCA" in labels
-    assert any("SOFA" in label and "1 runs" in label for label in labels)
+    assert any("SOFA" in label and "(1 run)" in label for label in labels)
     plt.close("all")
 
 

@@ -92,11 +92,16 @@ def trade_off(frame: pd.DataFrame, ax: Any, *, x: str = "coupling", y: str = "al
 def _repetitions(wide: pd.DataFrame, name: str, whole: pd.DataFrame) -> str:
     """How many runs a mean is of, where it is fewer than the others'."""
     counts = whole.groupby("method").size()
-    return f"  ({counts[name]} runs)" if counts[name] < counts.max() else ""
+    return f"  ({runs(counts[name])})" if counts[name] < counts.max() else ""
 
 
-def _point(ax: Any, runs: Any, mean: Any, x: str, y: str, colour: Any, marker: str, label: Any, s: float) -> None:
-    ax.scatter(runs[x], runs[y], s=s / 4, color=[colour], marker=marker, alpha=0.45, linewidth=0, zorder=2)
+def runs(count: int) -> str:
+    """1 run, 2 runs."""
+    return f"{count} run" + "s" * (count != 1)
+
+
+def _point(ax: Any, each: Any, mean: Any, x: str, y: str, colour: Any, marker: str, label: Any, s: float) -> None:
+    ax.scatter(each[x], each[y], s=s / 4, color=[colour], marker=marker, alpha=0.45, linewidth=0, zorder=2)
     ax.scatter(
         mean[x], mean[y], s=s, color=[colour], marker=marker, edgecolor=INK, linewidth=0.9, zorder=4, label=label
     )

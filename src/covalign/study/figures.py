@@ -247,7 +247,8 @@ def sup_consistency(store: Store, profile: Profile, inputs: Inputs) -> Any:
     ):
         one = table[table["metric"] == metric]
         ax.plot(one["n"], one["mean"], color="#0072B2", marker="o", ms=3)
-        ax.fill_between(one["n"], one["mean"] - one["sd"], one["mean"] + one["sd"], color="#0072B2", alpha=0.2, lw=0)
+        low = np.maximum(one["mean"] - one["sd"], one["mean"] / 4)  # an error has no logarithm below zero
+        ax.fill_between(one["n"], low, one["mean"] + one["sd"], color="#0072B2", alpha=0.2, lw=0)
         ax.set_title(title, loc="left", fontsize=9)
     one = table[table["metric"] == "beta error"]
     axes[1].plot(one["n"], one["mean"].iloc[-1] * one["n"].iloc[-1] / one["n"], color="#888888", ls=":", lw=1)
@@ -263,7 +264,7 @@ def sup_consistency(store: Store, profile: Profile, inputs: Inputs) -> Any:
 
 def sup_time(store: Store, profile: Profile, inputs: Inputs) -> Any:
     """Median seconds of one fit, all methods on one machine and one thread."""
-    from covalign.study.drawing import STYLES, plt
+    from covalign.study.drawing import STYLES, plt, runs
 
     frame = rows(store, "runtime", profile)
     frame = frame[frame["metric"] == "seconds"]
@@ -274,8 +275,8 @@ def sup_time(store: Store, profile: Profile, inputs: Inputs) -> Any:
     ax.hlines(at, table["min"], table["max"], color="#BBBBBB", lw=3)
     ax.scatter(table["median"], at, c=colours, edgecolor="#222222", s=48, zorder=3)
     for y, (seconds, count) in enumerate(zip(table["median"], table["count"], strict=True)):
-        text = f"{seconds:.3g} s" + (f"  ({count} runs)" if count < table["count"].max() else "")
-        ax.annotate(text, (seconds, y), xytext=(8, -3), textcoords="offset points", fontsize=8)
+        text = f"{seconds:.3g} s" + (f"  ({runs(count)})" if count < table["count"].max() else "")
+        ax.annotate(text, (table["max"].iloc[y], y), xytext=(8, -3), textcoords="offset points", fontsize=8)
     ax.set_yticks(at, list(table.index), fontsize=8)
     ax.set_xscale("log")
     ax.set_xlim(right=table["max"].max() * 6)
@@ -358,7 +359,7 @@ def fig2(store: Store, profile: Profile, inputs: Inputs) -> Any:
                         ax.annotate(
                             TITLES[route.removeprefix(start)],
                             (x[route], y[route]),
-                            xytext=(5, -10),
+                            xytext=(5, 5) if route.endswith("T_1") else (5, -10),
                             textcoords="offset points",
                             fontsize=7,
                         )
