@@ -8,6 +8,8 @@ of them is noise, as in factor analysis. All parameters maximise the evidence lo
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module, util
 from itertools import pairwise
@@ -40,8 +42,21 @@ class IVAE:
     def fit(self, views: dict[str, Array], Y: Array, n_factors: int, seed: int, budget: int) -> Fitted:
         """``budget`` epochs. A network has no loadings; ``curve`` is the mean bound per sample, epoch by epoch."""
         X = stacked(views)
-        model, curve = train(X, Y, n_factors, seed, budget)
+        with one_thread():
+            model, curve = train(X, Y, n_factors, seed, budget)
         return Fitted(posterior_mean(model, X, Y), None, curve, versions=versions_of("torch", "numpy"))
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """For networks this small a second thread costs more than it brings, and very much more on a busy machine."""
+    torch: Any = import_module("torch")
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 class Model(NamedTuple):
