@@ -97,7 +97,7 @@ def _repetitions(wide: pd.DataFrame, name: str, whole: pd.DataFrame) -> str:
 
 def runs(count: int) -> str:
     """1 run, 2 runs."""
-    return f"{count} run" + "s" * (count != 1)
+    return f"{count} run" if count == 1 else f"{count} runs"
 
 
 def _point(ax: Any, each: Any, mean: Any, x: str, y: str, colour: Any, marker: str, label: Any, s: float) -> None:
