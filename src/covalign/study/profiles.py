@@ -23,6 +23,7 @@ class Profile(NamedTuple):
     lams: tuple[float, ...] = (0.0, 0.25, 0.5, 0.75, 1.0)
     budget: int = 2000
     scaling_factors: tuple[float, ...] = (0.01, 0.02, 0.03, 0.04, 0.05, 0.1)
+    slow_scenarios: tuple[str, ...] = SIMULATED  # where methods that take a minute a fit are run
     sizes: tuple[int, ...] = (100, 200, 500, 1000, 2000, 5000, 10_000)  # consistency
     inference_sizes: tuple[int, ...] = (500, 5000)
     real_lams: tuple[float, ...] = (0.0, 0.25, 0.5, 0.75, 0.9)
@@ -48,6 +49,7 @@ QUICK = Profile(
     bs=(1 / 3, 2 / 3, 1.0),
     budget=200,
     scaling_factors=(0.01, 0.1),
+    slow_scenarios=("PN", "N"),
     sizes=(100, 500, 2000),
     real_budget=200,
     folds=3,

@@ -36,7 +36,8 @@ def method_units(profile: Profile, inputs: Inputs) -> list[Unit]:
         for alpha, b in profile.settings():
             at = setting(scenario=scenario, alpha=alpha, b=b, n=profile.n, budget=profile.budget)
             in_panel = (alpha, b) in profile.panels(scenario)
-            slow = known.slow(profile.scaling_factors) if in_panel else []
+            is_slow_there = in_panel and scenario in profile.slow_scenarios
+            slow = known.slow(profile.scaling_factors) if is_slow_there else []
             times = dict.fromkeys(("iFA", *known.FAST), profile.reps) | dict.fromkeys(slow, profile.slow_reps)
             times["iVAE"] = profile.reps if in_panel else min(profile.reps, profile.slow_reps)
             units += [Unit("methods", name, at, rep) for name, reps in times.items() for rep in range(reps)]
