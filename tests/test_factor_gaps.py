@@ -13,6 +13,7 @@ from covalign import InformedFactorAnalysis
 from covalign.factor import data, fitting, gaps
 from covalign.factor.bound import bound
 from covalign.factor.gaps import Gapped
+from covalign.factor.placing import feature_moments
 from covalign.factor.start import start
 from covalign.factor.state import Problem
 from covalign.factor.statistics import Dense
@@ -87,7 +88,7 @@ def test_factors_are_those_of_a_loop_over_samples(full):
     w = np.vstack([view.w.mean for view in views])
     tau = np.concatenate([view.noise.mean for view in views])
     mu = np.concatenate([view.w.intercept for view in views])
-    moments = np.vstack([gaps.feature_moments(view.w, np.ones(len(view.w.mean))) for view in views])
+    moments = np.vstack([feature_moments(view.w, np.ones(len(view.w.mean))) for view in views])
     z, S_y = gaps.update_factors(problem, views, beta), engine.S_y
     for n in range(0, N, 7):
         o, has = engine.observed[n], engine.has_y[n]

@@ -17,7 +17,7 @@ from covalign import _store as store
 from covalign import _validation as errors
 from covalign import covariates, regimes
 from covalign._linalg import Array, blas
-from covalign.factor import data, fitting, gaps, realignment, storage, uncertainty, updates
+from covalign.factor import data, fitting, gaps, placing, realignment, storage, uncertainty, updates
 from covalign.factor.gaps import Gapped
 from covalign.factor.progress import Progress
 from covalign.factor.start import covariate_turn, start, starts
@@ -312,12 +312,12 @@ class InformedFactorAnalysis(BaseEstimator):
         """
         self._check_fitted()
         X_new, Y_new = self._new_rows(X, y)
-        placed = gaps.place(self._state, self._sy, X_new, Y_new, self.T_)
+        placed = placing.place(self._state, self._sy, X_new, Y_new, self.T_)
         if not return_std:
             return placed.mean
         first = placed.mean
         if self._realigned is not None:
-            first = gaps.place(self._stage_1, self._sy, X_new, Y_new, np.eye(self._problem.p)).mean
+            first = placing.place(self._stage_1, self._sy, X_new, Y_new, np.eye(self._problem.p)).mean
         return placed.mean, self._std(np.einsum("ckk->ck", placed.cov)[placed.group], first)
 
     @property
@@ -367,7 +367,7 @@ class InformedFactorAnalysis(BaseEstimator):
         scale, where = self._table.views[view], self._problem.bounds[at]
         values = self._rows.X[:, where].copy()
         missing = np.isnan(values)
-        mean, variance = gaps.predicted(self._state.z, self._state.views[at], self.factors_, missing)
+        mean, variance = placing.predicted(self._state.z, self._state.views[at], self.factors_, missing)
         values[missing] = (mean * scale.sd + scale.mean)[missing]
         index = None if self._table.samples is None else pd.Index(self._table.samples)
         frame = pd.DataFrame(values, index=index, columns=scale.names)
@@ -380,7 +380,7 @@ class InformedFactorAnalysis(BaseEstimator):
         """E[Z] E[W]' in the units of X: a dict of arrays, or an array where X was one table."""
         self._check_fitted()
         views = {
-            name: (self.factors_ @ view.w.mean.T + gaps.intercept(view.w)) * scale.sd + scale.mean
+            name: (self.factors_ @ view.w.mean.T + placing.intercept(view.w)) * scale.sd + scale.mean
             for (name, scale), view in zip(self._table.views.items(), self._state.views, strict=True)
         }
         return views[data.SINGLE] if self._table.single else views
@@ -399,7 +399,7 @@ class InformedFactorAnalysis(BaseEstimator):
 
     def _shares(self, kind: str) -> Array:
         if isinstance(self._problem.data, Gapped):
-            return gaps.shares(self._problem, self._state, kind)
+            return placing.shares(self._problem, self._state, kind)
         z, rows = self._state.z, []
         for w, where in zip(self.loadings_.values(), self._problem.bounds, strict=True):
             xx, xz, zz = self._problem.data.xx[where], z.xz[where], np.diag(z.zz)
@@ -415,7 +415,7 @@ class InformedFactorAnalysis(BaseEstimator):
         """R^2 of each feature on all factors jointly, averaged over each view's features."""
         self._check_fitted()
         if isinstance(self._problem.data, Gapped):
-            totals = gaps.total_shares(self._problem, self._state)
+            totals = placing.total_shares(self._problem, self._state)
             return pd.Series(dict(zip(self._table.views, totals, strict=True)), name="total")
         z, shares = self._state.z, {}
         inverse = np.linalg.pinv(z.zz, hermitian=True, rcond=1e-10)

@@ -330,46 +330,11 @@ def fig2(store: Store, profile: Profile, inputs: Inputs) -> Any:
     figure, axes = plt.subplots(
         1, max(len(names), 1), figsize=(1.6 + 5.2 * max(len(names), 1), 4.4), layout="constrained", squeeze=False
     )
-    looks = {
-        "Procrustes, then ": ("#E69F00", "s", "$T$ after Procrustes (the paper)"),
-        "ridge, then ": ("#0072B2", "o", "ridge, then $T$ (ours)"),
-    }
     for ax, name in zip(axes[0], names, strict=False):
-        table = summary(frame[frame["embedding"] == name], ["method"]).pivot(
-            index="method", columns="metric", values="mean"
-        )
+        table = summary(frame[frame["embedding"] == name], ["method"])
+        table = table.pivot(index="method", columns="metric", values="mean")
         for label, faint in (("held out", False), ("in sample", True)):
-            x, y = table[f"coupling, {label}"], table[f"alignment, {label}"]
-            look = {"alpha": 0.3 if faint else 1.0, "edgecolor": "none" if faint else "#222222", "linewidth": 0.8}
-            for start, (colour, marker, text) in looks.items():
-                routes_in = [f"{start}{T}" for T in ("T_ex", "T_0", "T_0.5", "T_1") if f"{start}{T}" in table.index]
-                ax.plot(x[routes_in[-3:]], y[routes_in[-3:]], color=colour, lw=1, alpha=look["alpha"], zorder=2)
-                ax.scatter(
-                    x[routes_in],
-                    y[routes_in],
-                    s=50,
-                    color=colour,
-                    marker=marker,
-                    label=f"{text}, {label}",
-                    zorder=3,
-                    **look,
-                )
-                if not faint:
-                    for route in routes_in:
-                        ax.annotate(
-                            TITLES[route.removeprefix(start)],
-                            (x[route], y[route]),
-                            xytext=(5, 5) if route.endswith("T_1") else (5, -10),
-                            textcoords="offset points",
-                            fontsize=7,
-                        )
-            for route, colour, marker in (
-                ("max-correlation dimensions", "#999999", "X"),
-                ("Procrustes", "#D55E00", "D"),
-            ):
-                ax.scatter(
-                    x[route], y[route], s=60, color=colour, marker=marker, label=f"{route}, {label}", zorder=3, **look
-                )
+            routes_panel(ax, table[f"coupling, {label}"], table[f"alignment, {label}"], label, faint)
         coupling_axis(ax)
         ax.set_xlabel(LABELS["coupling"])
         ax.set_ylabel(LABELS["alignment"])
@@ -378,6 +343,23 @@ def fig2(store: Store, profile: Profile, inputs: Inputs) -> Any:
         ax.tick_params(labelsize=8)
     legend(figure, axes[0, 0], loc="outside right center")
     return figure
+
+
+def routes_panel(ax: Any, x: Any, y: Any, label: str, faint: bool) -> None:
+    """One point for each route; the regimes of a route are joined, and named where they are not faint."""
+    look = {"alpha": 0.3 if faint else 1.0, "edgecolor": "none" if faint else "#222222", "linewidth": 0.8, "zorder": 3}
+    for start, colour, marker, text in (
+        ("Procrustes, then ", "#E69F00", "s", "$T$ after Procrustes (the paper)"),
+        ("ridge, then ", "#0072B2", "o", "ridge, then $T$ (ours)"),
+    ):
+        made = [f"{start}{T}" for T in TITLES if f"{start}{T}" in x.index]
+        ax.plot(x[made[-3:]], y[made[-3:]], color=colour, lw=1, alpha=look["alpha"], zorder=2)
+        ax.scatter(x[made], y[made], s=50, color=colour, marker=marker, label=f"{text}, {label}", **look)
+        for route in [] if faint else made:
+            where = {"xytext": (5, 5) if route.endswith("T_1") else (5, -10), "textcoords": "offset points"}
+            ax.annotate(TITLES[route.removeprefix(start)], (x[route], y[route]), fontsize=7, **where)
+    for route, colour, marker in (("max-correlation dimensions", "#999999", "X"), ("Procrustes", "#D55E00", "D")):
+        ax.scatter(x[route], y[route], s=60, color=colour, marker=marker, label=f"{route}, {label}", **look)
 
 
 FIGURES = {

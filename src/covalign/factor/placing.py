@@ -1,0 +1,140 @@
+"""What a fitted model says of cells and samples, with gaps or without: new samples placed, gaps filled, shares."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covalign._linalg import Array
+from covalign.factor.gaps import Factors, Gapped, GroupedLoadings, Index, grouped_product, slices
+from covalign.factor.state import Problem, State, View
+
+
+class Placed(NamedTuple):
+    """Posterior means of new samples, and the covariance of each group of them."""
+
+    mean: Array
+    cov: Array
+    group: Index
+
+
+def intercept(w: Any) -> Array:
+    """Of every feature; complete data are centred."""
+    return np.asarray(w.intercept) if isinstance(w, GroupedLoadings) else np.zeros(len(w.mean))
+
+
+def feature_moments(w: Any, weights: Array) -> Array:
+    """weights_d E[w_d w_d'] for every feature (D x K x K)."""
+    V = w.V[w.group] if isinstance(w, GroupedLoadings) else np.broadcast_to(w.V, (len(w.mean), *w.V.shape))
+    cov = (V * w.scale[:, None, :]) @ V.transpose(0, 2, 1)
+    return np.asarray(weights[:, None, None] * (w.mean[:, :, None] * w.mean[:, None, :] + cov))
+
+
+def place(state: State, S_y: Array, X: Array, Y: Array, T: Array) -> Placed:
+    """q(z) of new samples from their observed cells (NaN where missing), informed factors in the regime of T."""
+    observed, has_y, beta = ~np.isnan(X), ~np.isnan(Y), state.beta
+    k, p = state.views[0].w.mean.shape[1], len(beta)
+    new = Gapped(np.where(observed, X, 0.0), observed, np.where(has_y, Y, 0.0), has_y, S_y)
+    group, of_row, of_label = new.samples
+    Q, at = np.zeros((len(new.rows.distinct), k, k)), 0
+    r = np.zeros((len(X), k))
+    for view in state.views:
+        d = len(view.w.mean)
+        flags, tau, W = new.rows.distinct[:, at : at + d], view.noise.mean, view.w.mean
+        if flags.all():  # the same sum for everybody
+            Q += view.w.weighted_second_moment(tau)
+        elif flags.any():
+            for part in slices(d, k * k):
+                moments = feature_moments(_part(view.w, part), tau[part])
+                Q += (flags[:, part] @ moments.reshape(-1, k * k)).reshape(-1, k, k)
+        shifted = np.where(observed[:, at : at + d], new.X[:, at : at + d] - intercept(view.w), 0.0)
+        r += shifted @ (W * tau[:, None])
+        at += d
+    priors, means = [], np.zeros((len(X), k))
+    for one in new.labels:
+        cov = np.eye(k)
+        cov[:p, :p] = T @ (beta[:, None] * one.cov * beta + np.diag(1 - beta**2)) @ T.T
+        priors.append(cov)
+        means[one.rows, :p] = (one.mean * beta) @ T.T
+    prior_cov: Array = np.array(priors)[of_label]
+    # (I + P Q)^-1 P: exists where P, the prior covariance, is singular.
+    solved = np.asarray(np.linalg.solve(np.eye(k) + prior_cov @ Q[of_row], prior_cov), dtype=np.float64)
+    cov = (solved + solved.transpose(0, 2, 1)) / 2
+    away = r - grouped_product(means, Q[of_row], group)
+    return Placed(means + grouped_product(away, cov, group), cov, group)
+
+
+def _part(w: Any, part: slice) -> Any:
+    """Some features."""
+    if isinstance(w, GroupedLoadings):
+        return w._replace(mean=w.mean[part], scale=w.scale[part], group=w.group[part], intercept=w.intercept[part])
+    return w._replace(mean=w.mean[part], scale=w.scale[part])
+
+
+def predicted(z: Any, view: View, means: Array, wanted: NDArray[np.bool_]) -> tuple[Array, Array]:
+    """E[x_nd] and Var(x_nd) = w'C_z w + z'C_w z + tr(C_w C_z) + 1 / E[tau], standardised; variance where wanted.
+
+    Var(w'z) = E[w'(zz' + C_z)w] - (w'z)^2: with E[ww'] = ww' + C_w the three terms are one sum over entries.
+    """
+    w = view.w
+    mean = means @ w.mean.T + intercept(w)
+    variance = np.zeros_like(mean)
+    if not wanted.any():
+        return mean, variance
+    rows, features = np.nonzero(wanted)
+    cov_z, group = (z.cov, z.group) if isinstance(z, Factors) else (z.cov[None], np.zeros(len(means), dtype=np.intp))
+    W2 = feature_moments(w, np.ones(len(w.mean)))
+    C_w = W2 - w.mean[:, :, None] * w.mean[:, None, :]
+    k = means.shape[1]
+    for part in slices(len(rows), k * k):
+        n, d = rows[part], features[part]
+        both = np.einsum("ikl,ikl->i", W2[d], cov_z[group[n]])
+        both += np.einsum("ik,ikl,il->i", means[n], C_w[d], means[n])
+        variance[n, d] = both + 1 / view.noise.mean[d]
+    return mean, variance
+
+
+def observed_sums(problem: Problem, state: State, where: slice) -> tuple[Array, Array, Array]:
+    """Per feature, over its observed rows and centred there: x'x, X'M (D x K) and the diagonal of M'M (D x K)."""
+    data: Gapped = problem.data
+    z: Factors = state.z
+    group, counts = data.columns.group[where], np.maximum(data.counts[where], 1.0)
+    means = z.sums[group] / counts[:, None]
+    xx = data.xx[where] - data.x[where] ** 2 / counts
+    xz = z.xz[where] - data.x[where, None] * means
+    zz = np.einsum("hkk->hk", z.means)[group] - counts[:, None] * means**2
+    return xx, xz, zz
+
+
+def shares(problem: Problem, state: State, kind: str) -> Array:
+    """Variance explained by each factor in each view, over observed cells."""
+    out = []
+    for view, where in zip(state.views, problem.bounds, strict=True):
+        xx, xz, zz = observed_sums(problem, state, where)
+        if kind == "marginal":
+            both = xx[:, None] * zz
+            r2 = np.divide(xz**2, both, out=np.zeros_like(xz), where=both > 0)
+            out.append(r2.sum(axis=0) / max(np.count_nonzero(xx), 1))
+        else:
+            w = view.w.mean
+            out.append(np.sum(2 * w * xz - zz * w**2, axis=0) / max(xx.sum(), 1e-300))
+    return np.array(out)
+
+
+def total_shares(problem: Problem, state: State) -> list[float]:
+    """R^2 of each feature on all factors jointly, over its observed cells, averaged over each view's features."""
+    data: Gapped = problem.data
+    z: Factors = state.z
+    counts = np.array([data.columns.distinct[h].sum() for h in range(len(data.columns.distinct))])
+    centre = z.sums / np.maximum(counts, 1.0)[:, None]
+    zz = z.means - counts[:, None, None] * centre[:, :, None] * centre[:, None, :]
+    inverse = np.linalg.pinv(zz, hermitian=True, rcond=1e-10)
+    out = []
+    for where in problem.bounds:
+        xx, xz, _ = observed_sums(problem, state, where)
+        explained = np.einsum("dk,dkl,dl->d", xz, inverse[data.columns.group[where]], xz, optimize=True)
+        r2 = np.divide(explained, xx, out=np.zeros_like(xx), where=xx > 0)
+        out.append(float(r2.sum() / max(np.count_nonzero(xx), 1)))
+    return out
