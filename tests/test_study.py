@@ -163,6 +163,9 @@ def test_the_command_speaks_clearly(tmp_path):
     wrong = covalign("reproduce", "fig2", "--embeddings", "z.npz", "--out", str(tmp_path))
     assert wrong.exit_code == 2
     assert "NAME=PATH" in wrong.stderr
+    wrong = covalign("reproduce", "fig5", "--tcga", str(tmp_path / "nowhere"), "--out", str(tmp_path))
+    assert wrong.exit_code == 2
+    assert wrong.stderr.count("nowhere") == 1
     skipped = covalign("reproduce", "fig5", "--out", str(tmp_path))
     assert skipped.exit_code == 0
     assert "--tcga" in skipped.stderr

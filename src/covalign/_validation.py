@@ -588,7 +588,7 @@ def unknown_figures(names: Iterable[str], known: Sequence[str]) -> ValueError:
     hints = [
         f"{name} (did you mean {near[0]}?)" if (near := get_close_matches(name, known, 1)) else name for name in names
     ]
-    return ValueError(f"there is no {some(hints)}: the names are {', '.join(known)}.")
+    return ValueError(f"there is no {', '.join(hints)}: the names are {', '.join(known)}.")
 
 
 def not_a_named_path(text: str) -> ValueError:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from covalign import _validation as errors
+from covalign import datasets
 from covalign.study import runner, tables
 from covalign.study.experiments import EXPERIMENTS
 from covalign.study.figures import FIGURES
@@ -48,6 +49,7 @@ def reproduce(
     unknown = [name for name in wanted if name not in names()]
     if unknown:
         raise errors.unknown_figures(unknown, list(names()))
+    check_data(inputs)
     lacking = {name: reason for name in wanted if (reason := missing_data(name, inputs))}
     made = [name for name in wanted if name not in lacking]
     store = Store(out / "results")
@@ -60,6 +62,14 @@ def reproduce(
         except LookupError as error:
             skipped[name] = f"no results for it in {store.folder} ({error})"
     return Made(files, skipped, outcome)
+
+
+def check_data(inputs: Inputs) -> None:
+    """Data that cannot be read is said once, before the work begins, and not by every unit of it."""
+    if inputs.tcga is not None:
+        datasets.breast_tcga(inputs.tcga)
+    for path in inputs.embeddings.values():
+        datasets.embedding(path)
 
 
 def needs(name: str) -> tuple[str, ...]:
