@@ -19,7 +19,7 @@ ROOMS = [
     {"_linalg", "_validation"},
     {"_store"},
     {"moments", "covariates"},
-    {"incomplete"},
+    {"incomplete", "confounders"},
     {"regimes", "metrics", "simulate"},
     {"heldout", "permutation"},
     {"aligner", "factor"},

@@ -219,6 +219,47 @@ def unseen_level(column: str, levels: Iterable[Any]) -> ValueError:
     )
 
 
+def only_confounders(names: Iterable[str]) -> ValueError:
+    return ValueError(
+        f"at least one covariate is needed besides the confounders, got only {some(names)}: "
+        "leave a column of interest in Y."
+    )
+
+
+def missing_confounder(column: str, count: int) -> ValueError:
+    return ValueError(
+        f"confounders need a value for every sample, got {count} missing in {column!r}: "
+        "fill them in, leave these samples out, or give missing ones a category of their own."
+    )
+
+
+def confounders_needed(names: Iterable[str]) -> ValueError:
+    return ValueError(
+        f"this model was fitted with confounders ({some(names)}), so new samples need theirs, got none: "
+        "pass confounders=."
+    )
+
+
+def no_confounders_fitted() -> ValueError:
+    return ValueError(
+        "confounders were given, but this model was fitted without any: leave them out, or fit with confounders=."
+    )
+
+
+def rows_without_confounders(names: Sequence[Any]) -> ValueError:
+    return ValueError(
+        f"every sample needs its confounders, got none for {some(names)}: "
+        "add them to the table, or leave these samples out."
+    )
+
+
+def explained_by_confounders(names: Iterable[str]) -> ValueError:
+    return ValueError(
+        f"covariates need to vary apart from the confounders, got {some(names)} which follow from them: "
+        "drop the covariate, or the confounder."
+    )
+
+
 def no_covariates() -> ValueError:
     return ValueError("at least one covariate is needed, got none: pass Y with one column per covariate.")
 
