@@ -28,6 +28,8 @@ def sweep(problem: Problem, state: State, accelerate: bool, supervised: bool = T
     """Rotation, beta, loadings, ARD, noise, then factors: at the end q(z) is the best for everything else."""
     if accelerate:
         state = rotated(problem, state, lambda s: bound(problem, s), hold_beta=not supervised)
+        if isinstance(problem.data, gaps.Gapped):
+            state = gaps.shifted(problem, state)
     if supervised:
         state = updates.point_at_covariates(state, problem.p)
         state = state._replace(beta=updates.update_beta(state.z, problem.n, problem.p))

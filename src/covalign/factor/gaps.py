@@ -26,7 +26,7 @@ from covalign import _validation as errors
 from covalign._linalg import Array, range_eigh
 from covalign.factor import updates
 from covalign.factor.state import RATE_0, SHAPE_0, Gamma, Loadings, Problem, State, View
-from covalign.factor.statistics import Dense
+from covalign.factor.statistics import Dense, Gram
 
 Index = NDArray[np.intp]
 CHUNK = 2_000_000  # numbers in a temporary
@@ -198,9 +198,13 @@ class GroupedLoadings(NamedTuple):
         for part in slices(len(self.mean), k * k):
             outer = (self.mean[part] * weights[part, None])[:, :, None] * self.mean[part, None, :]
             np.add.at(out, self.group[part], outer) if n_patterns > 1 else out.__iadd__(outer.sum(axis=0))
-        scales = np.zeros((n_patterns, k))
+        return out + self.covariance_by_pattern(weights)
+
+    def covariance_by_pattern(self, weights: Array) -> Array:
+        """sum over the features of each column pattern of weights_d Cov(w_d) (H x K x K)."""
+        scales = np.zeros((len(self.V), self.mean.shape[1]))
         np.add.at(scales, self.group, weights[:, None] * self.scale)
-        return np.asarray(out + (self.V * scales[:, None, :]) @ self.V.transpose(0, 2, 1))
+        return np.asarray((self.V * scales[:, None, :]) @ self.V.transpose(0, 2, 1))
 
     def weighted_second_moment(self, weights: Array) -> Array:
         """sum_d weights_d E[w_d w_d']."""
@@ -373,6 +377,35 @@ def symmetric_inverses(S: Array) -> Array:
     return np.asarray((inverse + inverse.transpose(0, 2, 1)) / 2)
 
 
+def shifted(problem: Problem, state: State, held: int = 0) -> State:
+    """z -> z + c for all samples (c = 0 for the first ``held`` factors), intercept_d -> intercept_d - E[w_d]'c, at the c where the bound is highest.
+
+    The means of X see no difference, so sweeps, which move z and intercepts in turn, would crawl along this direction:
+
+        c = -(sum_n Pi_n + sum_d tau_d n_d C_d)^-1 (sum_n Pi_n (m_n - prior mean_n) + sum_d tau_d C_d sum_n m_n),
+
+    C_d = Cov(w_d), n over the samples that have feature d. Complete data are centred, and c is 0.
+    """
+    data: Gapped = problem.data
+    z: Factors = state.z
+    p, k, beta = problem.p, problem.k, state.beta
+    curvature, slope = np.zeros((k, k)), np.zeros(k)
+    for one in data.labels:
+        Pi, away = prior(one.cov, beta, k), z.mean[one.rows].sum(axis=0)
+        away[:p] -= beta * one.mean.sum(axis=0)
+        curvature += len(one.rows) * Pi
+        slope += Pi @ away
+    counts = data.columns.distinct.sum(axis=1)
+    for view in state.views:
+        C = view.w.covariance_by_pattern(view.noise.mean)
+        curvature += np.einsum("h,hkl->kl", counts, C)
+        slope += np.einsum("hkl,hl->k", C, z.sums)
+    c = np.zeros(k)
+    c[held:] = -np.linalg.solve(curvature[held:, held:], slope[held:])
+    views = tuple(v._replace(w=v.w._replace(intercept=v.w.intercept - v.w.mean @ c)) for v in state.views)
+    return state._replace(z=with_sums(problem, z.mean + c, z.cov, beta), views=views)
+
+
 # -- views ------------------------------------------------------------------------------------------------------------
 
 
@@ -522,19 +555,24 @@ def kl_free(problem: Problem, state: State) -> float:
 # -- start ------------------------------------------------------------------------------------------------------------
 
 
-def filled(data: Gapped, k: int) -> Dense:
+def filled(data: Gapped, k: int) -> Dense | Gram:
     """The data with gaps at a guess: features at 0, their mean; covariates at their (ridge) regression on k components.
 
     A start that took missing covariates for average ones would begin with a beta too small, and stay there.
     """
     Y = data.Y.copy()
-    components = data.X @ Dense(data.X, data.Y).principal_map(k)
+    components = data.X @ engine_of(data.X, data.Y).principal_map(k)
     for p in np.flatnonzero(~data.has_y.all(axis=0)):
         known = data.has_y[:, p]
         U = components[known]
         coefficients = np.linalg.solve(U.T @ U + U.shape[1] * np.eye(U.shape[1]), U.T @ Y[known, p])
         Y[~known, p] = components[~known] @ coefficients
-    return Dense(data.X, Y)
+    return engine_of(data.X, Y)
+
+
+def engine_of(X: Array, Y: Array) -> Dense | Gram:
+    """The cheaper of the two for a matrix of this shape."""
+    return Gram(len(X), X.T @ X, X.T @ Y, Y.T @ Y) if X.shape[1] <= len(X) else Dense(X, Y)
 
 
 def started(problem: Problem, state: State) -> State:

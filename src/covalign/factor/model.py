@@ -20,12 +20,13 @@ from covalign._linalg import Array, blas
 from covalign.factor import data, fitting, gaps, placing, realignment, storage, uncertainty, updates
 from covalign.factor.gaps import Gapped
 from covalign.factor.progress import Progress
-from covalign.factor.start import covariate_turn, start, starts
+from covalign.factor.start import alternatives, covariate_turn, start, starts
 from covalign.factor.state import Problem, State
 from covalign.factor.statistics import Gram
 
 ACTIVE_SHARE = 1e-3  # of the variance of a view; what ARD turns off explains many orders less
 TRIAL_SWEEPS = 1  # enough to tell which mirror image is better
+EXPLORE_SWEEPS = 20  # enough to tell which covariate is best given up, where a fit has not converged by then
 SMALL = 2e8  # multiplications in a sweep below which BLAS threads cost more than they bring
 
 
@@ -145,8 +146,9 @@ class InformedFactorAnalysis(BaseEstimator):
                 fits = [self._run(problem, fitting.Fit(self._resume(problem), [], False))]
             else:
                 seeds = np.random.default_rng(self.random_state).spawn(self.n_init - 1)
-                fits = [self._run(problem, self._begin(problem, rng)) for rng in [None, *seeds]]
-        best = max(fits, key=lambda fit: fit.elbo[-1] if fit.elbo else -np.inf)
+                fits = [self._run(problem, self._explored(problem, self._begin(problem, None)))]
+                fits += [self._run(problem, self._begin(problem, rng)) for rng in seeds]
+        best = max(fits, key=_height)
         self._table, self._problem, self._rows, self._realigned = table, problem, rows, None
         best = best._replace(state=updates.in_order(best.state, p))
         self._stage_1, self._laplace = best.state, None
@@ -172,7 +174,7 @@ class InformedFactorAnalysis(BaseEstimator):
             images = starts(problem)
             sweeps = min(TRIAL_SWEEPS, self.max_iter) if len(images) > 1 else 0
             tried = [fitting.fit(problem, image, True, sweeps, -np.inf) for image in images]
-            return max(tried, key=lambda fit: fit.elbo[-1] if fit.elbo else 0.0)
+            return max(tried, key=_height)
         state = start(problem, rng)
         if not self.pretrain_iter:
             return fitting.Fit(state, [], False)
@@ -190,8 +192,21 @@ class InformedFactorAnalysis(BaseEstimator):
             return gaps.resumed(problem, self._state)
         return self._state._replace(z=fitting.update_factors(problem, self._state.views, self._state.beta))
 
-    def _run(self, problem: Problem, begun: fitting.Fit) -> fitting.Fit:
-        left = self.max_iter - len(begun.elbo)
+    def _explored(self, problem: Problem, begun: fitting.Fit) -> fitting.Fit:
+        """The fit after some sweeps; where it has not converged by then, the best of it and of alternative starts."""
+        if not self.accelerate or self.pretrain_iter or self.max_iter <= EXPLORE_SWEEPS:
+            return begun
+        first = self._run(problem, begun, EXPLORE_SWEEPS)
+        if first.converged:
+            return first
+        others = [fitting.Fit(state, [], False) for state in alternatives(problem)]
+        return max([first, *(self._run(problem, other, EXPLORE_SWEEPS) for other in others)], key=_height)
+
+    def _run(self, problem: Problem, begun: fitting.Fit, most: int | None = None) -> fitting.Fit:
+        """Sweeps until there are ``most`` of them, or the fit has converged."""
+        left = (self.max_iter if most is None else most) - len(begun.elbo)
+        if begun.converged or left < 1:
+            return begun
         with Progress(left, self.tol) as tick:
             rest = fitting.fit(problem, begun.state, self.accelerate, left, self.tol, tick=tick)
         return rest._replace(elbo=[*begun.elbo, *rest.elbo])
@@ -461,6 +476,11 @@ class InformedFactorAnalysis(BaseEstimator):
     def _check_fitted(self) -> None:
         if not hasattr(self, "_state"):
             raise NotFittedError(errors.unfitted(type(self).__name__))
+
+
+def _height(fit: fitting.Fit) -> float:
+    """The bound a fit has reached."""
+    return fit.elbo[-1] if fit.elbo else -np.inf
 
 
 def _few_threads(problem: Problem) -> Any:

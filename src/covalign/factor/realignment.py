@@ -93,6 +93,8 @@ def realign(problem: Problem, state: State, T: Array, accelerate: bool, max_iter
         # The start is all but converged where T is regular: look first whether anything moves.
         if accelerate and problem.k > problem.p and current is not start:
             current = rotated(problem, current, lambda s: held_bound(problem, s, held), problem.p, hold_beta=True)
+            if isinstance(problem.data, gaps.Gapped):
+                current = gaps.shifted(problem, current, problem.p)
         views = update_views(problem, current.z, current.views)
         return State(update_free(problem, views, held), views, current.beta)
 
