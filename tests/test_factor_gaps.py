@@ -12,7 +12,7 @@ import covalign as ca
 from covalign import InformedFactorAnalysis
 from covalign.factor import data, fitting, gaps
 from covalign.factor.bound import bound
-from covalign.factor.gaps import Gapped
+from covalign.factor.patterns import Gapped
 from covalign.factor.placing import feature_moments
 from covalign.factor.start import start
 from covalign.factor.state import Problem
@@ -38,7 +38,7 @@ def gapped_problem(full: bool, cells: float, labels: float, seed: int = 0, block
         observed[N // 3 :, BOUNDS[1]] = False
     if labels:
         has_y[:6] = False  # unlabelled altogether
-    engine = Gapped(np.where(observed, X, 0.0), observed, np.where(has_y, Y, 0.0), has_y, Y.T @ Y / N)
+    engine = Gapped.of(np.where(observed, X, 0.0), observed, np.where(has_y, Y, 0.0), has_y, Y.T @ Y / N)
     return Problem(engine, N, P, K, BOUNDS, full)
 
 
@@ -50,7 +50,7 @@ def gapped_problem(full: bool, cells: float, labels: float, seed: int = 0, block
 def test_without_gaps_it_is_the_complete_engine(full, accelerate):
     X, Y, _ = arrays()
     complete = Problem(Dense(X, Y), N, P, K, BOUNDS, full)
-    everything = Gapped(X, np.ones(X.shape, dtype=bool), Y, np.ones(Y.shape, dtype=bool), Y.T @ Y / N)
+    everything = Gapped.of(X, np.ones(X.shape, dtype=bool), Y, np.ones(Y.shape, dtype=bool), Y.T @ Y / N)
     with_gaps = complete._replace(data=everything)
     a, b = start(complete), start(with_gaps)
     for _ in range(5):

@@ -11,7 +11,7 @@ import pandas as pd
 from covalign import _validation as errors
 from covalign import covariates
 from covalign._linalg import Array, affine, is_constant
-from covalign.factor.gaps import Gapped, Patterns, given
+from covalign.factor.patterns import Gapped, Patterns, compressed, given
 from covalign.factor.statistics import Dense, Gram
 from covalign.moments import Moments
 
@@ -176,12 +176,18 @@ def gapped(X: Array, Y: Array, use_gram: bool) -> tuple[Array, Array, Array, Arr
     sd_y = np.sqrt(np.diag(S))
 
     def make(sd: Array, rows: Rows) -> Gapped:
-        observed = ~np.isnan(X)
-        filled = np.where(observed & ~constant, (X - mean) / sd, 0.0)
-        has_y = ~np.isnan(rows.Y)
-        return Gapped(filled, observed, np.where(has_y, rows.Y, 0.0), has_y, S / sd_y / sd_y[:, None])
+        made = gapped_rows(rows, np.where(constant, np.nan, mean), sd, S / sd_y / sd_y[:, None])
+        return compressed(made) if use_gram else made
 
     return mean, spread, mean_y, sd_y, make
+
+
+def gapped_rows(rows: Rows, mean: Array, sd: Array, S_y: Array) -> Gapped:
+    """Rows as the kernel with gaps wants them."""
+    with np.errstate(invalid="ignore"):
+        X = (rows.X - mean) / sd
+    has_y = ~np.isnan(rows.Y)
+    return Gapped.of(np.nan_to_num(X, copy=False), ~np.isnan(rows.X), np.where(has_y, rows.Y, 0.0), has_y, S_y)
 
 
 def joined_rows(views: dict[str, Any], frame: pd.DataFrame, named: bool) -> tuple[dict[str, Any], pd.DataFrame]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from covalign._linalg import Array
-from covalign.factor import gaps, updates
+from covalign.factor import updates
 from covalign.factor.bound import bound
+from covalign.factor.kernel import kernel_of
 from covalign.factor.rotation import rotate
-from covalign.factor.state import Problem, State, View
+from covalign.factor.state import Factors, Problem, State
 
 LONGEST_LEAP = 64.0
 
@@ -25,16 +26,16 @@ class Fit(NamedTuple):
 
 
 def sweep(problem: Problem, state: State, accelerate: bool, supervised: bool = True) -> State:
-    """Rotation, beta, loadings, ARD, noise, then factors: at the end q(z) is the best for everything else."""
+    """Rotation, shift, beta, loadings, ARD, noise, then factors: at the end q(z) is the best for everything else."""
+    kernel = kernel_of(problem)
     if accelerate:
         state = rotated(problem, state, lambda s: bound(problem, s), hold_beta=not supervised)
-        if isinstance(problem.data, gaps.Gapped):
-            state = gaps.shifted(problem, state)
+        state = kernel.shifted(problem, state)
     if supervised:
         state = updates.point_at_covariates(state, problem.p)
         state = state._replace(beta=updates.update_beta(state.z, problem.n, problem.p))
-    views = update_views(problem, state.z, state.views)
-    return State(update_factors(problem, views, state.beta), views, state.beta)
+    views = kernel.update_views(problem, state.z, state.views)
+    return State(kernel.update_factors(problem, views, state.beta), views, state.beta)
 
 
 def rotated(
@@ -46,26 +47,8 @@ def rotated(
     equal to it, and the step is taken only where the bound itself rises.
     """
     moved = rotate(problem, state, held, hold_beta)
-    exact = problem.full or not isinstance(problem.data, gaps.Gapped)
+    exact = problem.full or isinstance(state.z, Factors)
     return moved if exact or measure(moved) > measure(state) else state
-
-
-def update_factors(problem: Problem, views: tuple[View, ...], beta: Array) -> Any:
-    """q(z) of every sample, given everything else."""
-    of = gaps if isinstance(problem.data, gaps.Gapped) else updates
-    return of.update_factors(problem, views, beta)
-
-
-def update_views(problem: Problem, z: Any, views: tuple[View, ...]) -> tuple[View, ...]:
-    """Loadings, ARD and noise of every view, given the factors."""
-    if isinstance(problem.data, gaps.Gapped):
-        return gaps.update_views(problem, z, views)
-    S, new = z.second_moment(problem.n), []
-    for view, where in zip(views, problem.bounds, strict=True):
-        w = updates.update_loadings(S, z.xz[where], view.ard, view.noise, problem.full)
-        residuals = updates.expected_residuals(problem.data.xx[where], z.xz[where], S, w)
-        new.append(View(w, updates.update_ard(w), updates.update_noise(problem.n, residuals)))
-    return tuple(new)
 
 
 def iterate(
@@ -150,7 +133,7 @@ def fit(
 
     def refresh(leapt: State) -> State:
         beta = leapt.beta if supervised else state.beta
-        return leapt._replace(z=update_factors(problem, leapt.views, beta), beta=beta)
+        return leapt._replace(z=kernel_of(problem).update_factors(problem, leapt.views, beta), beta=beta)
 
     return iterate(
         lambda s: sweep(problem, s, accelerate, supervised),

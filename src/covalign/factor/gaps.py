@@ -1,4 +1,4 @@
-"""Informed factor analysis with gaps: the same model, summed over what was observed.
+"""Informed factor analysis with gaps: the same model, summed over what was observed. One of two kernels (``kernel``).
 
 A sample's precision sums over its observed features, a feature's over the samples that have it:
 
@@ -10,132 +10,22 @@ missing ones are further latent variables, whose conditional given z and the obs
 
     z_I | y_o ~ N(b mu, b C b + D^-1),  mu = E[y | y_o], C = Cov(y | y_o),  b = diag(beta), D^-1 = diag(1 - beta^2).
 
-Nothing missing gives the updates of ``updates`` to rounding.
+Nothing missing gives the updates of ``complete`` to rounding. Rows may stand for several samples
+(``patterns.compressed``), so 1 is ``data.one`` here, and numbers of samples are ``data.sizes``.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from covalign import _validation as errors
-from covalign._linalg import Array, range_eigh
+from covalign._linalg import Array
 from covalign.factor import updates
+from covalign.factor.patterns import Gapped, Index, slices
 from covalign.factor.state import RATE_0, SHAPE_0, Gamma, Loadings, Problem, State, View
 from covalign.factor.statistics import Dense, Gram
-
-Index = NDArray[np.intp]
-CHUNK = 2_000_000  # numbers in a temporary
-
-
-class Patterns(NamedTuple):
-    """Distinct rows of a table of flags (as 0.0 and 1.0), and which of them each row has."""
-
-    distinct: Array
-    group: Index
-
-    @classmethod
-    def of(cls, flags: NDArray[np.bool_]) -> Patterns:
-        """Found by their bytes, in order of first appearance."""
-        if len(flags) and (flags == flags[0]).all():
-            return cls(flags[:1].astype(np.float64), np.zeros(len(flags), dtype=np.intp))
-        packed = np.packbits(flags, axis=1)
-        _, first, group = np.unique(packed, axis=0, return_index=True, return_inverse=True)
-        order = np.argsort(first)
-        rank = np.empty(len(order), dtype=np.intp)
-        rank[order] = np.arange(len(order))
-        return cls(flags[np.sort(first)].astype(np.float64), rank[group.reshape(-1)])
-
-
-class Labels(NamedTuple):
-    """Samples that have the same covariates: E[y | y_o] for each, and Cov(y | y_o), zero where observed."""
-
-    rows: Index
-    mean: Array  # n x P
-    cov: Array  # P x P
-
-
-@dataclass(frozen=True, eq=False)
-class Gapped:
-    """X (standardised, 0 in gaps), which cells are observed, and the covariates by pattern."""
-
-    X: Array
-    observed: NDArray[np.bool_]
-    Y: Array  # standardised, 0 in gaps
-    has_y: NDArray[np.bool_]
-    S_y: Array  # P x P, unit diagonal
-
-    @cached_property
-    def rows(self) -> Patterns:
-        """Samples that lack the same features."""
-        return Patterns.of(self.observed)
-
-    @cached_property
-    def columns(self) -> Patterns:
-        """Features that the same samples lack."""
-        return Patterns.of(self.observed.T)
-
-    @cached_property
-    def between(self) -> Array:
-        """Whether row pattern g has column pattern h (G x H)."""
-        first = np.unique(self.columns.group, return_index=True)[1]
-        return np.ascontiguousarray(self.rows.distinct[:, first])
-
-    @cached_property
-    def labels(self) -> list[Labels]:
-        """One for every pattern of missing covariates."""
-        patterns = Patterns.of(self.has_y)
-        return [
-            given(np.flatnonzero(patterns.group == g), self.Y, flags > 0, self.S_y)
-            for g, flags in enumerate(patterns.distinct)
-        ]
-
-    @cached_property
-    def samples(self) -> tuple[Index, Index, Index]:
-        """Which combination of row and label pattern each sample has, and the two patterns of each combination."""
-        label = np.empty(len(self.X), dtype=np.intp)
-        for i, one in enumerate(self.labels):
-            label[one.rows] = i
-        both, group = np.unique(np.column_stack([self.rows.group, label]), axis=0, return_inverse=True)
-        return group.reshape(-1), both[:, 0], both[:, 1]
-
-    @cached_property
-    def counts(self) -> Array:
-        """Observed cells of each feature."""
-        return np.asarray(self.observed.sum(axis=0), dtype=np.float64)
-
-    @cached_property
-    def x(self) -> Array:
-        """sum of each feature over its observed cells."""
-        return np.asarray(self.X.sum(axis=0))
-
-    @cached_property
-    def xx(self) -> Array:
-        """x_d'x_d over observed cells."""
-        return np.asarray(np.einsum("nd,nd->d", self.X, self.X))
-
-    @property
-    def yy(self) -> Array:
-        """N S_y: what Y'Y is where nothing is missing."""
-        return len(self.X) * self.S_y
-
-
-def given(rows: Index, Y: Array, observed: NDArray[np.bool_], S: Array) -> Labels:
-    """mu = S_.o S_oo^+ y_o and C = S - S_.o S_oo^+ S_o., exactly y_o and zero where observed."""
-    p = len(S)
-    mean, cov = np.zeros((len(rows), p)), S.copy()
-    if observed.any():
-        values, vectors = range_eigh(S[np.ix_(observed, observed)])
-        gain = S[:, observed] @ (vectors / values) @ vectors.T
-        mean = Y[np.ix_(rows, observed)] @ gain.T
-        cov = S - gain @ S[observed]
-        mean[:, observed] = Y[np.ix_(rows, observed)]
-        cov[observed], cov[:, observed] = 0.0, 0.0
-    return Labels(rows, mean, (cov + cov.T) / 2)
 
 
 class Factors(NamedTuple):
@@ -243,12 +133,6 @@ class GroupedLoadings(NamedTuple):
         return self._replace(mean=self.mean[:, order] * signs, V=signs[:, None] * self.V[:, order])
 
 
-def slices(n: int, width: int) -> list[slice]:
-    """Parts of n rows that make temporaries of CHUNK numbers."""
-    step = max(1, CHUNK // max(width, 1))
-    return [slice(i, min(i + step, n)) for i in range(0, n, step)]
-
-
 # -- factors ----------------------------------------------------------------------------------------------------------
 
 
@@ -263,10 +147,9 @@ def direct(data: Gapped, views: tuple[View, ...]) -> Array:
     """r_n = sum over observed features of E[tau_d] (x_nd - intercept_d) E[w_d] (N x K)."""
     W = np.vstack([view.w.mean * view.noise.mean[:, None] for view in views])
     intercepts = np.concatenate([view.w.intercept for view in views])
-    n_columns = len(data.columns.distinct)
-    shift = np.zeros((n_columns, W.shape[1]))
-    np.add.at(shift, data.columns.group, intercepts[:, None] * W)
-    return np.asarray(data.X @ W - (data.between @ shift)[data.rows.group])
+    shift = np.zeros((data.between.shape[1], W.shape[1]))
+    np.add.at(shift, data.columns, intercepts[:, None] * W)
+    return np.asarray(data.X @ W - data.one[:, None] * (data.between @ shift)[data.rows.group])
 
 
 def update_factors(problem: Problem, views: tuple[View, ...], beta: Array) -> Factors:
@@ -305,38 +188,51 @@ def mean_field_covariances(precision: Array, p: int) -> Array:
 def with_sums(problem: Problem, mean: Array, cov: Array, beta: Array) -> Factors:
     """Factors and everything that is summed over them."""
     data: Gapped = problem.data
-    group = data.samples[0]
-    n, k = mean.shape
-    flags = data.columns.distinct  # H x N
-    means = np.zeros((len(flags), k * k))
-    for part in slices(n, k * k):
-        m = mean[part]
-        means += flags[:, part] @ (m[:, :, None] * m[:, None, :]).reshape(len(m), k * k)
-    sizes = np.zeros((len(flags), len(cov)))  # how many rows of each combination a column pattern has
-    np.add.at(sizes.T, group, flags.T)
-    covs = (sizes @ cov.reshape(len(cov), k * k)).reshape(-1, k, k)
-    total = np.einsum("c,ckl->kl", np.bincount(group, minlength=len(cov)).astype(np.float64), cov)
+    k = mean.shape[1]
     zy, excess = with_covariates(data, mean, cov, beta)
-    zz = mean.T @ mean
-    means = means.reshape(-1, k, k)
+    means, sums = over_columns(data, mean)
+    covs = (data.has * data.sizes[:, None]).T @ cov.reshape(len(cov), k * k)
     return Factors(
-        mean,
-        cov,
-        group,
-        (means + means.transpose(0, 2, 1)) / 2,
-        covs,
-        flags @ mean,
-        total,
-        zz,
-        data.X.T @ mean,
-        zy,
-        excess,
+        mean=mean,
+        cov=cov,
+        group=data.samples[0],
+        means=means,
+        covs=covs.reshape(-1, k, k),
+        sums=sums,
+        total=np.tensordot(data.sizes, cov, 1),
+        zz=mean.T @ mean,
+        xz=data.X.T @ mean,
+        zy=zy,
+        excess=excess,
     )
+
+
+def over_columns(data: Gapped, mean: Array) -> tuple[Array, Array]:
+    """sum m m' (H x K x K) and sum m (H x K) over the rows that have each column pattern."""
+    k, group = mean.shape[1], data.samples[0]
+    if few(len(data.has), len(mean)):
+        of_rows = [np.flatnonzero(group == c) for c in range(len(data.has))]
+        products = np.array([mean[rows].T @ mean[rows] for rows in of_rows])
+        sums = np.array([data.one[rows] @ mean[rows] for rows in of_rows])
+        return np.tensordot(data.has.T, products, 1), data.has.T @ sums
+    i, j = np.triu_indices(k)  # half of m m'
+    half, sums = np.zeros((data.has.shape[1], len(i))), np.zeros((data.has.shape[1], k))
+    for part in slices(len(mean), k * k):
+        m, flags = mean[part], data.has[group[part]].T
+        half += flags @ (m[:, i] * m[:, j])
+        sums += flags @ (data.one[part, None] * m)
+    means = np.empty((len(half), k, k))
+    means[:, i, j] = means[:, j, i] = half
+    return means, sums
+
+
+def few(groups: int, rows: int) -> bool:
+    """Whether one product for each group is better than one for all rows at once."""
+    return groups <= max(1, rows // 8)
 
 
 def with_covariates(data: Gapped, mean: Array, cov: Array, beta: Array) -> tuple[Array, Array]:
     """E[Z'Y] and E[y_p'y_p] - N, with q(y | z, y_o) = p(y | z, y_o): y = mu + G (z_I - b mu) + rest, G = C b Pi_I."""
-    group, _, of_label = data.samples
     p, k = len(beta), mean.shape[1]
     zy, squares = np.zeros((k, p)), np.zeros(p)
     for i, one in enumerate(data.labels):
@@ -346,13 +242,12 @@ def with_covariates(data: Gapped, mean: Array, cov: Array, beta: Array) -> tuple
         zy += m.T @ y
         squares += np.sum(y**2, axis=0)
         if one.cov.any():
-            here = np.flatnonzero(of_label == i)
-            sizes = np.array([np.count_nonzero(group == c) for c in here], dtype=np.float64)
-            C = np.einsum("c,ckl->kl", sizes, cov[here])
+            here = np.flatnonzero(data.samples[2] == i)
+            C = np.tensordot(data.sizes[here], cov[here], 1)
             zy += C[:, :p] @ G.T
             rest = one.cov - G @ (beta[:, None] * one.cov)
-            squares += np.diag(G @ C[:p, :p] @ G.T) + len(m) * np.diag(rest)
-    return zy, squares - len(mean)
+            squares += np.diag(G @ C[:p, :p] @ G.T) + data.of_label[i] * np.diag(rest)
+    return zy, squares - data.n
 
 
 def grouped_product(r: Array, matrices: Array, group: Index) -> Array:
@@ -360,7 +255,7 @@ def grouped_product(r: Array, matrices: Array, group: Index) -> Array:
     if len(matrices) == 1:
         return np.asarray(r @ matrices[0])
     out = np.empty((len(r), matrices.shape[2]))
-    if len(matrices) <= len(r) // 8:  # few: one product each
+    if few(len(matrices), len(r)):
         order = np.argsort(group, kind="stable")
         for rows in np.split(order, np.cumsum(np.bincount(group, minlength=len(matrices)))[:-1]):
             if len(rows):
@@ -378,32 +273,33 @@ def symmetric_inverses(S: Array) -> Array:
 
 
 def shifted(problem: Problem, state: State, held: int = 0) -> State:
-    """z -> z + c for all samples (c = 0 for the first ``held`` factors), intercept_d -> intercept_d - E[w_d]'c, at the c where the bound is highest.
+    """z -> z + c for all samples and intercept_d -> intercept_d - E[w_d]'c, at the c where the bound is highest.
 
     The means of X see no difference, so sweeps, which move z and intercepts in turn, would crawl along this direction:
 
         c = -(sum_n Pi_n + sum_d tau_d n_d C_d)^-1 (sum_n Pi_n (m_n - prior mean_n) + sum_d tau_d C_d sum_n m_n),
 
     C_d = Cov(w_d), n over the samples that have feature d. Complete data are centred, and c is 0.
+    It is 0 for the first ``held`` factors by request.
     """
     data: Gapped = problem.data
     z: Factors = state.z
     p, k, beta = problem.p, problem.k, state.beta
     curvature, slope = np.zeros((k, k)), np.zeros(k)
-    for one in data.labels:
-        Pi, away = prior(one.cov, beta, k), z.mean[one.rows].sum(axis=0)
-        away[:p] -= beta * one.mean.sum(axis=0)
-        curvature += len(one.rows) * Pi
+    for one, count in zip(data.labels, data.of_label, strict=True):
+        Pi, weights = prior(one.cov, beta, k), data.one[one.rows]
+        away = weights @ z.mean[one.rows]
+        away[:p] -= beta * (weights @ one.mean)
+        curvature += count * Pi
         slope += Pi @ away
-    counts = data.columns.distinct.sum(axis=1)
     for view in state.views:
         C = view.w.covariance_by_pattern(view.noise.mean)
-        curvature += np.einsum("h,hkl->kl", counts, C)
+        curvature += np.tensordot(data.column_counts, C, 1)
         slope += np.einsum("hkl,hl->k", C, z.sums)
     c = np.zeros(k)
     c[held:] = -np.linalg.solve(curvature[held:, held:], slope[held:])
     views = tuple(v._replace(w=v.w._replace(intercept=v.w.intercept - v.w.mean @ c)) for v in state.views)
-    return state._replace(z=with_sums(problem, z.mean + c, z.cov, beta), views=views)
+    return state._replace(z=with_sums(problem, z.mean + np.outer(data.one, c), z.cov, beta), views=views)
 
 
 # -- views ------------------------------------------------------------------------------------------------------------
@@ -414,7 +310,7 @@ def update_views(problem: Problem, z: Factors, views: tuple[View, ...]) -> tuple
     data: Gapped = problem.data
     S, new = z.means + z.covs, []
     for view, where in zip(views, problem.bounds, strict=True):
-        group, counts = data.columns.group[where], data.counts[where]
+        group, counts = data.columns[where], data.counts[where]
         xz = centred_products(data, z, where, view.w.intercept)
         w = update_loadings(S, xz, view, group, problem.full)
         w = w._replace(intercept=(data.x[where] - np.sum(w.mean * z.sums[group], axis=1)) / np.maximum(counts, 1.0))
@@ -426,7 +322,7 @@ def update_views(problem: Problem, z: Factors, views: tuple[View, ...]) -> tuple
 
 def centred_products(data: Gapped, z: Factors, where: slice, intercept: Array) -> Array:
     """sum over observed n of (x_nd - intercept_d) E[z_n] (D x K)."""
-    return np.asarray(z.xz[where] - intercept[:, None] * z.sums[data.columns.group[where]])
+    return np.asarray(z.xz[where] - intercept[:, None] * z.sums[data.columns[where]])
 
 
 def update_loadings(S: Array, xz: Array, view: View, group: Index, full: bool) -> GroupedLoadings:
@@ -460,15 +356,13 @@ def expected_residuals(data: Gapped, z: Factors, where: slice, S: Array, w: Grou
 
 def of_views(problem: Problem, state: State) -> float:
     """Likelihood, loadings, ARD and noise of every view."""
-    from covalign.factor.bound import kl_loadings  # which imports us
-
     data: Gapped = problem.data
     z: Factors = state.z
     S, total = z.means + z.covs, 0.0
     for view, where in zip(state.views, problem.bounds, strict=True):
         residuals, counts = expected_residuals(data, z, where, S, view.w), data.counts[where]
         total += float(np.sum(counts / 2 * (view.noise.mean_log - np.log(2 * np.pi)) - view.noise.mean * residuals / 2))
-        total -= kl_loadings(view.w, view.ard) + view.ard.kl() + view.noise.kl()
+        total -= updates.kl_loadings(view.w, view.ard) + view.ard.kl() + view.noise.kl()
     return total
 
 
@@ -477,16 +371,14 @@ def kl_factors(problem: Problem, state: State) -> float:
     data: Gapped = problem.data
     z: Factors = state.z
     p, k, beta, total = problem.p, problem.k, state.beta, 0.0
-    sizes = np.bincount(z.group, minlength=len(z.cov)).astype(np.float64)
-    for i, one in enumerate(data.labels):
+    for i, (one, count) in enumerate(zip(data.labels, data.of_label, strict=True)):
         Pi = prior(one.cov, beta, k)
         away = z.mean[one.rows].copy()
         away[:, :p] -= one.mean * beta
         here = np.flatnonzero(data.samples[2] == i)
-        C = np.einsum("c,ckl->kl", sizes[here], z.cov[here])
-        log_dets = sizes[here] @ np.linalg.slogdet(z.cov[here])[1]
-        distance = np.sum((away @ Pi) * away) + np.sum(Pi * C)
-        total += float(distance - len(one.rows) * (k + np.linalg.slogdet(Pi)[1]) - log_dets) / 2
+        log_dets = data.sizes[here] @ np.linalg.slogdet(z.cov[here])[1]
+        distance = np.sum((away @ Pi) * away) + np.sum(Pi * np.tensordot(data.sizes[here], z.cov[here], 1))
+        total += float(distance - count * (k + np.linalg.slogdet(Pi)[1]) - log_dets) / 2
     return total
 
 
@@ -534,45 +426,42 @@ def update_free(problem: Problem, views: tuple[View, ...], held: Held) -> Factor
 
 
 def kl_free(problem: Problem, state: State) -> float:
-    """sum_n E KL(q(z_F | z_I) || N(0, I)): log-determinants are those of the conditional, cov / informed block."""
-    z: Factors = state.z
+    """sum_n E KL(q(z_F | z_I) || N(0, I)): log-determinants are those of the conditional's covariance."""
+    data: Gapped = problem.data
     p, k = problem.p, problem.k
-    sizes = np.bincount(z.group, minlength=len(z.cov)).astype(np.float64)
-    S = z.second_moment(problem.n)
-    if k == p:
-        return 0.0
-    cov = z.cov
-    conditional = cov[:, p:, p:]
+    precision = np.eye(k - p) + evidence(data, state.views)[data.samples[1]][:, p:, p:]
     if problem.full:
-        # C = cov_FF - cov_FI cov_II^+ cov_IF; where T is singular the informed block has no inverse, but C is known.
-        precision = np.eye(k - p) + evidence(problem.data, state.views)[problem.data.samples[1]][:, p:, p:]
         log_dets = -np.linalg.slogdet(precision)[1]
     else:
-        log_dets = np.log(np.einsum("ckk->ck", conditional)).sum(axis=1)
-    return float(np.trace(S[p:, p:]) - problem.n * (k - p) - sizes @ log_dets) / 2
+        log_dets = -np.log(np.einsum("ckk->ck", precision)).sum(axis=1)
+    S = state.z.second_moment(problem.n)
+    return float(np.trace(S[p:, p:]) - problem.n * (k - p) - data.sizes @ log_dets) / 2
 
 
 # -- start ------------------------------------------------------------------------------------------------------------
 
 
-def filled(data: Gapped, k: int) -> Dense | Gram:
+def filled(problem: Problem) -> Problem:
     """The data with gaps at a guess: features at 0, their mean; covariates at their (ridge) regression on k components.
 
     A start that took missing covariates for average ones would begin with a beta too small, and stay there.
     """
+    data: Gapped = problem.data
     Y = data.Y.copy()
-    components = data.X @ engine_of(data.X, data.Y).principal_map(k)
+    components = data.X @ as_complete(data, Y).principal_map(problem.k)
     for p in np.flatnonzero(~data.has_y.all(axis=0)):
         known = data.has_y[:, p]
         U = components[known]
         coefficients = np.linalg.solve(U.T @ U + U.shape[1] * np.eye(U.shape[1]), U.T @ Y[known, p])
         Y[~known, p] = components[~known] @ coefficients
-    return engine_of(data.X, Y)
+    return problem._replace(data=as_complete(data, Y))
 
 
-def engine_of(X: Array, Y: Array) -> Dense | Gram:
-    """The cheaper of the two for a matrix of this shape."""
-    return Gram(len(X), X.T @ X, X.T @ Y, Y.T @ Y) if X.shape[1] <= len(X) else Dense(X, Y)
+def as_complete(data: Gapped, Y: Array) -> Dense | Gram:
+    """Zeros for gaps in X; the cheaper engine for a matrix of this shape."""
+    if data.X.shape[1] <= data.n:
+        return Gram(data.n, data.X.T @ data.X, data.X.T @ Y, Y.T @ Y)
+    return Dense(data.X, Y)
 
 
 def started(problem: Problem, state: State) -> State:
@@ -581,9 +470,8 @@ def started(problem: Problem, state: State) -> State:
     views = []
     for view, where in zip(state.views, problem.bounds, strict=True):
         w: Loadings = view.w
-        group = data.columns.group[where]
-        V = np.broadcast_to(w.V, (len(data.columns.distinct), *w.V.shape)).copy()
-        grouped = GroupedLoadings(w.mean, V, w.scale, group, np.zeros(len(w.mean)))
+        V = np.broadcast_to(w.V, (data.between.shape[1], *w.V.shape)).copy()
+        grouped = GroupedLoadings(w.mean, V, w.scale, data.columns[where], np.zeros(len(w.mean)))
         counts = data.counts[where]
         noise = Gamma(SHAPE_0 + counts / 2, view.noise.rate * (SHAPE_0 + counts / 2) / view.noise.shape)
         views.append(View(grouped, view.ard, noise))
@@ -593,15 +481,41 @@ def started(problem: Problem, state: State) -> State:
 
 def resumed(problem: Problem, state: State) -> State:
     """Loadings as they are, on data with other gaps."""
-    data = problem.data
-    if not isinstance(data, Gapped):
-        raise errors.cannot_resume()
+    data: Gapped = problem.data
     if all(isinstance(view.w, Loadings) for view in state.views):
         return started(problem, state)
     same = [
-        len(view.w.V) == len(data.columns.distinct) and np.array_equal(view.w.group, data.columns.group[where])
+        len(view.w.V) == data.between.shape[1] and np.array_equal(view.w.group, data.columns[where])
         for view, where in zip(state.views, problem.bounds, strict=True)
     ]
     if not all(same):
         raise errors.cannot_resume()
     return state._replace(z=update_factors(problem, state.views, state.beta))
+
+
+# -- what a fitted model shows ----------------------------------------------------------------------------------------
+
+
+def observed_sums(problem: Problem, state: State, where: slice) -> tuple[Array, Array, Array]:
+    """Per feature, over its observed rows and centred there: x'x, X'M (D x K) and the diagonal of M'M (D x K)."""
+    data: Gapped = problem.data
+    z: Factors = state.z
+    group, counts = data.columns[where], np.maximum(data.counts[where], 1.0)
+    means = z.sums[group] / counts[:, None]
+    xx = data.xx[where] - data.x[where] ** 2 / counts
+    xz = z.xz[where] - data.x[where, None] * means
+    zz = np.einsum("hkk->hk", z.means)[group] - counts[:, None] * means**2
+    return xx, xz, zz
+
+
+def centred_products_of_means(problem: Problem, state: State) -> tuple[Array, Index]:
+    """M'M over the rows that have each column pattern, centred there (H x K x K), and the pattern of each feature."""
+    data: Gapped = problem.data
+    z: Factors = state.z
+    centre = z.sums / np.maximum(data.column_counts, 1.0)[:, None]
+    return z.means - data.column_counts[:, None, None] * centre[:, :, None] * centre[:, None, :], data.columns
+
+
+def own_variances(state: State, group: Index) -> Array:
+    """Var(z_nk) of samples that have these combinations (n x K)."""
+    return np.asarray(np.einsum("ckk->ck", state.z.cov)[group])

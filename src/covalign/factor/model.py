@@ -17,11 +17,12 @@ from covalign import _store as store
 from covalign import _validation as errors
 from covalign import covariates, regimes
 from covalign._linalg import Array, blas
-from covalign.factor import data, fitting, gaps, placing, realignment, storage, uncertainty, updates
-from covalign.factor.gaps import Gapped
+from covalign.factor import data, fitting, placing, realignment, storage, uncertainty, updates
+from covalign.factor.kernel import kernel_of
+from covalign.factor.patterns import Gapped
 from covalign.factor.progress import Progress
 from covalign.factor.start import alternatives, covariate_turn, start, starts
-from covalign.factor.state import Problem, State
+from covalign.factor.state import Factors, Problem, State
 from covalign.factor.statistics import Gram
 
 ACTIVE_SHARE = 1e-3  # of the variance of a view; what ARD turns off explains many orders less
@@ -179,7 +180,7 @@ class InformedFactorAnalysis(BaseEstimator):
         if not self.pretrain_iter:
             return fitting.Fit(state, [], False)
         state = state._replace(beta=np.zeros(problem.p))
-        state = state._replace(z=fitting.update_factors(problem, state.views, state.beta))
+        state = state._replace(z=kernel_of(problem).update_factors(problem, state.views, state.beta))
         state = fitting.fit(problem, state, self.accelerate, self.pretrain_iter, self.tol, supervised=False).state
         turn = covariate_turn(state.z.zy, problem.k)  # K x K orthonormal: the first P factors at the covariates
         return fitting.Fit(updates.transformed(state, turn.T, problem.full), [], False)
@@ -188,9 +189,7 @@ class InformedFactorAnalysis(BaseEstimator):
         same = [len(v.w.mean) for v in self._state.views] == [b.stop - b.start for b in problem.bounds]
         if not same or problem.k != self._problem.k or problem.p != self._problem.p or self._realigned is not None:
             raise errors.cannot_resume()
-        if isinstance(problem.data, Gapped) or isinstance(self._problem.data, Gapped):
-            return gaps.resumed(problem, self._state)
-        return self._state._replace(z=fitting.update_factors(problem, self._state.views, self._state.beta))
+        return kernel_of(problem).resumed(problem, self._state)
 
     def _explored(self, problem: Problem, begun: fitting.Fit) -> fitting.Fit:
         """The fit after some sweeps; where it has not converged by then, the best of it and of alternative starts."""
@@ -240,19 +239,27 @@ class InformedFactorAnalysis(BaseEstimator):
         """
         self._check_fitted()
         if self._factor_std is None:
-            z = self._state.z
-            if isinstance(self._problem.data, Gapped):
-                own = np.einsum("ckk->ck", z.cov)[z.group]
-            else:
-                own = np.tile(np.diag(z.cov), (self._problem.n, 1))
+            own = kernel_of(self._problem).own_variances(self._state, self._combinations)
             self._factor_std = self._std(own, self._means(self._stage_1))
         return self._factor_std
 
     def _means(self, state: State) -> Array:
         """E[z_n] of the fitted samples."""
+        if isinstance(state.z, Factors):
+            return data.project(self._table, self._rows, state.z.of_x, state.z.of_y)
+        return placing.fitted_means(self._samples, self._stage_1, state, self.T_)
+
+    @property
+    def _samples(self) -> Problem:
+        """The problem with every sample a row."""
+        return placing.fitted_rows(self._table, self._rows, self._problem)
+
+    @property
+    def _combinations(self) -> Any:
+        """Which of the covariances of ``_state.z`` each sample has."""
         if isinstance(self._problem.data, Gapped):
-            return np.asarray(state.z.mean)
-        return data.project(self._table, self._rows, state.z.of_x, state.z.of_y)
+            return self._samples.data.samples[0]
+        return np.zeros(self._problem.n, dtype=np.intp)
 
     @property
     def beta_std_(self) -> Array:
@@ -382,7 +389,9 @@ class InformedFactorAnalysis(BaseEstimator):
         scale, where = self._table.views[view], self._problem.bounds[at]
         values = self._rows.X[:, where].copy()
         missing = np.isnan(values)
-        mean, variance = placing.predicted(self._state.z, self._state.views[at], self.factors_, missing)
+        k = self._problem.k
+        cov, group = self._state.z.cov.reshape(-1, k, k), self._combinations
+        mean, variance = placing.predicted(cov, group, self._state.views[at], self.factors_, missing)
         values[missing] = (mean * scale.sd + scale.mean)[missing]
         index = None if self._table.samples is None else pd.Index(self._table.samples)
         frame = pd.DataFrame(values, index=index, columns=scale.names)
@@ -413,33 +422,13 @@ class InformedFactorAnalysis(BaseEstimator):
         return pd.DataFrame(self._shares(kind), index=list(self._table.views), columns=self.factor_names_)
 
     def _shares(self, kind: str) -> Array:
-        if isinstance(self._problem.data, Gapped):
-            return placing.shares(self._problem, self._state, kind)
-        z, rows = self._state.z, []
-        for w, where in zip(self.loadings_.values(), self._problem.bounds, strict=True):
-            xx, xz, zz = self._problem.data.xx[where], z.xz[where], np.diag(z.zz)
-            if kind == "marginal":
-                both = np.outer(xx, zz)
-                shares = np.divide(xz**2, both, out=np.zeros_like(xz), where=both > 0)
-                rows.append(shares.sum(axis=0) / max(np.count_nonzero(xx), 1))
-            else:
-                rows.append((2 * np.sum(w * xz, axis=0) - zz * np.sum(w**2, axis=0)) / max(xx.sum(), 1e-300))
-        return np.array(rows)
+        return placing.shares(self._problem, self._state, kind)
 
     def total_variance_explained(self) -> pd.Series:
         """R^2 of each feature on all factors jointly, averaged over each view's features."""
         self._check_fitted()
-        if isinstance(self._problem.data, Gapped):
-            totals = placing.total_shares(self._problem, self._state)
-            return pd.Series(dict(zip(self._table.views, totals, strict=True)), name="total")
-        z, shares = self._state.z, {}
-        inverse = np.linalg.pinv(z.zz, hermitian=True, rcond=1e-10)
-        for name, where in zip(self._table.views, self._problem.bounds, strict=True):
-            xx, xz = self._problem.data.xx[where], z.xz[where]
-            explained = np.sum((xz @ inverse) * xz, axis=1)
-            r2 = np.divide(explained, xx, out=np.zeros_like(xx), where=xx > 0)
-            shares[name] = float(r2.sum() / max(np.count_nonzero(xx), 1))
-        return pd.Series(shares, name="total")
+        totals = placing.total_shares(self._problem, self._state)
+        return pd.Series(dict(zip(self._table.views, totals, strict=True)), name="total")
 
     def top_features(self, factor: str | int, view: str | None = None, n: int = 10) -> pd.DataFrame:
         """The n features with the largest |loading| on a factor: feature, loading, std; the largest first."""

@@ -8,7 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covalign._linalg import Array
-from covalign.factor.gaps import Factors, Gapped, GroupedLoadings, Index, grouped_product, slices
+from covalign.factor import gaps
+from covalign.factor.data import Rows, Table, gapped_rows
+from covalign.factor.gaps import GroupedLoadings, grouped_product
+from covalign.factor.kernel import kernel_of
+from covalign.factor.patterns import Gapped, Index, slices
 from covalign.factor.state import Problem, State, View
 
 
@@ -36,7 +40,7 @@ def place(state: State, S_y: Array, X: Array, Y: Array, T: Array) -> Placed:
     """q(z) of new samples from their observed cells (NaN where missing), informed factors in the regime of T."""
     observed, has_y, beta = ~np.isnan(X), ~np.isnan(Y), state.beta
     k, p = state.views[0].w.mean.shape[1], len(beta)
-    new = Gapped(np.where(observed, X, 0.0), observed, np.where(has_y, Y, 0.0), has_y, S_y)
+    new = Gapped.of(np.where(observed, X, 0.0), observed, np.where(has_y, Y, 0.0), has_y, S_y)
     group, of_row, of_label = new.samples
     Q, at = np.zeros((len(new.rows.distinct), k, k)), 0
     r = np.zeros((len(X), k))
@@ -73,10 +77,30 @@ def _part(w: Any, part: slice) -> Any:
     return w._replace(mean=w.mean[part], scale=w.scale[part])
 
 
-def predicted(z: Any, view: View, means: Array, wanted: NDArray[np.bool_]) -> tuple[Array, Array]:
+def fitted_rows(table: Table, rows: Rows, problem: Problem) -> Problem:
+    """The problem with every sample a row: what was fitted may be compressed."""
+    if not isinstance(problem.data, Gapped) or len(problem.data.X) == problem.n:
+        return problem
+    mean, sd = (np.concatenate([getattr(view, what) for view in table.views.values()]) for what in ("mean", "sd"))
+    return problem._replace(data=gapped_rows(rows, mean, sd, problem.data.S_y))
+
+
+def fitted_means(problem: Problem, first: State, state: State, T: Array) -> Array:
+    """E[z_n] of every fitted sample: q(z) is the best for everything else, in stage 1 or with T z_I held."""
+    if len(problem.data.X) == len(state.z.mean):
+        return np.asarray(state.z.mean)
+    z = gaps.update_factors(problem, first.views, first.beta)
+    if state is first:
+        return z.mean
+    held = gaps.hold(problem, first._replace(z=z), T)
+    return gaps.update_free(problem, state.views, held).mean
+
+
+def predicted(cov_z: Array, group: Index, view: View, means: Array, wanted: NDArray[np.bool_]) -> tuple[Array, Array]:
     """E[x_nd] and Var(x_nd) = w'C_z w + z'C_w z + tr(C_w C_z) + 1 / E[tau], standardised; variance where wanted.
 
-    Var(w'z) = E[w'(zz' + C_z)w] - (w'z)^2: with E[ww'] = ww' + C_w the three terms are one sum over entries.
+    Var(w'z) = E[w'(zz' + C_z)w] - (w'z)^2: with E[ww'] = ww' + C_w the three terms are one sum over entries. Sample n
+    has the covariance ``cov_z[group[n]]``.
     """
     w = view.w
     mean = means @ w.mean.T + intercept(w)
@@ -84,7 +108,6 @@ def predicted(z: Any, view: View, means: Array, wanted: NDArray[np.bool_]) -> tu
     if not wanted.any():
         return mean, variance
     rows, features = np.nonzero(wanted)
-    cov_z, group = (z.cov, z.group) if isinstance(z, Factors) else (z.cov[None], np.zeros(len(means), dtype=np.intp))
     W2 = feature_moments(w, np.ones(len(w.mean)))
     C_w = W2 - w.mean[:, :, None] * w.mean[:, None, :]
     k = means.shape[1]
@@ -96,23 +119,11 @@ def predicted(z: Any, view: View, means: Array, wanted: NDArray[np.bool_]) -> tu
     return mean, variance
 
 
-def observed_sums(problem: Problem, state: State, where: slice) -> tuple[Array, Array, Array]:
-    """Per feature, over its observed rows and centred there: x'x, X'M (D x K) and the diagonal of M'M (D x K)."""
-    data: Gapped = problem.data
-    z: Factors = state.z
-    group, counts = data.columns.group[where], np.maximum(data.counts[where], 1.0)
-    means = z.sums[group] / counts[:, None]
-    xx = data.xx[where] - data.x[where] ** 2 / counts
-    xz = z.xz[where] - data.x[where, None] * means
-    zz = np.einsum("hkk->hk", z.means)[group] - counts[:, None] * means**2
-    return xx, xz, zz
-
-
 def shares(problem: Problem, state: State, kind: str) -> Array:
-    """Variance explained by each factor in each view, over observed cells."""
+    """Variance explained by each factor in each view, over observed cells (views x K)."""
     out = []
     for view, where in zip(state.views, problem.bounds, strict=True):
-        xx, xz, zz = observed_sums(problem, state, where)
+        xx, xz, zz = kernel_of(problem).observed_sums(problem, state, where)
         if kind == "marginal":
             both = xx[:, None] * zz
             r2 = np.divide(xz**2, both, out=np.zeros_like(xz), where=both > 0)
@@ -125,16 +136,12 @@ def shares(problem: Problem, state: State, kind: str) -> Array:
 
 def total_shares(problem: Problem, state: State) -> list[float]:
     """R^2 of each feature on all factors jointly, over its observed cells, averaged over each view's features."""
-    data: Gapped = problem.data
-    z: Factors = state.z
-    counts = np.array([data.columns.distinct[h].sum() for h in range(len(data.columns.distinct))])
-    centre = z.sums / np.maximum(counts, 1.0)[:, None]
-    zz = z.means - counts[:, None, None] * centre[:, :, None] * centre[:, None, :]
-    inverse = np.linalg.pinv(zz, hermitian=True, rcond=1e-10)
+    zz, group = kernel_of(problem).centred_products_of_means(problem, state)
+    inverse = np.asarray(np.linalg.pinv(zz, hermitian=True, rcond=1e-10), dtype=np.float64)
     out = []
     for where in problem.bounds:
-        xx, xz, _ = observed_sums(problem, state, where)
-        explained = np.einsum("dk,dkl,dl->d", xz, inverse[data.columns.group[where]], xz, optimize=True)
+        xx, xz, _ = kernel_of(problem).observed_sums(problem, state, where)
+        explained = np.sum(grouped_product(xz, inverse, group[where]) * xz, axis=1)
         r2 = np.divide(explained, xx, out=np.zeros_like(xx), where=xx > 0)
         out.append(float(r2.sum() / max(np.count_nonzero(xx), 1)))
     return out

@@ -5,18 +5,43 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations
 from math import comb
+from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
+from numpy.typing import NDArray
 
 from covalign._linalg import Array
-from covalign.factor import gaps, updates
+from covalign.factor import complete, updates
+from covalign.factor.kernel import kernel_of
 from covalign.factor.state import RATE_0, SHAPE_0, Factors, Gamma, Problem, State, View
 
 START_COV = 0.01  # q(z) starts close to the components
 LEAST_NOISE = 0.01  # of a feature's variance
 MOST_CHOICES, MOST_ALTERNATIVES = 1000, 8
+LEAST_CHOICE = 0.1  # of the largest determinant: below, what is left would still be nearly dependent
 UNDECIDED = 12.0  # N d^2, twice the nats by which a correlation d with the covariates speaks against the mirror image
+
+
+class Ground(NamedTuple):
+    """What every start is made of: the problem with gaps filled, its leading components, and their sums with Y."""
+
+    problem: Problem
+    components: Array  # D x r
+    zy: Array  # r x P
+
+    @classmethod
+    def of(cls, problem: Problem) -> Ground:
+        """One decomposition for all starts."""
+        filled = kernel_of(problem).filled(problem)
+        components = filled.data.principal_map(problem.k)
+        return cls(filled, components, components.T @ filled.data.xy)
+
+    @property
+    def undecided(self) -> tuple[Array, NDArray[np.bool_]]:
+        """Directions among the covariates, one a row, and which of them the components hardly see."""
+        _, strengths, Vt = np.linalg.svd(self.zy / self.problem.n, full_matrices=False)
+        return Vt, self.problem.n * strengths**2 < UNDECIDED
 
 
 def starts(problem: Problem) -> list[State]:
@@ -25,12 +50,10 @@ def starts(problem: Problem) -> list[State]:
     Along a direction that no covariate sees, a factor and its mirror image fit the covariates equally well, no
     continuous rotation leads from one to the other, and only X can tell which it is.
     """
-    if isinstance(problem.data, gaps.Gapped):
-        filled = problem._replace(data=gaps.filled(problem.data, problem.k))
-        return [gaps.started(problem, state) for state in starts(filled)]
-    strengths = np.linalg.svd(problem.data.principal_map(problem.k).T @ problem.data.xy, compute_uv=False) / problem.n
-    weak = [i for i in range(len(strengths)) if problem.n * strengths[i] ** 2 < UNDECIDED][-2:]
-    return [start(problem, mirrored=of) for size in range(len(weak) + 1) for of in combinations(weak, size)]
+    ground = Ground.of(problem)
+    weak = np.flatnonzero(ground.undecided[1])[-2:]
+    mirrored = [of for size in range(len(weak) + 1) for of in combinations(weak, size)]
+    return [turned(problem, ground, covariate_turn(ground.zy, problem.k, of)) for of in mirrored]
 
 
 def alternatives(problem: Problem) -> list[State]:
@@ -40,46 +63,37 @@ def alternatives(problem: Problem) -> list[State]:
     informed factors, and which of them goes without is a choice no sweep revises. The starts differ in that choice;
     what is given up has to leave the rest independent.
     """
-    if isinstance(problem.data, gaps.Gapped):
-        filled = problem._replace(data=gaps.filled(problem.data, problem.k))
-        return [gaps.started(problem, state) for state in alternatives(filled)]
-    components = problem.data.principal_map(problem.k)
-    if components.shape[1] <= problem.p:
+    ground, p = Ground.of(problem), problem.p
+    directions, weak = ground.undecided
+    null = directions[weak]
+    if len(ground.zy) <= p or not 0 < len(null) < p or comb(p, len(null)) > MOST_CHOICES:
         return []
-    _, strengths, Vt = np.linalg.svd(components.T @ problem.data.xy / problem.n, full_matrices=False)
-    null = Vt[problem.n * strengths**2 < UNDECIDED]
-    if not 0 < len(null) < problem.p or comb(problem.p, len(null)) > MOST_CHOICES:
-        return []
-    choices = {of: abs(np.linalg.det(null[:, of])) for of in combinations(range(problem.p), len(null))}
+    choices = {of: abs(np.linalg.det(null[:, of])) for of in combinations(range(p), len(null))}
     best = sorted(choices, key=lambda of: -choices[of])[:MOST_ALTERNATIVES]
-    return [start(problem, given_up=of) for of in best if choices[of] > 0.1 * choices[best[0]]]
+    good = [list(of) for of in best if choices[of] > LEAST_CHOICE * choices[best[0]]]
+    return [turned(problem, ground, turn_without(ground.zy, problem.k, of)) for of in good]
 
 
-def start(
-    problem: Problem,
-    rng: np.random.Generator | None = None,
-    mirrored: Sequence[int] = (),
-    given_up: Sequence[int] = (),
-) -> State:
-    """Factors at the (turned) components, loadings, ARD and noise from them. With ``rng`` the turn is random."""
-    if isinstance(problem.data, gaps.Gapped):
-        filled = problem._replace(data=gaps.filled(problem.data, problem.k))
-        return gaps.started(problem, start(filled, rng, mirrored, given_up))
-    components = problem.data.principal_map(problem.k)
-    of_x, of_y = np.zeros((len(components), problem.k)), np.zeros((problem.p, problem.k))
-    turn = covariate_turn(components.T @ problem.data.xy, problem.k, mirrored)
-    if given_up:
-        turn = turn_without(components.T @ problem.data.xy, problem.k, list(given_up))
-    if rng is not None:
-        turn = _random_orthogonal(rng, len(turn)) @ turn
-    of_x[:, : turn.shape[1]] = components @ turn
-    if components.shape[1] < problem.p:  # too few components to stand for every covariate: let it stand for itself
-        of_y[:, : problem.p] = np.eye(problem.p)
-    z = Factors(of_x, of_y, START_COV * np.eye(problem.k), *problem.data.sums(of_x, of_y))
-    beta = np.clip(np.abs(np.diag(z.zy[: problem.p])) / problem.n, 0.01, 0.99)
-    views = tuple(_view(problem, z, where) for where in problem.bounds)
-    state = updates.point_at_covariates(State(z, views, beta), problem.p)
-    return state._replace(z=updates.update_factors(problem, state.views, beta))
+def start(problem: Problem, rng: np.random.Generator | None = None) -> State:
+    """The start; with ``rng`` its turn is random."""
+    ground = Ground.of(problem)
+    turn = covariate_turn(ground.zy, problem.k)
+    return turned(problem, ground, turn if rng is None else _random_orthogonal(rng, len(turn)) @ turn)
+
+
+def turned(problem: Problem, ground: Ground, turn: Array) -> State:
+    """Factors at the turned components; loadings, ARD and noise from them."""
+    filled, k, p = ground.problem, problem.k, problem.p
+    of_x, of_y = np.zeros((len(ground.components), k)), np.zeros((p, k))
+    of_x[:, : turn.shape[1]] = ground.components @ turn
+    if len(ground.zy) < p:  # too few components to stand for every covariate: let it stand for itself
+        of_y[:, :p] = np.eye(p)
+    z = Factors(of_x, of_y, START_COV * np.eye(k), *filled.data.sums(of_x, of_y))
+    beta = np.clip(np.abs(np.diag(z.zy[:p])) / problem.n, 0.01, 0.99)
+    views = tuple(_view(filled, z, where) for where in problem.bounds)
+    state = updates.point_at_covariates(State(z, views, beta), p)
+    state = state._replace(z=complete.update_factors(filled, state.views, beta))
+    return kernel_of(problem).started(problem, state)
 
 
 def covariate_turn(zy: Array, k: int, mirrored: Sequence[int] = ()) -> Array:

@@ -10,7 +10,7 @@ from covalign._linalg import Array
 from covalign.covariates import Column, Encoding
 from covalign.factor import gaps
 from covalign.factor.data import Rows, Table, ViewScale
-from covalign.factor.gaps import Gapped
+from covalign.factor.patterns import Gapped
 from covalign.factor.state import Factors, Gamma, Loadings, Problem, State, View
 from covalign.factor.statistics import Dense, Gram
 
@@ -18,7 +18,7 @@ KIND = "InformedFactorAnalysis"
 ENGINE_ARRAYS: dict[type, tuple[str, ...]] = {
     Gram: ("gram", "xy", "yy"),
     Dense: ("X", "Y"),
-    Gapped: ("X", "observed", "Y", "has_y", "S_y"),
+    Gapped: ("X", "observed", "Y", "has_y", "S_y", "one", "sizes"),
 }
 
 

@@ -1,4 +1,4 @@
-"""One pure function per q-factor, its equation above it. Order within a sweep is the model's business."""
+"""One pure function per q-factor, its equation above it: what both kernels share."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covalign._linalg import Array
-from covalign.factor.state import RATE_0, SHAPE_0, Factors, Gamma, Loadings, Problem, State, View
+from covalign.factor.state import RATE_0, SHAPE_0, Gamma, Loadings, State, View
 
 BETA_MAX = 1 - 1e-6  # a covariate that X determines is approached, not reached: 1 / (1 - beta^2) stays finite
 
@@ -23,26 +23,6 @@ def prior_precision(beta: Array, k: int) -> Array:
 def evidence(views: tuple[View, ...]) -> Array:
     """sum_d E[tau_d] E[w_d w_d'] over all views: what the data say about the precision of z."""
     return np.asarray(np.sum([view.w.weighted_second_moment(view.noise.mean) for view in views], axis=0))
-
-
-def update_factors(problem: Problem, views: tuple[View, ...], beta: Array) -> Factors:
-    """E[z_n] = (D + Q)^-1 (sum_d E[tau_d] x_nd E[w_d] + D (beta y_n)),  D prior precisions, Q the evidence.
-
-    The covariance is (D + Q)^-1; in the mean field its informed block is inverted alone and free factors one by one.
-    Given the covariances, the means of all factors solve this one system in both cases.
-    """
-    p, k = problem.p, problem.k
-    prior = prior_precision(beta, k)
-    precision = np.diag(prior) + evidence(views)
-    inverse = symmetric_inverse(precision)
-    of_x = np.vstack([view.w.mean * view.noise.mean[:, None] for view in views]) @ inverse
-    of_y = (beta * prior[:p])[:, None] * inverse[:p]
-    if problem.full:
-        cov = inverse
-    else:
-        cov = np.diag(1 / np.diag(precision))
-        cov[:p, :p] = symmetric_inverse(precision[:p, :p])
-    return Factors(of_x, of_y, cov, *problem.data.sums(of_x, of_y))
 
 
 def update_loadings(S: Array, xz: Array, ard: Gamma, noise: Gamma, full: bool) -> Loadings:
@@ -74,6 +54,17 @@ def expected_residuals(xx: Array, xz: Array, S: Array, w: Loadings) -> Array:
 def update_noise(n: int, residuals: Array) -> Gamma:
     """q(tau_d) = Gamma(a0 + N/2, b0 + E sum_n (x_nd - w_d'z_n)^2 / 2)."""
     return Gamma(SHAPE_0 + n / 2, RATE_0 + residuals / 2)
+
+
+def expected_loglik(counts: Any, residuals: Array, noise: Gamma) -> float:
+    """sum_d n_d/2 (E[log tau_d] - log 2 pi) - E[tau_d] E sum_n (x_nd - w_d'z_n)^2 / 2, n_d cells of feature d."""
+    return float(np.sum(counts / 2 * (noise.mean_log - np.log(2 * np.pi)) - noise.mean * residuals / 2))
+
+
+def kl_loadings(w: Any, ard: Gamma) -> float:
+    """sum_d E KL(q(w_d) || N(0, 1/alpha)) = (E[alpha]'E[w^2] - D K - sum_d log|C_d| - D sum_k E[log alpha_k]) / 2."""
+    d, k = w.mean.shape
+    return float((ard.mean @ w.second_moment_diagonal - d * k - w.log_det - d * np.sum(ard.mean_log)) / 2)
 
 
 def update_beta(z: Any, n: int, p: int) -> Array:
