@@ -12,7 +12,7 @@ import covalign as ca
 from covalign import InformedFactorAnalysis
 from covalign.factor import data, fitting, gaps
 from covalign.factor.bound import bound
-from covalign.factor.patterns import Gapped
+from covalign.factor.patterns import Gapped, compressed
 from covalign.factor.placing import feature_moments
 from covalign.factor.start import start
 from covalign.factor.state import Problem
@@ -123,6 +123,69 @@ def test_loadings_are_those_of_a_loop_over_features():
             residual = engine.X[:, where][o, d] - z.mean[o] @ view.w.mean[d]
             assert view.w.intercept[d] == pytest.approx(residual.mean(), abs=1e-10)
             assert view.noise.shape[d] == pytest.approx(1e-3 + o.sum() / 2)
+
+
+@full_or_not
+@pytest.mark.parametrize("held", [0, P])
+def test_no_shift_of_the_factors_is_better(full, held):
+    problem = gapped_problem(full, 0.3, 0.3, blocks=True)
+    state = swept(problem)
+
+    def at(c):
+        c = np.append(np.zeros(held), c)
+        views = tuple(v._replace(w=v.w._replace(intercept=v.w.intercept - v.w.mean @ c)) for v in state.views)
+        z = gaps.with_sums(problem, state.z.mean + c, state.z.cov, state.beta)
+        return bound(problem, state._replace(z=z, views=views))
+
+    found = optimize.minimize(lambda c: -at(c), np.zeros(K - held), tol=1e-10)
+    moved = gaps.shifted(problem, state, held)
+    c = (moved.z.mean - state.z.mean)[0]
+    assert bound(problem, moved) == pytest.approx(-found.fun, abs=1e-6)
+    assert bound(problem, moved) > bound(problem, state) + 0.01
+    np.testing.assert_allclose(c[held:], found.x, atol=1e-4)
+    again = gaps.with_sums(problem, moved.z.mean, moved.z.cov, state.beta)  # the sums were moved, not summed anew
+    for name, value in again._asdict().items():
+        np.testing.assert_allclose(getattr(moved.z, name), value, atol=1e-9, err_msg=name)
+
+
+@full_or_not
+def test_compressed_rows_give_the_same_sweeps(full):
+    problem = gapped_problem(full, 0.0, 0.0, blocks=True)
+    whole: Gapped = problem.data
+    has_y = whole.has_y.copy()
+    has_y[::2, 1] = False
+    whole = Gapped.of(whole.X, whole.observed, np.where(has_y, whole.Y, 0.0), has_y, whole.S_y)
+    small = compressed(whole)
+    assert len(small.X) < 0.9 * N
+    assert small.n == N
+    np.testing.assert_array_equal(small.sizes, whole.sizes)
+    a, b = start(problem._replace(data=whole)), start(problem._replace(data=small))
+    for _ in range(5):
+        a = fitting.sweep(problem._replace(data=whole), a, True)
+        b = fitting.sweep(problem._replace(data=small), b, True)
+        assert bound(problem._replace(data=small), b) == pytest.approx(
+            bound(problem._replace(data=whole), a), rel=1e-10
+        )
+    np.testing.assert_allclose(b.views[1].w.mean, a.views[1].w.mean, atol=1e-7)
+    np.testing.assert_allclose(b.views[1].w.intercept, a.views[1].w.intercept, atol=1e-7)
+
+
+@pytest.mark.parametrize("posterior", ["full", "mean_field"])
+def test_engines_agree_where_a_view_is_missing(posterior):
+    s = ca.simulate.scenario("AR", n_samples=300, n_features=30, n_factors=6, n_covariates=P, random_state=2)
+    X = {"a": s.X[:, :18], "b": np.where(np.arange(300)[:, None] < 120, np.nan, s.X[:, 18:])}
+    Y = np.where(np.arange(300)[:, None] % 3 == 0, np.nan, s.Y)
+    gram, dense = (InformedFactorAnalysis(6, posterior, engine=engine).fit(X, Y) for engine in ("gram", "dense"))
+    assert len(gram._problem.data.X) < 130  # two by two combinations
+    for a, b in ((gram, dense), (gram.realign(0.7), dense.realign(0.7)), (gram.realign(1.0), dense.realign(1.0))):
+        np.testing.assert_allclose(a.factors_, b.factors_, atol=1e-5)
+        np.testing.assert_allclose(a.factor_std_, b.factor_std_, atol=1e-5)
+        np.testing.assert_allclose(a.variance_explained(), b.variance_explained(), atol=1e-5)
+        np.testing.assert_allclose(a.total_variance_explained(), b.total_variance_explained(), atol=1e-5)
+        for one, other in zip(a.impute("b", return_std=True), b.impute("b", return_std=True), strict=True):
+            np.testing.assert_allclose(one, other, atol=1e-4)
+        np.testing.assert_allclose(a.transform(X, Y), b.transform(X, Y), atol=1e-5)
+    np.testing.assert_allclose(gram.transform(X, Y), gram.factors_, atol=1e-8)
 
 
 def test_at_the_end_beta_is_where_the_bound_with_covariates_integrated_out_is_flat():

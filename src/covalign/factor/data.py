@@ -11,7 +11,7 @@ import pandas as pd
 from covalign import _validation as errors
 from covalign import covariates
 from covalign._linalg import Array, affine, is_constant
-from covalign.factor.patterns import Gapped, Patterns, compressed, given
+from covalign.factor.patterns import Gapped, Labels, compressed
 from covalign.factor.statistics import Dense, Gram
 from covalign.moments import Moments
 
@@ -258,15 +258,12 @@ def gaussian_fit(Y: Array, tol: float = 1e-9, most: int = 1000) -> tuple[Array, 
     mean, S = np.nanmean(Y, axis=0), np.diag(np.nanvar(Y, axis=0))
     if has.all():
         return mean, np.cov(Y.T, ddof=0).reshape(S.shape)
-    filled, patterns = np.where(has, Y, 0.0), Patterns.of(has)
-    sets = [(np.flatnonzero(patterns.group == g), flags > 0) for g, flags in enumerate(patterns.distinct)]
-    scale = np.diag(S).copy()
+    filled, scale = np.where(has, Y, 0.0), np.diag(S).copy()
     for _ in range(most):
-        second, first = np.zeros_like(S), np.zeros(len(S))
-        for rows, observed in sets:
-            one = given(rows, filled - mean, observed, S)
-            first += one.mean.sum(axis=0)
-            second += one.mean.T @ one.mean + len(rows) * one.cov
+        labels = Labels.of(np.where(has, filled - mean, 0.0), has, S)
+        counts = np.bincount(labels.group, minlength=len(labels.cov)).astype(np.float64)
+        first = labels.mean.sum(axis=0)
+        second = labels.mean.T @ labels.mean + np.tensordot(counts, labels.cov, 1)
         step = first / len(Y)
         new = second / len(Y) - np.outer(step, step)
         change = max(np.abs(new - S).max() / scale.max(), np.abs(step).max() / np.sqrt(scale.max()))

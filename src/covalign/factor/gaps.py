@@ -23,115 +23,10 @@ import numpy as np
 from covalign import _validation as errors
 from covalign._linalg import Array
 from covalign.factor import updates
-from covalign.factor.patterns import Gapped, Index, slices
+from covalign.factor.grouped import Factors, GroupedLoadings
+from covalign.factor.patterns import Gapped, Index, few, grouped_product, slices
 from covalign.factor.state import RATE_0, SHAPE_0, Gamma, Loadings, Problem, State, View
 from covalign.factor.statistics import Dense, Gram
-
-
-class Factors(NamedTuple):
-    """q(z_n) = N(mean_n, cov of its combination), and the sums the rest needs."""
-
-    mean: Array  # N x K
-    cov: Array  # one for each combination of row and label pattern
-    group: Index
-    means: Array  # sum over the observed rows of each column pattern: of m m' (H x K x K),
-    covs: Array  # of Cov(z) (H x K x K),
-    sums: Array  # and of m (H x K)
-    total: Array  # sum_n Cov(z_n)
-    zz: Array
-    xz: Array  # X'E[Z], intercepts not taken out
-    zy: Array  # E[Z'Y], missing covariates by their posterior
-    excess: Array  # E[y_p'y_p] - N
-
-    def second_moment(self, n: int) -> Array:
-        """E[Z'Z]."""
-        return self.zz + self.total
-
-    def total_cov(self, n: int) -> Array:
-        """sum_n Cov(z_n)."""
-        return self.total
-
-    def moved(self, R: Array, full: bool) -> Factors:
-        """z -> R z; in the mean field only means move."""
-        return self._replace(
-            mean=self.mean @ R.T,
-            cov=R @ self.cov @ R.T if full else self.cov,
-            means=R @ self.means @ R.T,
-            covs=R @ self.covs @ R.T if full else self.covs,
-            sums=self.sums @ R.T,
-            total=R @ self.total @ R.T if full else self.total,
-            zz=R @ self.zz @ R.T,
-            xz=self.xz @ R.T,
-            zy=R @ self.zy,
-        )
-
-    def arranged(self, order: Index, signs: Array) -> Factors:
-        """Factor k becomes ``signs[k]`` times factor ``order[k]``."""
-        R = np.zeros((len(order), len(order)))
-        R[np.arange(len(order)), order] = signs
-        return self.moved(R, full=True)
-
-
-class GroupedLoadings(NamedTuple):
-    """q(w_d) = N(mean_d, V_h diag(scale_d) V_h'), h the column pattern of d; and intercepts."""
-
-    mean: Array  # D x K
-    V: Array  # H x K x K
-    scale: Array  # D x K
-    group: Index
-    intercept: Array
-
-    def by_pattern(self, weights: Array) -> Array:
-        """sum over the features of each column pattern of weights_d E[w_d w_d'] (H x K x K)."""
-        k, n_patterns = self.mean.shape[1], len(self.V)
-        out = np.zeros((n_patterns, k, k))
-        for part in slices(len(self.mean), k * k):
-            outer = (self.mean[part] * weights[part, None])[:, :, None] * self.mean[part, None, :]
-            np.add.at(out, self.group[part], outer) if n_patterns > 1 else out.__iadd__(outer.sum(axis=0))
-        return out + self.covariance_by_pattern(weights)
-
-    def covariance_by_pattern(self, weights: Array) -> Array:
-        """sum over the features of each column pattern of weights_d Cov(w_d) (H x K x K)."""
-        scales = np.zeros((len(self.V), self.mean.shape[1]))
-        np.add.at(scales, self.group, weights[:, None] * self.scale)
-        return np.asarray((self.V * scales[:, None, :]) @ self.V.transpose(0, 2, 1))
-
-    def weighted_second_moment(self, weights: Array) -> Array:
-        """sum_d weights_d E[w_d w_d']."""
-        return np.asarray(self.by_pattern(weights).sum(axis=0))
-
-    @property
-    def second_moment_diagonal(self) -> Array:
-        """sum_d E[w_dk^2]."""
-        return np.asarray(np.sum(self.mean**2, axis=0) + self.variance.sum(axis=0))
-
-    @property
-    def variance(self) -> Array:
-        """Var(w_dk), D x K."""
-        return np.asarray(np.einsum("dj,dkj->dk", self.scale, (self.V**2)[self.group]))
-
-    def quadratic(self, S: Array) -> Array:
-        """E[w_d' S_h w_d] with S one matrix for each column pattern."""
-        inner = np.einsum("hkj,hkl,hlj->hj", self.V, S, self.V, optimize=True)
-        out = np.einsum("dj,dj->d", self.scale, inner[self.group])
-        for part in slices(len(self.mean), S.shape[1] ** 2):
-            m = self.mean[part]
-            out[part] += np.einsum("dk,dk->d", np.matmul(m[:, None, :], S[self.group[part]])[:, 0], m)
-        return np.asarray(out)
-
-    @property
-    def log_det(self) -> float:
-        """sum_d log |C_d|."""
-        return float(2 * np.linalg.slogdet(self.V)[1][self.group].sum() + np.sum(np.log(self.scale)))
-
-    def moved(self, P: Array, full: bool) -> GroupedLoadings:
-        """w -> P' w."""
-        return self._replace(mean=self.mean @ P, V=P.T @ self.V if full else self.V)
-
-    def arranged(self, order: Index, signs: Array) -> GroupedLoadings:
-        """With their factors."""
-        return self._replace(mean=self.mean[:, order] * signs, V=signs[:, None] * self.V[:, order])
-
 
 # -- factors ----------------------------------------------------------------------------------------------------------
 
@@ -139,8 +34,7 @@ class GroupedLoadings(NamedTuple):
 def evidence(data: Gapped, views: tuple[View, ...]) -> Array:
     """sum over observed features of E[tau_d] E[w_d w_d'] for every row pattern (G x K x K)."""
     by_column = np.sum([view.w.by_pattern(view.noise.mean) for view in views], axis=0)
-    n_columns, k = by_column.shape[:2]
-    return np.asarray(data.between @ by_column.reshape(n_columns, k * k)).reshape(-1, k, k)
+    return symmetric_sums(data.between, by_column)
 
 
 def direct(data: Gapped, views: tuple[View, ...]) -> Array:
@@ -157,21 +51,20 @@ def update_factors(problem: Problem, views: tuple[View, ...], beta: Array) -> Fa
     data: Gapped = problem.data
     p, k = problem.p, problem.k
     group, of_row, of_label = data.samples
-    priors = [prior(one.cov, beta, k) for one in data.labels]
-    precision = np.array(priors)[of_label] + evidence(data, views)[of_row]
+    Pi = priors(data.labels.cov, beta, k)
+    precision = Pi[of_label] + evidence(data, views)[of_row]
     inverse = symmetric_inverses(precision)
     r = direct(data, views)
-    for one, Pi in zip(data.labels, priors, strict=True):
-        r[one.rows] += (one.mean * beta) @ Pi[:p]
+    r[:, :p] += grouped_product(data.labels.mean * beta, Pi[:, :p, :p], data.labels.group)
     mean = grouped_product(r, inverse, group)
     cov = inverse if problem.full else mean_field_covariances(precision, p)
     return with_sums(problem, mean, cov, beta)
 
 
-def prior(cov_y: Array, beta: Array, k: int) -> Array:
-    """Pi = (b C b + D^-1)^-1 for the informed factors, I for free ones."""
-    p, Pi = len(beta), np.eye(k)
-    Pi[:p, :p] = updates.symmetric_inverse(beta[:, None] * cov_y * beta + np.diag(1 - beta**2))
+def priors(cov_y: Array, beta: Array, k: int) -> Array:
+    """Pi = (b C b + D^-1)^-1 for the informed factors, I for free ones, for every pattern of missing covariates."""
+    p, Pi = len(beta), np.tile(np.eye(k), (len(cov_y), 1, 1))
+    Pi[:, :p, :p] = symmetric_inverses(beta[:, None] * cov_y * beta + np.diag(1 - beta**2))
     return Pi
 
 
@@ -188,16 +81,14 @@ def mean_field_covariances(precision: Array, p: int) -> Array:
 def with_sums(problem: Problem, mean: Array, cov: Array, beta: Array) -> Factors:
     """Factors and everything that is summed over them."""
     data: Gapped = problem.data
-    k = mean.shape[1]
     zy, excess = with_covariates(data, mean, cov, beta)
     means, sums = over_columns(data, mean)
-    covs = (data.has * data.sizes[:, None]).T @ cov.reshape(len(cov), k * k)
     return Factors(
         mean=mean,
         cov=cov,
         group=data.samples[0],
         means=means,
-        covs=covs.reshape(-1, k, k),
+        covs=symmetric_sums((data.has * data.sizes[:, None]).T, cov),
         sums=sums,
         total=np.tensordot(data.sizes, cov, 1),
         zz=mean.T @ mean,
@@ -226,44 +117,30 @@ def over_columns(data: Gapped, mean: Array) -> tuple[Array, Array]:
     return means, sums
 
 
-def few(groups: int, rows: int) -> bool:
-    """Whether one product for each group is better than one for all rows at once."""
-    return groups <= max(1, rows // 8)
+def symmetric_sums(weights: Array, matrices: Array) -> Array:
+    """sum_i weights_ji S_i of symmetric matrices for every j: their upper halves alone, as one product."""
+    k = matrices.shape[1]
+    i, j = np.triu_indices(k)
+    out = np.empty((len(weights), k, k))
+    out[:, i, j] = out[:, j, i] = weights @ matrices[:, i, j]
+    return out
 
 
 def with_covariates(data: Gapped, mean: Array, cov: Array, beta: Array) -> tuple[Array, Array]:
     """E[Z'Y] and E[y_p'y_p] - N, with q(y | z, y_o) = p(y | z, y_o): y = mu + G (z_I - b mu) + rest, G = C b Pi_I."""
-    p, k = len(beta), mean.shape[1]
-    zy, squares = np.zeros((k, p)), np.zeros(p)
-    for i, one in enumerate(data.labels):
-        m = mean[one.rows]
-        G = one.cov * beta @ prior(one.cov, beta, k)[:p, :p]
-        y = one.mean + (m[:, :p] - beta * one.mean) @ G.T
-        zy += m.T @ y
-        squares += np.sum(y**2, axis=0)
-        if one.cov.any():
-            here = np.flatnonzero(data.samples[2] == i)
-            C = np.tensordot(data.sizes[here], cov[here], 1)
-            zy += C[:, :p] @ G.T
-            rest = one.cov - G @ (beta[:, None] * one.cov)
-            squares += np.diag(G @ C[:p, :p] @ G.T) + data.of_label[i] * np.diag(rest)
+    p, labels = len(beta), data.labels
+    G = labels.cov * beta @ priors(labels.cov, beta, p)
+    y = labels.mean + grouped_product(mean[:, :p] - beta * labels.mean, G.transpose(0, 2, 1), labels.group)
+    zy, squares = mean.T @ y, np.sum(y**2, axis=0)
+    if labels.cov.any():
+        of_label = data.samples[2]
+        C = np.zeros((len(labels.cov), *cov.shape[1:]))
+        np.add.at(C, of_label, data.sizes[:, None, None] * cov)
+        zy += np.einsum("lkp,lqp->kq", C[:, :, :p], G)
+        rest = labels.cov - G @ (beta[:, None] * labels.cov)
+        squares += np.einsum("lpq,lqr,lpr->p", G, C[:, :p, :p], G, optimize=True)
+        squares += data.of_label @ np.einsum("lpp->lp", rest)
     return zy, squares - data.n
-
-
-def grouped_product(r: Array, matrices: Array, group: Index) -> Array:
-    """r_n' matrices[group_n] for every n."""
-    if len(matrices) == 1:
-        return np.asarray(r @ matrices[0])
-    out = np.empty((len(r), matrices.shape[2]))
-    if few(len(matrices), len(r)):
-        order = np.argsort(group, kind="stable")
-        for rows in np.split(order, np.cumsum(np.bincount(group, minlength=len(matrices)))[:-1]):
-            if len(rows):
-                out[rows] = r[rows] @ matrices[group[rows[0]]]
-        return out
-    for part in slices(len(r), r.shape[1] ** 2):
-        out[part] = np.matmul(r[part, None, :], matrices[group[part]])[:, 0]
-    return out
 
 
 def symmetric_inverses(S: Array) -> Array:
@@ -285,13 +162,11 @@ def shifted(problem: Problem, state: State, held: int = 0) -> State:
     data: Gapped = problem.data
     z: Factors = state.z
     p, k, beta = problem.p, problem.k, state.beta
-    curvature, slope = np.zeros((k, k)), np.zeros(k)
-    for one, count in zip(data.labels, data.of_label, strict=True):
-        Pi, weights = prior(one.cov, beta, k), data.one[one.rows]
-        away = weights @ z.mean[one.rows]
-        away[:p] -= beta * (weights @ one.mean)
-        curvature += count * Pi
-        slope += Pi @ away
+    Pi, away = priors(data.labels.cov, beta, k), z.mean.copy()
+    away[:, :p] -= beta * data.labels.mean
+    sums = np.zeros((len(Pi), k))
+    np.add.at(sums, data.labels.group, data.one[:, None] * away)
+    curvature, slope = np.tensordot(data.of_label, Pi, 1), np.einsum("lkj,lj->k", Pi, sums)
     for view in state.views:
         C = view.w.covariance_by_pattern(view.noise.mean)
         curvature += np.tensordot(data.column_counts, C, 1)
@@ -299,7 +174,24 @@ def shifted(problem: Problem, state: State, held: int = 0) -> State:
     c = np.zeros(k)
     c[held:] = -np.linalg.solve(curvature[held:, held:], slope[held:])
     views = tuple(v._replace(w=v.w._replace(intercept=v.w.intercept - v.w.mean @ c)) for v in state.views)
-    return state._replace(z=with_sums(problem, z.mean + np.outer(data.one, c), z.cov, beta), views=views)
+    return state._replace(z=moved_by(data, z, c, beta), views=views)
+
+
+def moved_by(data: Gapped, z: Factors, c: Array, beta: Array) -> Factors:
+    """z + c for every sample, and what that makes of the sums."""
+    mean = z.mean + np.outer(data.one, c)
+    zy, excess = with_covariates(data, mean, z.cov, beta)
+    by_column = z.sums[:, :, None] * c
+    by_all = np.outer(data.one @ z.mean, c)
+    return z._replace(
+        mean=mean,
+        means=z.means + by_column + by_column.transpose(0, 2, 1) + data.column_counts[:, None, None] * np.outer(c, c),
+        sums=z.sums + np.outer(data.column_counts, c),
+        zz=z.zz + by_all + by_all.T + data.n * np.outer(c, c),
+        xz=z.xz + np.outer(data.x, c),
+        zy=zy,
+        excess=excess,
+    )
 
 
 # -- views ------------------------------------------------------------------------------------------------------------
@@ -370,16 +262,13 @@ def kl_factors(problem: Problem, state: State) -> float:
     """sum_n KL(q(z_n) || N((b mu_n, 0), Pi_n^-1)), missing covariates integrated out."""
     data: Gapped = problem.data
     z: Factors = state.z
-    p, k, beta, total = problem.p, problem.k, state.beta, 0.0
-    for i, (one, count) in enumerate(zip(data.labels, data.of_label, strict=True)):
-        Pi = prior(one.cov, beta, k)
-        away = z.mean[one.rows].copy()
-        away[:, :p] -= one.mean * beta
-        here = np.flatnonzero(data.samples[2] == i)
-        log_dets = data.sizes[here] @ np.linalg.slogdet(z.cov[here])[1]
-        distance = np.sum((away @ Pi) * away) + np.sum(Pi * np.tensordot(data.sizes[here], z.cov[here], 1))
-        total += float(distance - count * (k + np.linalg.slogdet(Pi)[1]) - log_dets) / 2
-    return total
+    p, k, beta = problem.p, problem.k, state.beta
+    Pi, away = priors(data.labels.cov, beta, k), z.mean.copy()
+    away[:, :p] -= beta * data.labels.mean
+    distance = np.sum(grouped_product(away, Pi, data.labels.group) * away)
+    distance += np.einsum("c,ckl,ckl->", data.sizes, Pi[data.samples[2]], z.cov)
+    log_dets = data.sizes @ np.linalg.slogdet(z.cov)[1] + data.of_label @ np.linalg.slogdet(Pi)[1]
+    return float(distance - problem.n * k - log_dets) / 2
 
 
 # -- realigning -------------------------------------------------------------------------------------------------------

@@ -26,8 +26,9 @@ class Patterns(NamedTuple):
         """Found by their bytes, in order of first appearance."""
         if len(flags) and (flags == flags[0]).all():
             return cls(flags[:1].astype(np.float64), np.zeros(len(flags), dtype=np.intp))
-        packed = np.packbits(flags, axis=1)
-        _, first, group = np.unique(packed, axis=0, return_index=True, return_inverse=True)
+        packed = np.ascontiguousarray(np.packbits(flags, axis=1))
+        keys = packed.view(np.dtype((np.void, packed.shape[1]))).ravel()
+        _, first, group = np.unique(keys, return_index=True, return_inverse=True)
         order = np.argsort(first)
         rank = np.empty(len(order), dtype=np.intp)
         rank[order] = np.arange(len(order))
@@ -35,11 +36,32 @@ class Patterns(NamedTuple):
 
 
 class Labels(NamedTuple):
-    """Samples that have the same covariates: E[y | y_o] for each, and Cov(y | y_o), zero where observed."""
+    """E[y | y_o] of every row, and Cov(y | y_o) of every pattern of missing covariates, zero where observed."""
 
-    rows: Index
-    mean: Array  # n x P
-    cov: Array  # P x P
+    group: Index
+    mean: Array  # N x P
+    cov: Array  # patterns x P x P
+
+    @classmethod
+    def of(cls, Y: Array, has_y: NDArray[np.bool_], S: Array) -> Labels:
+        """mu = S_.o S_oo^+ y_o and C = S - S_.o S_oo^+ S_o., exactly y_o and zero where observed."""
+        patterns = Patterns.of(has_y)
+        gains = [_gain(S, flags > 0) for flags in patterns.distinct]
+        cov = np.array([S - gain.T @ S for gain in gains])
+        mean = grouped_product(Y, np.array(gains), patterns.group)
+        mean[has_y] = Y[has_y]
+        unknown = 1 - patterns.distinct
+        cov = (cov + cov.transpose(0, 2, 1)) / 2 * unknown[:, :, None] * unknown[:, None, :]
+        return cls(patterns.group, mean, cov)
+
+
+def _gain(S: Array, observed: NDArray[np.bool_]) -> Array:
+    """S_oo^+ S_o. in the rows of o, zero elsewhere (P x P)."""
+    gain = np.zeros_like(S)
+    if observed.any():
+        values, vectors = range_eigh(S[np.ix_(observed, observed)])
+        gain[observed] = (vectors / values) @ vectors.T @ S[observed]
+    return gain
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,22 +110,17 @@ class Gapped:
         return np.ascontiguousarray(self.rows.distinct[:, first])
 
     @cached_property
-    def labels(self) -> list[Labels]:
-        """One for every pattern of missing covariates."""
-        patterns = Patterns.of(self.has_y)
-        return [
-            given(np.flatnonzero(patterns.group == g), self.Y, flags > 0, self.S_y)
-            for g, flags in enumerate(patterns.distinct)
-        ]
+    def labels(self) -> Labels:
+        """The covariates of every row, by pattern."""
+        return Labels.of(self.Y, self.has_y, self.S_y)
 
     @cached_property
     def samples(self) -> tuple[Index, Index, Index]:
         """Which combination each row has, and the two patterns of each combination."""
-        label = np.empty(len(self.X), dtype=np.intp)
-        for i, one in enumerate(self.labels):
-            label[one.rows] = i
-        both, group = np.unique(np.column_stack([self.rows.group, label]), axis=0, return_inverse=True)
-        return group.reshape(-1), both[:, 0], both[:, 1]
+        rows, labels = self.rows.group, self.labels.group
+        pairs = rows * len(self.labels.cov) + labels
+        both, group = np.unique(pairs, return_inverse=True)
+        return group.reshape(-1), both // len(self.labels.cov), both % len(self.labels.cov)
 
     @cached_property
     def has(self) -> Array:
@@ -113,7 +130,7 @@ class Gapped:
     @cached_property
     def of_label(self) -> Array:
         """Samples of each label pattern."""
-        return np.asarray(np.bincount(self.samples[2], self.sizes, len(self.labels)), dtype=np.float64)
+        return np.asarray(np.bincount(self.samples[2], self.sizes, len(self.labels.cov)), dtype=np.float64)
 
     @cached_property
     def column_counts(self) -> Array:
@@ -147,40 +164,49 @@ def compressed(data: Gapped) -> Gapped:
     Every mean is linear in a row of H, so all that a sweep sums over samples are quadratic forms of H'H. Combinations
     with no more rows than columns stay as they are.
     """
-    group, of_row, of_label = data.samples
-    parts: list[tuple[Array, Index]] = []
-    for c, (g, label) in enumerate(zip(of_row, of_label, strict=True)):
-        rows = np.flatnonzero(group == c)
-        x, y = data.rows.distinct[g] > 0, data.has_y[data.labels[label].rows[0]]
-        H = np.column_stack([data.X[rows], data.Y[rows], data.one[rows]])
-        kept = np.concatenate([x, y, [True]])
-        if len(rows) > kept.sum():
-            root = np.zeros((int(kept.sum()), H.shape[1]))
-            values, vectors = np.linalg.eigh(H[:, kept].T @ H[:, kept])
-            root[:, kept] = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
-            H, rows = root, np.full(len(root), rows[0])
-        parts.append((H, rows))
-    H, rows = np.vstack([H for H, _ in parts]), np.concatenate([rows for _, rows in parts])
-    order = np.argsort(rows, kind="stable")  # patterns keep their order of first appearance
-    H, rows, d = H[order], rows[order], data.X.shape[1]
-    return Gapped(H[:, :d], data.observed[rows], H[:, d:-1], data.has_y[rows], data.S_y, H[:, -1], data.sizes)
-
-
-def given(rows: Index, Y: Array, observed: NDArray[np.bool_], S: Array) -> Labels:
-    """mu = S_.o S_oo^+ y_o and C = S - S_.o S_oo^+ S_o., exactly y_o and zero where observed."""
-    p = len(S)
-    mean, cov = np.zeros((len(rows), p)), S.copy()
-    if observed.any():
-        values, vectors = range_eigh(S[np.ix_(observed, observed)])
-        gain = S[:, observed] @ (vectors / values) @ vectors.T
-        mean = Y[np.ix_(rows, observed)] @ gain.T
-        cov = S - gain @ S[observed]
-        mean[:, observed] = Y[np.ix_(rows, observed)]
-        cov[observed], cov[:, observed] = 0.0, 0.0
-    return Labels(rows, mean, (cov + cov.T) / 2)
+    group = data.samples[0]
+    kept = np.column_stack([data.observed, data.has_y, np.ones(len(group), dtype=bool)])
+    first = np.unique(group, return_index=True)[1]
+    large = np.flatnonzero(data.sizes > kept[first].sum(axis=1))
+    if not len(large):
+        return data
+    H = np.column_stack([data.X, data.Y, data.one])
+    stay = np.flatnonzero(~np.isin(group, large))
+    parts, rows = [H[stay]], [stay]
+    for c in large:
+        columns, root = kept[first[c]], np.zeros((kept[first[c]].sum(), H.shape[1]))
+        block = H[np.ix_(group == c, columns)]
+        values, vectors = np.linalg.eigh(block.T @ block)
+        root[:, columns] = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+        parts.append(root)
+        rows.append(np.full(len(root), first[c]))
+    order = np.argsort(np.concatenate(rows), kind="stable")  # patterns keep their order of first appearance
+    H, of, d = np.vstack(parts)[order], np.concatenate(rows)[order], data.X.shape[1]
+    return Gapped(H[:, :d], data.observed[of], H[:, d:-1], data.has_y[of], data.S_y, H[:, -1], data.sizes)
 
 
 def slices(n: int, width: int) -> list[slice]:
     """Parts of n rows that make temporaries of CHUNK numbers."""
     step = max(1, CHUNK // max(width, 1))
     return [slice(i, min(i + step, n)) for i in range(0, n, step)]
+
+
+def few(groups: int, rows: int) -> bool:
+    """Whether one product for each group is better than one for all rows at once."""
+    return groups <= max(1, rows // 8)
+
+
+def grouped_product(r: Array, matrices: Array, group: Index) -> Array:
+    """r_n' matrices[group_n] for every n."""
+    if len(matrices) == 1:
+        return np.asarray(r @ matrices[0])
+    out = np.empty((len(r), matrices.shape[2]))
+    if few(len(matrices), len(r)):
+        order = np.argsort(group, kind="stable")
+        for rows in np.split(order, np.cumsum(np.bincount(group, minlength=len(matrices)))[:-1]):
+            if len(rows):
+                out[rows] = r[rows] @ matrices[group[rows[0]]]
+        return out
+    for part in slices(len(r), r.shape[1] ** 2):
+        out[part] = np.matmul(r[part, None, :], matrices[group[part]])[:, 0]
+    return out

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from covalign._linalg import Array
 from covalign.factor import gaps
 from covalign.factor.data import Rows, Table, gapped_rows
-from covalign.factor.gaps import GroupedLoadings, grouped_product
+from covalign.factor.grouped import GroupedLoadings
 from covalign.factor.kernel import kernel_of
-from covalign.factor.patterns import Gapped, Index, slices
+from covalign.factor.patterns import Gapped, Index, grouped_product, slices
 from covalign.factor.state import Problem, State, View
 
 
@@ -56,13 +56,11 @@ def place(state: State, S_y: Array, X: Array, Y: Array, T: Array) -> Placed:
         shifted = np.where(observed[:, at : at + d], new.X[:, at : at + d] - intercept(view.w), 0.0)
         r += shifted @ (W * tau[:, None])
         at += d
-    priors, means = [], np.zeros((len(X), k))
-    for one in new.labels:
-        cov = np.eye(k)
-        cov[:p, :p] = T @ (beta[:, None] * one.cov * beta + np.diag(1 - beta**2)) @ T.T
-        priors.append(cov)
-        means[one.rows, :p] = (one.mean * beta) @ T.T
-    prior_cov: Array = np.array(priors)[of_label]
+    labels, means = new.labels, np.zeros((len(X), k))
+    means[:, :p] = (labels.mean * beta) @ T.T
+    prior_cov = np.tile(np.eye(k), (len(of_label), 1, 1))
+    own = beta[:, None] * labels.cov[of_label] * beta + np.diag(1 - beta**2)
+    prior_cov[:, :p, :p] = T @ own @ T.T
     # (I + P Q)^-1 P: exists where P, the prior covariance, is singular.
     solved = np.asarray(np.linalg.solve(np.eye(k) + prior_cov @ Q[of_row], prior_cov), dtype=np.float64)
     cov = (solved + solved.transpose(0, 2, 1)) / 2

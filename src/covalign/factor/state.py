@@ -133,7 +133,7 @@ class Loadings(NamedTuple):
 class View(NamedTuple):
     """What is known of one view: its loadings, their ARD precisions, its noise precisions."""
 
-    w: Any  # Loadings, or gaps.GroupedLoadings
+    w: Any  # Loadings, or grouped.GroupedLoadings
     ard: Gamma
     noise: Gamma
 
@@ -141,7 +141,7 @@ class View(NamedTuple):
 class State(NamedTuple):
     """Everything that is inferred."""
 
-    z: Any  # Factors, or gaps.Factors
+    z: Any  # Factors, or grouped.Factors
     views: tuple[View, ...]
     beta: Array
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from covalign._linalg import Array
 from covalign.covariates import Column, Encoding
-from covalign.factor import gaps
+from covalign.factor import grouped
 from covalign.factor.data import Rows, Table, ViewScale
 from covalign.factor.patterns import Gapped
 from covalign.factor.state import Factors, Gamma, Loadings, Problem, State, View
@@ -84,8 +84,8 @@ def _unpack_state(prefix: str, arrays: dict[str, Array], n_views: int) -> State:
         return Gamma(float(shape) if shape.ndim == 0 else shape, arrays[f"{prefix}.{i}.{name}.rate"])
 
     with_gaps = f"{prefix}.z.group" in arrays
-    of_loadings: Any = gaps.GroupedLoadings if with_gaps else Loadings
-    of_factors: Any = gaps.Factors if with_gaps else Factors
+    of_loadings: Any = grouped.GroupedLoadings if with_gaps else Loadings
+    of_factors: Any = grouped.Factors if with_gaps else Factors
 
     views = tuple(
         View(
