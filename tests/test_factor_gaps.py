@@ -10,7 +10,7 @@ from scipy.stats import multivariate_normal
 
 import covalign as ca
 from covalign import InformedFactorAnalysis
-from covalign.factor import data, fitting, gaps
+from covalign.factor import data, fitting, gaps, rotation, updates
 from covalign.factor.bound import bound
 from covalign.factor.patterns import Gapped, compressed
 from covalign.factor.placing import feature_moments
@@ -123,6 +123,31 @@ def test_loadings_are_those_of_a_loop_over_features():
             residual = engine.X[:, where][o, d] - z.mean[o] @ view.w.mean[d]
             assert view.w.intercept[d] == pytest.approx(residual.mean(), abs=1e-10)
             assert view.noise.shape[d] == pytest.approx(1e-3 + o.sum() / 2)
+
+
+@full_or_not
+@pytest.mark.parametrize("labels", [0.0, 0.4])
+def test_what_the_rotation_climbs_is_the_bound(full, labels):
+    problem = gapped_problem(full, 0.3, labels)
+    state = swept(problem)
+    landscape, gamma = rotation.Landscape.of(problem, state), np.arctanh(state.beta)
+    rng = np.random.default_rng(3)
+
+    def both(R, g):
+        moved = updates.transformed(state._replace(beta=np.tanh(g)), R, full)
+        moved = moved._replace(views=tuple(v._replace(ard=updates.update_ard(v.w)) for v in moved.views))
+        # The bound with q(y | z) held, as the step holds it: E[y'y] and E[Z'Y] enter beta's terms as they are.
+        z, b, D = moved.z, moved.beta, updates.prior_precision(moved.beta, K)
+        S = np.diag(z.second_moment(N))
+        prior = -D @ S / 2 + D[:P] @ (b * np.diag(z.zy[:P]) - b**2 * N / 2 - z.excess / 2) + N / 2 * np.log(D).sum()
+        entropy = engine.sizes @ np.linalg.slogdet(z.cov)[1] / 2
+        return gaps.of_views(problem, moved) + prior + entropy, landscape.value(R, g)
+
+    engine = problem.data
+    at_start = both(np.eye(K), gamma)
+    for _ in range(3):
+        there = both(np.eye(K) + 0.1 * rng.standard_normal((K, K)), gamma + 0.1 * rng.standard_normal(P))
+        assert there[1] - at_start[1] == pytest.approx(there[0] - at_start[0], rel=1e-8)
 
 
 @full_or_not

@@ -12,7 +12,7 @@ from covalign.factor import updates
 from covalign.factor.bound import bound
 from covalign.factor.kernel import kernel_of
 from covalign.factor.rotation import rotate
-from covalign.factor.state import Factors, Problem, State
+from covalign.factor.state import Problem, State
 
 LONGEST_LEAP = 64.0
 
@@ -29,26 +29,13 @@ def sweep(problem: Problem, state: State, accelerate: bool, supervised: bool = T
     """Rotation, shift, beta, loadings, ARD, noise, then factors: at the end q(z) is the best for everything else."""
     kernel = kernel_of(problem)
     if accelerate:
-        state = rotated(problem, state, lambda s: bound(problem, s), hold_beta=not supervised)
+        state = rotate(problem, state, hold_beta=not supervised)
         state = kernel.shifted(problem, state)
     if supervised:
         state = updates.point_at_covariates(state, problem.p)
         state = state._replace(beta=updates.update_beta(state.z, problem.n, problem.p))
     views = kernel.update_views(problem, state.z, state.views)
     return State(kernel.update_factors(problem, views, state.beta), views, state.beta)
-
-
-def rotated(
-    problem: Problem, state: State, measure: Callable[[State], float], held: int = 0, hold_beta: bool = False
-) -> State:
-    """The state after the rotation step.
-
-    In the mean field covariances stay behind, and with gaps each pattern has its own: L is then near the bound, not
-    equal to it, and the step is taken only where the bound itself rises.
-    """
-    moved = rotate(problem, state, held, hold_beta)
-    exact = problem.full or isinstance(state.z, Factors)
-    return moved if exact or measure(moved) > measure(state) else state
 
 
 def iterate(

@@ -81,7 +81,7 @@ def mean_field_covariances(precision: Array, p: int) -> Array:
 def with_sums(problem: Problem, mean: Array, cov: Array, beta: Array) -> Factors:
     """Factors and everything that is summed over them."""
     data: Gapped = problem.data
-    zy, excess = with_covariates(data, mean, cov, beta)
+    zy, zy_held, excess = with_covariates(data, mean, cov, beta)
     means, sums = over_columns(data, mean)
     return Factors(
         mean=mean,
@@ -94,6 +94,7 @@ def with_sums(problem: Problem, mean: Array, cov: Array, beta: Array) -> Factors
         zz=mean.T @ mean,
         xz=data.X.T @ mean,
         zy=zy,
+        zy_held=zy_held,
         excess=excess,
     )
 
@@ -126,21 +127,24 @@ def symmetric_sums(weights: Array, matrices: Array) -> Array:
     return out
 
 
-def with_covariates(data: Gapped, mean: Array, cov: Array, beta: Array) -> tuple[Array, Array]:
-    """E[Z'Y] and E[y_p'y_p] - N, with q(y | z, y_o) = p(y | z, y_o): y = mu + G (z_I - b mu) + rest, G = C b Pi_I."""
+def with_covariates(data: Gapped, mean: Array, cov: Array, beta: Array) -> tuple[Array, Array, Array]:
+    """E[Z'Y], the part of it that is covariance, and E[y_p'y_p] - N.
+
+    q(y | z, y_o) = p(y | z, y_o): y = mu + G (z_I - b mu) + rest, G = C b Pi_I.
+    """
     p, labels = len(beta), data.labels
     G = labels.cov * beta @ priors(labels.cov, beta, p)
     y = labels.mean + grouped_product(mean[:, :p] - beta * labels.mean, G.transpose(0, 2, 1), labels.group)
-    zy, squares = mean.T @ y, np.sum(y**2, axis=0)
+    held, squares = np.zeros((mean.shape[1], p)), np.sum(y**2, axis=0)
     if labels.cov.any():
         of_label = data.samples[2]
         C = np.zeros((len(labels.cov), *cov.shape[1:]))
         np.add.at(C, of_label, data.sizes[:, None, None] * cov)
-        zy += np.einsum("lkp,lqp->kq", C[:, :, :p], G)
+        held = np.einsum("lkp,lqp->kq", C[:, :, :p], G)
         rest = labels.cov - G @ (beta[:, None] * labels.cov)
         squares += np.einsum("lpq,lqr,lpr->p", G, C[:, :p, :p], G, optimize=True)
         squares += data.of_label @ np.einsum("lpp->lp", rest)
-    return zy, squares - data.n
+    return mean.T @ y + held, held, squares - data.n
 
 
 def symmetric_inverses(S: Array) -> Array:
@@ -180,7 +184,7 @@ def shifted(problem: Problem, state: State, held: int = 0) -> State:
 def moved_by(data: Gapped, z: Factors, c: Array, beta: Array) -> Factors:
     """z + c for every sample, and what that makes of the sums."""
     mean = z.mean + np.outer(data.one, c)
-    zy, excess = with_covariates(data, mean, z.cov, beta)
+    zy, zy_held, excess = with_covariates(data, mean, z.cov, beta)
     by_column = z.sums[:, :, None] * c
     by_all = np.outer(data.one @ z.mean, c)
     return z._replace(
@@ -190,6 +194,7 @@ def moved_by(data: Gapped, z: Factors, c: Array, beta: Array) -> Factors:
         zz=z.zz + by_all + by_all.T + data.n * np.outer(c, c),
         xz=z.xz + np.outer(data.x, c),
         zy=zy,
+        zy_held=zy_held,
         excess=excess,
     )
 

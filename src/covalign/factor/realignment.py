@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from covalign._linalg import Array
-from covalign.factor.fitting import Fit, iterate, rotated
+from covalign.factor.fitting import Fit, iterate
 from covalign.factor.kernel import kernel_of
+from covalign.factor.rotation import rotate
 from covalign.factor.state import Problem, State
 from covalign.moments import Moments
 
@@ -43,7 +44,7 @@ def realign(problem: Problem, state: State, T: Array, accelerate: bool, max_iter
     def step(current: State) -> State:
         # The start is all but converged where T is regular: look first whether anything moves.
         if accelerate and problem.k > problem.p and current is not start:
-            current = rotated(problem, current, lambda s: held_bound(problem, s, held), problem.p, hold_beta=True)
+            current = rotate(problem, current, problem.p, hold_beta=True)
             current = kernel.shifted(problem, current, problem.p)
         views = kernel.update_views(problem, current.z, current.views)
         return State(kernel.update_free(problem, views, held), views, current.beta)

@@ -6,7 +6,8 @@ Full posterior (Sw = sum_d E[w_d w_d'] per view, c = E[Z]'Y, D the prior precisi
                  + (N - sum_m D_m) log|det R| - sum_m (a0 + D_m/2) sum_k log(b0 + (R^-T Sw_m R^-1)_kk / 2)
 
 with D_p = 1 / (1 - beta_p^2) and the ARD precisions at their optimum for every R. In the mean field covariances are
-held, so no determinant appears, S becomes E[Z]'E[Z], Sw the means' own, and what the held covariances cost is added.
+held, so no determinant appears, S becomes E[Z]'E[Z], Sw the means' own, and what the held covariances cost is added
+(``Held``).
 R and beta move together (beta = tanh gamma): one without the other crawls where covariates are nearly dependent.
 R moves along Cayley curves, R = (I - E/2)^-1 (I + E/2). L is stiff across the set {R S R' = S, R c = c} (a factor of N)
 and soft along it; that set is a group, a Cayley curve that starts along it stays in it, a straight line leaves it.
@@ -46,6 +47,35 @@ def beta_of(gamma: Array) -> Array:
     return np.clip(np.tanh(gamma), -BETA_MAX, BETA_MAX)
 
 
+class Held(NamedTuple):
+    """Covariances that R leaves alone (mean field): -1/2 sum_h (v_h . diag(R S_h R') + tr(cov_h R^-T A_h R^-1)).
+
+    h are groups of features that the same samples have: one where nothing is missing.
+    """
+
+    v: Array  # H x K: sum of tau_d Var(w_d) over the group's features
+    S: Array  # H x K x K: E[Z]'E[Z] over its samples
+    A: Array  # H x K x K: sum of tau_d E[w_d]E[w_d]'
+    cov: Array  # H x K x K: sum of Cov(z_n) over its samples
+
+    def moved(self, R: Array, P: Array) -> Held:
+        """Seen from R."""
+        return self._replace(S=R @ self.S @ R.T, A=P.T @ self.A @ P)
+
+    def value(self, R: Array, P: Array) -> float:
+        """As above."""
+        of_w = np.sum(self.v * np.sum((R @ self.S) * R, axis=2))
+        return -float(of_w + np.sum(self.cov * (P.T @ self.A @ P))) / 2
+
+    def gradient(self) -> Array:
+        """By R, at R = I."""
+        return np.asarray(np.sum(self.A @ self.cov - self.v[:, :, None] * self.S, axis=0))
+
+    def times(self, E: Array) -> Array:
+        """Minus its Hessian along straight lines, E E in tr(cov A E E) left to ``Curvature.G``, times E."""
+        return np.asarray(np.sum(self.v[:, :, None] * (E @ self.S) + self.A @ E @ self.cov, axis=0))
+
+
 class Landscape(NamedTuple):
     """The sums L depends on. ``moved(R)`` shifts the origin, so that R = I can be the point of every expansion."""
 
@@ -53,10 +83,9 @@ class Landscape(NamedTuple):
     S: Array  # E[Z'Z]; in the mean field E[Z]'E[Z]
     c: Array  # Y'E[Z], P x K
     held_z: Array  # posterior variance of informed factors that R does not move, and E[y_p'y_p] - N
-    extra: Array  # what the held variances of loadings add to the prior precisions
+    held_c: Array  # their covariance with missing covariates
     log_det: int  # coefficient of log|det R|
-    A: Array | None  # sum_d E[tau_d] E[w_d]E[w_d]' (mean field), which meets the held cov
-    cov: Array  # sum_n Cov(z_n)
+    held: Held | None  # mean field
     shapes: list[float]
     Sw: list[Array]
     held_w: list[Array]
@@ -69,23 +98,25 @@ class Landscape(NamedTuple):
         shapes = [SHAPE_0 + size / 2 for size in sizes]
         if problem.full:
             Sw = [view.w.weighted_second_moment(np.ones(size)) for view, size in zip(views, sizes, strict=True)]
-            held, nothing = [np.zeros(k)] * len(views), np.zeros(k)
-            return cls(
-                n, z.second_moment(n), z.zy.T, z.excess, nothing, n - sum(sizes), None, nothing, shapes, Sw, held
-            )
-        extra = np.sum([view.noise.mean @ view.w.variance for view in views], axis=0)
-        A = np.sum([(view.w.mean.T * view.noise.mean) @ view.w.mean for view in views], axis=0)
-        Sw, held = [view.w.mean.T @ view.w.mean for view in views], [view.w.variance.sum(axis=0) for view in views]
-        cov = z.total_cov(n)
-        return cls(n, z.zz, z.zy.T, np.diag(cov)[:p] + z.excess, extra, 0, A, cov, shapes, Sw, held)
+            held_w = [np.zeros(k)] * len(views)
+            return cls(n, z.second_moment(n), z.zy.T, z.excess, np.zeros(p), n - sum(sizes), None, shapes, Sw, held_w)
+        Sw, held_w = [view.w.mean.T @ view.w.mean for view in views], [view.w.variance.sum(axis=0) for view in views]
+        means, covs = z.by_column(n)
+        v, A = np.zeros(means.shape[:2]), np.zeros_like(means)
+        for view in views:
+            of_v, of_A = view.w.held_by_column(view.noise.mean)
+            v, A = v + of_v, A + of_A
+        held_z = np.diag(z.total_cov(n))[:p] + z.excess
+        c = (z.zy - z.zy_held).T
+        return cls(n, z.zz, c, held_z, np.diag(z.zy_held[:p]), 0, Held(v, means, A, covs), shapes, Sw, held_w)
 
     def moved(self, R: Array) -> Landscape:
         """The same landscape seen from R."""
-        P = np.linalg.inv(R)
+        P = np.asarray(np.linalg.inv(R), dtype=np.float64)
         return self._replace(
             S=R @ self.S @ R.T,
             c=self.c @ R.T,
-            A=None if self.A is None else P.T @ self.A @ P,
+            held=None if self.held is None else self.held.moved(R, P),
             Sw=[P.T @ Sw @ P for Sw in self.Sw],
         )
 
@@ -95,13 +126,13 @@ class Landscape(NamedTuple):
         sign, log_det = np.linalg.slogdet(R)
         if sign <= 0:
             return -np.inf
-        P = np.linalg.inv(R)
-        quadratic, C = np.sum((R @ self.S) * R, axis=1), np.sum(R[:p] * self.c, axis=1)
-        weight, D = updates.prior_precision(beta, len(R)) + self.extra, 1 / (1 - beta**2)
+        P = np.asarray(np.linalg.inv(R), dtype=np.float64)
+        quadratic, C = np.sum((R @ self.S) * R, axis=1), np.sum(R[:p] * self.c, axis=1) + self.held_c
+        weight, D = updates.prior_precision(beta, len(R)), 1 / (1 - beta**2)
         value = -weight @ quadratic / 2 - D @ self.held_z / 2 + D @ (beta * C - n * beta**2 / 2)
         value += n / 2 * np.sum(np.log(D)) + self.log_det * log_det
-        if self.A is not None:
-            value -= np.sum(self.cov * (P.T @ self.A @ P)) / 2
+        if self.held is not None:
+            value += self.held.value(R, P)
         for shape, Sw, held in zip(self.shapes, self.Sw, self.held_w, strict=True):
             value -= shape * np.sum(np.log(RATE_0 + (np.sum((Sw @ P) * P, axis=0) + held) / 2))
         return float(value)
@@ -109,12 +140,12 @@ class Landscape(NamedTuple):
     def gradient(self, gamma: Array) -> tuple[Array, Array]:
         """The derivatives of L by R and by gamma, at R = I."""
         n, p, beta = self.n, len(gamma), beta_of(gamma)
-        D, own, C = 1 / (1 - beta**2), np.diag(self.S)[:p] + self.held_z, np.diag(self.c)
-        weight = updates.prior_precision(beta, len(self.S)) + self.extra
+        D, own, C = 1 / (1 - beta**2), np.diag(self.S)[:p] + self.held_z, np.diag(self.c) + self.held_c
+        weight = updates.prior_precision(beta, len(self.S))
         by_R = self.log_det * np.eye(len(self.S)) - weight[:, None] * self.S
         by_R[:p] += (D * beta)[:, None] * self.c
-        if self.A is not None:
-            by_R += self.A @ self.cov
+        if self.held is not None:
+            by_R += self.held.gradient()
         for shape, Sw, held in zip(self.shapes, self.Sw, self.held_w, strict=True):
             by_R += shape * Sw / (RATE_0 + (np.diag(Sw) + held) / 2)
         return by_R, D * ((1 + beta**2) * C - n * beta**3 - beta * own)
@@ -125,21 +156,21 @@ class Landscape(NamedTuple):
         Straight lines I + E first; what E^2 / 2 adds is its product with the slope, L's gradient by R.
         """
         n, p, beta = self.n, len(gamma), beta_of(gamma)
-        D, quadratic, C = 1 / (1 - beta**2), np.diag(self.S)[:p], np.diag(self.c)
+        D, quadratic, C = 1 / (1 - beta**2), np.diag(self.S)[:p], np.diag(self.c) + self.held_c
         ard, G = [], (slope.T - self.log_det * np.eye(len(self.S))) / 2  # tr(G E E); log|I + E| = tr E - tr E^2 / 2
         for shape, Sw, held in zip(self.shapes, self.Sw, self.held_w, strict=True):
             g = 1 / (RATE_0 + (np.diag(Sw) + held) / 2)
             ard.append((shape, Sw, g))
             G = G - shape * g[:, None] * Sw
-        if self.A is not None:
-            G = G - self.cov @ self.A
+        if self.held is not None:
+            G = G - np.sum(self.held.cov @ self.held.A, axis=0)
         u = (1 + beta**2) * C - n * beta**3 - beta * (quadratic + self.held_z)
         return Curvature(
-            weight=updates.prior_precision(beta, len(self.S)) + self.extra,
+            weight=updates.prior_precision(beta, len(self.S)),
             S=self.S,
             G=G,
             ard=ard,
-            held=None if self.A is None else (self.A, self.cov),
+            held=self.held,
             cross=(1 + 2 * beta**2 * D)[:, None] * self.c - (2 * beta * D)[:, None] * self.S[:p],
             of_gamma=quadratic + self.held_z + 3 * n * beta**2 - 2 * beta * C - 2 * beta * D * u,
         )
@@ -152,7 +183,7 @@ class Curvature(NamedTuple):
     S: Array
     G: Array
     ard: list[tuple[float, Array, Array]]
-    held: tuple[Array, Array] | None
+    held: Held | None
     cross: Array
     of_gamma: Array
 
@@ -165,21 +196,24 @@ class Curvature(NamedTuple):
             SwE = Sw @ E
             out += shape * (SwE * g - Sw * (g**2 * np.diag(SwE)))
         if self.held is not None:
-            out += self.held[0] @ E @ self.held[1]
+            out += self.held.times(E)
         out[:p] -= delta[:, None] * self.cross
         return out, self.of_gamma * delta - np.sum(self.cross * E[:p], axis=1)
 
     def matrix(self, i: Indices, j: Indices) -> Array:
         """-H itself on the entries E_ij asked for and all of gamma. Between E_ij and E_kl (d is Kronecker's):
 
-        d_ik weight_i S_jl - d_jk G_li - d_il G_jk + d_jl sum_m shape_m (g_j Sw_ik - g_j^2 Sw_ij Sw_kj) + n A_ik cov_lj.
+        d_ik weight_i S_jl - d_jk G_li - d_il G_jk + d_jl sum_m shape_m (g_j Sw_ik - g_j^2 Sw_ij Sw_kj),
+
+        and d_ik v_i S_jl + A_ik cov_lj for every group of held covariances.
         """
         k, l, i, j, of = i, j, i[:, None], j[:, None], np.arange(len(self.of_gamma))  # noqa: E741 the formula's letters
         by_E = (i == k) * self.weight[i] * self.S[j, l] - (j == k) * self.G[l, i] - (i == l) * self.G[j, k]
         for shape, Sw, g in self.ard:
             by_E += (j == l) * shape * (g[j] * Sw[i, k] - g[j] ** 2 * Sw[i, j] * Sw[k, j])
         if self.held is not None:
-            by_E += self.held[0][i, k] * self.held[1][l, j]
+            for v, S, A, cov in zip(*self.held, strict=True):
+                by_E += (i == k) * v[i] * S[j, l] + A[i, k] * cov[l, j]
         by_both = (i == of) * -self.cross[:, l].T
         return np.block([[by_E, by_both], [by_both.T, np.diag(self.of_gamma)]])
 
@@ -190,8 +224,10 @@ class Curvature(NamedTuple):
         for shape, Sw, g in self.ard:
             diagonal = diagonal + shape * (np.outer(np.diag(Sw), g) - Sw**2 * g**2)
         if self.held is not None:
-            diagonal = diagonal + np.outer(np.diag(self.held[0]), np.diag(self.held[1]))
-            crossing = crossing + self.held[0] * self.held[1] * ~np.eye(len(self.S), dtype=bool)
+            v, S, A, cov = self.held
+            diagonal = diagonal + v.T @ np.einsum("hkk->hk", S)
+            diagonal = diagonal + np.einsum("hkk->hk", A).T @ np.einsum("hkk->hk", cov)
+            crossing = crossing + np.sum(A * cov, axis=0) * ~np.eye(len(self.S), dtype=bool)
         return diagonal, crossing
 
 

@@ -57,6 +57,15 @@ class Factors(NamedTuple):
         """sum_n Cov(z_n)."""
         return n * self.cov
 
+    def by_column(self, n: int) -> tuple[Array, Array]:
+        """E[Z]'E[Z] and sum_n Cov(z_n), one group of features (1 x K x K)."""
+        return self.zz[None], self.total_cov(n)[None]
+
+    @property
+    def zy_held(self) -> Array:
+        """The part of E[Z'Y] that is covariance: covariates are known."""
+        return np.zeros_like(self.zy)
+
     @property
     def excess(self) -> Array:
         """E[y_p'y_p] - N: covariates are standardised and complete."""
@@ -100,6 +109,10 @@ class Loadings(NamedTuple):
     def weighted_second_moment(self, weights: Array) -> Array:
         """sum_d weights_d E[w_d w_d']."""
         return (self.mean.T * weights) @ self.mean + (self.V * (weights @ self.scale)) @ self.V.T
+
+    def held_by_column(self, tau: Array) -> tuple[Array, Array]:
+        """sum_d tau_d Var(w_d) (1 x K) and sum_d tau_d E[w_d]E[w_d]' (1 x K x K)."""
+        return (tau @ self.variance)[None], ((self.mean.T * tau) @ self.mean)[None]
 
     @property
     def second_moment_diagonal(self) -> Array:
