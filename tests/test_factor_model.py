@@ -502,3 +502,57 @@ def test_breast_cancer_subtypes(shared_data):
         named = np.array(model.covariate_names_)[Z[:, :3].argmax(axis=1)]
         right.extend(named == "subtype_" + y["subtype"].iloc[test].to_numpy())
     assert np.mean(right) >= 0.85
+
+
+# -- how many factors -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["PN", "AR", "P", "N"])
+@pytest.mark.parametrize(("n", "d", "k"), [(500, 100, 10), (150, 300, 8), (400, 60, 6), (600, 120, 20)])
+def test_auto_finds_the_number_of_factors(name, n, d, k):
+    s = ca.simulate.scenario(name, n_samples=n, n_features=d, n_factors=k, random_state=31)
+    fa = InformedFactorAnalysis("auto").fit(s.X, s.Y)
+    assert abs(fa.n_factors_ - k) <= 1
+    assert fa.factors_.shape == (n, fa.n_factors_)
+    assert fa.n_factors_path_.idxmax() == fa.n_factors_
+    assert fa.n_factors_path_.max() == fa.elbo_[-1]
+    assert np.diff(fa.elbo_).min() >= 0
+
+
+def test_auto_with_noise_alone_keeps_no_free_factor():
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((300, 40)), rng.standard_normal((300, 2))
+    assert InformedFactorAnalysis("auto").fit(X, Y).n_factors_ == 2
+
+
+def test_auto_with_gaps_and_views_and_saved(tmp_path):
+    s = ca.simulate.scenario("PN", n_samples=300, n_features=60, n_factors=8, random_state=5)
+    X = {"a": s.X[:, :30].copy(), "b": s.X[:, 30:]}
+    X["a"][:100] = np.nan
+    fa = InformedFactorAnalysis("auto").fit(X, s.Y)
+    assert abs(fa.n_factors_ - 8) <= 1
+    fa.save(tmp_path / "m.covalign")
+    again = ca.load(tmp_path / "m.covalign")
+    assert again.n_factors == "auto"
+    assert again.n_factors_ == fa.n_factors_
+    pd.testing.assert_series_equal(again.n_factors_path_, fa.n_factors_path_)
+
+
+def test_without_the_factors_dropped_loadings_adapt():
+    from covalign.factor import fitting, selection
+
+    s = ca.simulate.scenario("PN", n_samples=200, n_features=30, n_factors=6, random_state=1)
+    fa = InformedFactorAnalysis(9).fit(s.X, s.Y)
+    on = np.flatnonzero(selection.active(fa._problem, fa._state))
+    assert len(on) == 6
+    problem, fit = selection.kept(fa._problem, fa._state, on)
+    value = fitting.bound(problem, fit.state)
+    assert value > fa.elbo_[-1] + 10  # three useless factors cost more than nothing
+    assert fitting.bound(problem, fitting.sweep(problem, fit.state, True)) > value - 1e-9
+
+
+def test_an_unknown_number_of_factors_is_refused():
+    s = ca.simulate.scenario("PN", n_samples=50, n_features=20)
+    for wrong in ("many", 0, 2.5):
+        with pytest.raises(ValueError, match="n_factors needs"):
+            InformedFactorAnalysis(wrong).fit(s.X, s.Y)

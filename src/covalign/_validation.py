@@ -428,6 +428,10 @@ def too_many_factors_asked(p: int, k: int) -> ValueError:
     return ValueError(f"{p} covariates need at least {p} factors, got n_factors = {k}: raise it or drop covariates.")
 
 
+def number_of_factors(got: Any) -> ValueError:
+    return ValueError(f'n_factors needs a whole number above 0, or "auto", got {got!r}: choose one of these.')
+
+
 def unknown_posterior(posterior: Any) -> ValueError:
     return ValueError(f"posterior needs 'full' or 'mean_field', got {posterior!r}: 'full' is the tighter one.")
 

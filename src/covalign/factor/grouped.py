@@ -53,9 +53,13 @@ class Factors(NamedTuple):
             zy_held=R @ self.zy_held if full else self.zy_held,
         )
 
+    def kept(self, factors: Index) -> Factors:
+        """These factors alone."""
+        return self.arranged(factors, np.ones(len(factors)))
+
     def arranged(self, order: Index, signs: Array) -> Factors:
         """Factor k becomes ``signs[k]`` times factor ``order[k]``."""
-        R = np.zeros((len(order), len(order)))
+        R = np.zeros((len(order), self.mean.shape[1]))
         R[np.arange(len(order)), order] = signs
         return self.moved(R, full=True)
 

@@ -17,7 +17,7 @@ from covalign import _store as store
 from covalign import _validation as errors
 from covalign import covariates, regimes
 from covalign._linalg import Array, blas
-from covalign.factor import data, fitting, placing, realignment, storage, uncertainty, updates
+from covalign.factor import data, fitting, placing, realignment, selection, storage, uncertainty, updates
 from covalign.factor.kernel import kernel_of
 from covalign.factor.patterns import Gapped
 from covalign.factor.progress import Progress
@@ -25,7 +25,6 @@ from covalign.factor.start import alternatives, covariate_turn, start, starts
 from covalign.factor.state import Factors, Problem, State
 from covalign.factor.statistics import Gram
 
-ACTIVE_SHARE = 1e-3  # of the variance of a view; what ARD turns off explains many orders less
 TRIAL_SWEEPS = 1  # enough to tell which mirror image is better
 EXPLORE_SWEEPS = 20  # enough to tell which covariate is best given up, where a fit has not converged by then
 SMALL = 2e8  # multiplications in a sweep below which BLAS threads cost more than they bring
@@ -48,8 +47,10 @@ class InformedFactorAnalysis(BaseEstimator):
 
     Parameters
     ----------
-    n_factors : int
-        Informed and free factors together. Too many are harmless: the ones not needed are turned off.
+    n_factors : int or "auto"
+        Informed and free factors together. Too many are harmless: the ones not needed are turned off. ``"auto"`` starts
+        with more than enough and drops what the bound is better without; ``n_factors_`` is the number in use and
+        ``n_factors_path_`` the bound reached with every number that was tried to the end.
     posterior : "full" or "mean_field"
         Joint Gaussians over all factors, or the paper's factorisation.
     accelerate : bool
@@ -87,13 +88,15 @@ class InformedFactorAnalysis(BaseEstimator):
     ((500, 10), True)
     """
 
+    _problem: Problem
     _realigned: Realigned | None
+    n_iter_: int
     _laplace: uncertainty.Laplace | None = None  # of stage 1, once asked for
     _factor_std: Array | None = None
 
     def __init__(
         self,
-        n_factors: int = 10,
+        n_factors: int | str = 10,
         posterior: str = "full",
         accelerate: bool = True,
         max_iter: int = 2000,
@@ -119,7 +122,7 @@ class InformedFactorAnalysis(BaseEstimator):
         self.drop_first = drop_first
 
     @classmethod
-    def paper(cls, n_factors: int = 10, **settings: Any) -> InformedFactorAnalysis:
+    def paper(cls, n_factors: int | str = 10, **settings: Any) -> InformedFactorAnalysis:
         """The paper's inference: mean field, no acceleration, 250 warm-up sweeps, relative change 5e-7, 2000 sweeps."""
         paper = {
             "posterior": "mean_field",
@@ -139,17 +142,22 @@ class InformedFactorAnalysis(BaseEstimator):
             raise errors.y_required()
         table, engine, rows = data.prepare(X, y, self.scale, self.engine, self.drop_first)
         p, n = len(table.mean_y), len(rows.Y)
-        if p > self.n_factors:
-            raise errors.too_many_factors_asked(p, self.n_factors)
-        problem = Problem(engine, n, p, self.n_factors, table.bounds, self.posterior == "full")
+        resume = warm_start and hasattr(self, "_state")
+        k = self._problem.k if resume else p if self.n_factors == "auto" else int(self.n_factors)
+        if p > k:
+            raise errors.too_many_factors_asked(p, k)
+        problem = Problem(engine, n, p, k, table.bounds, self.posterior == "full")
+        tried: dict[int, float] = {}
         with _few_threads(problem):
-            if warm_start and hasattr(self, "_state"):
+            if resume:
                 fits = [self._run(problem, fitting.Fit(self._resume(problem), [], False))]
             else:
+                problem, first, tried = self._first(problem)
                 seeds = np.random.default_rng(self.random_state).spawn(self.n_init - 1)
-                fits = [self._run(problem, self._explored(problem, self._begin(problem, None)))]
-                fits += [self._run(problem, self._begin(problem, rng)) for rng in seeds]
+                fits = [first, *(self._run(problem, self._begin(problem, rng)) for rng in seeds)]
         best = max(fits, key=_height)
+        tried[problem.k] = _height(best)
+        self.n_factors_path_ = pd.Series(tried, name="elbo").rename_axis("n_factors").sort_index()
         self._table, self._problem, self._rows, self._realigned = table, problem, rows, None
         best = best._replace(state=updates.in_order(best.state, p))
         self._stage_1, self._laplace = best.state, None
@@ -165,9 +173,21 @@ class InformedFactorAnalysis(BaseEstimator):
     def _check_parameters(self) -> None:
         if self.posterior not in ("full", "mean_field"):
             raise errors.unknown_posterior(self.posterior)
-        for what in ("n_factors", "max_iter", "n_init"):
-            if not isinstance(getattr(self, what), int | np.integer) or getattr(self, what) < 1:
+        if self.n_factors != "auto" and not _is_count(self.n_factors):
+            raise errors.number_of_factors(self.n_factors)
+        for what in ("max_iter", "n_init"):
+            if not _is_count(getattr(self, what)):
                 raise errors.not_positive(what, getattr(self, what))
+
+    def _first(self, problem: Problem) -> selection.Choice:
+        """A fit from the start without chance, with the number of factors chosen if that is wanted."""
+
+        def begin(chosen: Problem) -> fitting.Fit:
+            return self._explored(chosen, self._begin(chosen, None))
+
+        if self.n_factors == "auto":
+            return selection.choose(problem, begin, self._run)
+        return selection.Choice(problem, self._run(problem, begin(problem)), {})
 
     def _begin(self, problem: Problem, rng: Any) -> fitting.Fit:
         """A start: the best of its mirror images after a few sweeps, or what a warm-up without covariates gives."""
@@ -225,7 +245,8 @@ class InformedFactorAnalysis(BaseEstimator):
         self.noise_precision_ = {name: view.noise.mean for name, view in named.items()}
         self.ard_precision_ = {name: view.ard.mean for name, view in named.items()}
         self.factors_ = self._means(state)
-        self.active_factors_ = (self._shares("loadings") > ACTIVE_SHARE).any(axis=0)
+        self.active_factors_ = (self._shares("loadings") > selection.ACTIVE_SHARE).any(axis=0)
+        self.n_factors_ = self._problem.k
 
     # -- how sure -----------------------------------------------------------------------------------------------------
 
@@ -465,6 +486,10 @@ class InformedFactorAnalysis(BaseEstimator):
     def _check_fitted(self) -> None:
         if not hasattr(self, "_state"):
             raise NotFittedError(errors.unfitted(type(self).__name__))
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 1
 
 
 def _height(fit: fitting.Fit) -> float:

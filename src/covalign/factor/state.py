@@ -82,6 +82,10 @@ class Factors(NamedTuple):
             zy=R @ self.zy,
         )
 
+    def kept(self, factors: NDArray[np.intp]) -> Factors:
+        """These factors alone."""
+        return self.arranged(factors, np.ones(len(factors)))
+
     def arranged(self, order: NDArray[np.intp], signs: Array) -> Factors:
         """Factor k becomes ``signs[k]`` times factor ``order[k]``."""
         both = signs * signs[:, None]

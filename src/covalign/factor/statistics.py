@@ -34,6 +34,9 @@ class Engine(Protocol):
     def sums(self, of_x: Array, of_y: Array) -> tuple[Array, Array, Array]:
         """E[Z]'E[Z], X'E[Z] and E[Z]'Y for E[Z] = X of_x + Y of_y."""
 
+    def spectrum(self) -> Array:
+        """Eigenvalues of X'X / n, zeros left out."""
+
     def principal_map(self, k: int) -> Array:
         """(D x r), r <= k: X times this are the leading principal components, of unit variance, largest first."""
 
@@ -57,6 +60,10 @@ class Gram(NamedTuple):
         zy = of_x.T @ self.xy + of_y.T @ self.yy
         zz = of_x.T @ xz + zy @ of_y
         return (zz + zz.T) / 2, xz, zy
+
+    def spectrum(self) -> Array:
+        """Those of the Gram matrix."""
+        return np.asarray(np.maximum(np.linalg.eigvalsh(self.gram), 0.0) / self.n)
 
     def principal_map(self, k: int) -> Array:
         """Leading eigenvectors of X'X, scaled."""
@@ -90,6 +97,10 @@ class Dense:
         """Through E[Z] itself."""
         Z = self.X @ of_x + self.Y @ of_y
         return Z.T @ Z, self.X.T @ Z, Z.T @ self.Y
+
+    def spectrum(self) -> Array:
+        """Those of XX'."""
+        return np.asarray(np.maximum(np.linalg.eigvalsh(self.X @ self.X.T), 0.0) / len(self.X))
 
     def principal_map(self, k: int) -> Array:
         """Leading eigenvectors u of XX', as X'u / s."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from covalign._linalg import Array
 from covalign.covariates import Column, Encoding
@@ -26,6 +27,7 @@ def pack(model: Any) -> tuple[dict[str, Any], dict[str, Array]]:
     """Everything needed to transform, realign and go on fitting."""
     problem, table, realigned = model._problem, model._table, model._realigned
     arrays = {"rows.X": model._rows.X, "rows.Y": model._rows.Y, "elbo": model.elbo_}
+    arrays |= {"tried.k": model.n_factors_path_.index.to_numpy(), "tried.elbo": model.n_factors_path_.to_numpy()}
     arrays |= {"table.mean_y": table.mean_y, "table.sd_y": table.sd_y}
     for i, view in enumerate(table.views.values()):
         arrays |= {f"table.{i}.mean": view.mean, f"table.{i}.sd": view.sd}
@@ -64,6 +66,8 @@ def unpack(meta: dict[str, Any], arrays: dict[str, Array], model: Any) -> Any:
     p = len(table.mean_y)
     model._table, model._rows = table, Rows(arrays["rows.X"], arrays["rows.Y"])
     model._problem = Problem(engine, meta["n"], p, meta["k"], table.bounds, meta["full"])
+    tried = pd.Index(arrays["tried.k"], name="n_factors")
+    model.n_factors_path_ = pd.Series(arrays["tried.elbo"], index=tried, name="elbo")
     model._stage_1 = _unpack_state("stage1", arrays, len(views))
     return _unpack_state("now", arrays, len(views))
 
