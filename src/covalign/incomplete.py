@@ -18,6 +18,9 @@ and the mean of y_p is that of its prediction for all rows. Why this and not the
   positive semi-definite; where it is not, negative eigenvalues of its correlation matrix are set to zero and the
   variances restored. Two covariates never observed together count as independent given Z.
 - Where every y_p is observed, S_z(o) = S_z and nothing changes.
+
+Where the last columns of Z are confounders c that ride along, S_z, S_z(o) and s_zy(o) in C and b are those of what c
+leaves of z and y, each on its own rows, so that adding a linear function of c to y_p does not change b.
 """
 
 from __future__ import annotations
@@ -116,8 +119,11 @@ class IncompleteMoments:
             if (seen := merge(self.parts[part].select([part.columns.index(c) for c in columns]) for part in parts))
         ]
 
-    def completed(self) -> Moments:
-        """Moments as if nothing were missing: S_zy = S_z b and S_y = b'S_z b + cov(e), as above."""
+    def completed(self, riding: int = 0) -> Moments:
+        """Moments as if nothing were missing: S_zy = S_z b and S_y = b'S_z b + cov(e), as above.
+
+        ``riding`` is how many of the last columns of Z are confounders.
+        """
         if len(self.parts) == 1 and len(next(iter(self.parts)).columns) == len(self.covariate_names):
             return next(iter(self.parts.values()))
         few = self.n_pairs < 2
@@ -127,7 +133,7 @@ class IncompleteMoments:
         k, p = len(z.mean_z), len(self.covariate_names)
         S_z, S_zy, B, shift, mean_y = z.cov_z, np.empty((k, p)), np.empty((k, p)), np.empty(p), np.empty(p)
         for columns, seen in self.pairs:
-            b = slopes(seen, z)
+            b = slopes(seen, z, riding)
             B[:, columns] = b
             S_zy[:, columns] = seen.cov_zy if seen.n == z.n else S_z @ b
             shift[columns] = seen.mean_y - seen.mean_z @ b
@@ -151,6 +157,11 @@ class IncompleteMoments:
     def transform(self, T: Array) -> IncompleteMoments:
         """Moments of (TZ, Y)."""
         return replace(self, parts={part: m.transform(T) for part, m in self.parts.items()})
+
+    def residual(self, centre: Array, B_z: Array, b_y: Array) -> IncompleteMoments:
+        """``Moments.residual`` of every part, with the covariates it brings."""
+        parts = {part: m.residual(centre, B_z, b_y[:, list(part.columns)]) for part, m in self.parts.items()}
+        return replace(self, parts=parts)
 
     def __add__(self, other: Moments | IncompleteMoments) -> IncompleteMoments:
         parts = dict(self.parts)
@@ -176,8 +187,15 @@ def merged(parts: Iterable[Rows | None]) -> Rows | None:
     return reduce(add, there) if there else None
 
 
-def slopes(seen: Moments, z: Moments) -> Array:
-    """b = C^+ s_zy(o), C = (n_p S_z(o) + K S_z) / (n_p + K): regression on the rows seen, steadied by all rows z."""
+def slopes(seen: Moments, z: Moments, riding: int = 0) -> Array:
+    """b = C^+ s_zy(o), C = (n_p S_z(o) + K S_z) / (n_p + K): regression on the rows seen, steadied by all rows z.
+
+    With confounders these are partial covariances; then (b, b_c) is returned, b_c = S_c(o)^+ (s_cy(o) - S_cz(o) b).
+    """
+    if riding:
+        c, B_z, b_y = seen.regression(riding)
+        b = slopes(seen.residual(c, B_z, b_y), z.residual(*z.regression(riding)))
+        return np.vstack([b, b_y - B_z @ b])
     n_p, k = seen.n or 0, len(z.mean_z)
     C = (n_p * seen.cov_z + k * z.cov_z) / (n_p + k)
     W = whitener(C, is_constant(z.mean_z, np.diag(z.cov_z)))
@@ -232,13 +250,13 @@ class IncompleteAccumulator:
         return IncompleteMoments(parts, self.blocks, tuple(names))
 
 
-def fold_moments(Z: Any, Y: Any, folds: int, blocks: Blocks | None = None) -> Sequence[Rows | None]:
+def fold_moments(Z: Any, Y: Any, folds: int, blocks: Blocks | None = None, riding: int = 0) -> Sequence[Rows | None]:
     """``moments.fold_moments`` for a Y that may have gaps (NaN); where it has none, exactly that."""
     Z, values = as_rows(Z, Y)
     if values.dtype.kind != "f" or not np.isnan(values).any():
-        return moments.fold_moments(Z, Y, folds)
+        return moments.fold_moments(Z, Y, folds, riding)
     columns = blocks or _single(values.shape[1])
-    return moments.sums_of_folds(Z, Y, folds, lambda: IncompleteAccumulator(Z.shape[1], columns))
+    return moments.sums_of_folds(Z, Y, folds, lambda: IncompleteAccumulator(Z.shape[1], columns), riding)
 
 
 def _single(p: int) -> Blocks:
