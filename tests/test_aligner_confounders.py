@@ -442,7 +442,7 @@ def test_to_torch_takes_the_confounders_beside_Z():
     np.testing.assert_allclose(out, al.transform(Z, confounders=C), atol=1e-9)
 
 
-def test_another_regime_pickles_clones_frames_and_pipelines():
+def test_other_regimes_frames_and_pipelines():
     Z, Y, C = confounded(28)
     al = LatentAligner("strongest").fit(Z, Y, confounders=C)
     again = LatentAligner("tunable", lam=0.3).fit(Z, Y, confounders=C)

@@ -9,6 +9,9 @@ N = W S_z R^-1 S_z W', R the ridged covariance of ``regimes.ridge``,
 so Z is whitened once, turned to the axes of N, and a permutation costs one k x n x P product. Where covariates are
 linearly dependent, the dimensions that nothing fixes are taken to be uncorrelated with them, as ``regimes`` has them
 where there is room.
+
+With confounders, Z is what they leave of it, and what they leave of Y is shuffled (Freedman and Lane 1983). Shuffled it
+correlates with them again by chance, so they are regressed out anew: that changes no covariance with Z, only var(y).
 """
 
 from __future__ import annotations
