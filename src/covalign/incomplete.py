@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from covalign import _validation as errors
 from covalign import moments
 from covalign._linalg import Array, is_constant, positive_semidefinite, whitener
-from covalign.moments import Accumulator, Moments, as_rows, merge
+from covalign.moments import Accumulator, Moments, as_rows, merge_groups
 
 SUMS_BYTES = 2**26  # for the sums of all parts of a fold
 BLOCK_BYTES = 2**20  # blocks of a part: there are many parts, and blocks wait in memory until they are full
@@ -98,9 +98,8 @@ class IncompleteMoments:
     @cached_property
     def rows(self) -> Moments:
         """Moments of Z alone, over all rows."""
-        whole = merge(m.select(()) for part, m in self.parts.items() if part.counts)
-        assert whole is not None  # every row is in one part that counts
-        return whole
+        counting = [m for part, m in self.parts.items() if part.counts]
+        return merge_groups(counting, [dict.fromkeys(range(len(counting)), ())])[0]
 
     @property
     def cov_z(self) -> Array:
@@ -113,11 +112,12 @@ class IncompleteMoments:
         together: dict[tuple[Part, ...], list[int]] = {}
         for column in range(len(self.covariate_names)):
             together.setdefault(tuple(part for part in self.parts if column in part.columns), []).append(column)
-        return [
-            (columns, seen)
+        together.pop((), None)
+        groups = [
+            {i: _places(part, columns) for i, part in enumerate(self.parts) if part in parts}
             for parts, columns in together.items()
-            if (seen := merge(self.parts[part].select([part.columns.index(c) for c in columns]) for part in parts))
         ]
+        return list(zip(together.values(), merge_groups(list(self.parts.values()), groups), strict=True))
 
     def completed(self, riding: int = 0) -> Moments:
         """Moments as if nothing were missing: S_zy = S_z b and S_y = b'S_z b + cov(e), as above.
@@ -286,10 +286,20 @@ def _not_too_many(parts: dict[Part, Moments], blocks: Blocks) -> dict[Part, Mome
     """The same sums with the patterns that have the fewest rows split, if there are too many."""
     q = len(next(iter(parts.values())).mean_z) + sum(map(len, blocks))
     patterns = sorted((part for part in parts if part.counts and part.columns), key=lambda part: (parts[part].n, part))
-    kept = dict(parts)
-    for part in patterns[: max(0, len(patterns) + 1 - _most_parts(q, blocks))]:
-        m = kept.pop(part)
+    surplus = patterns[: max(0, len(patterns) + 1 - _most_parts(q, blocks))]
+    if not surplus:
+        return parts
+    pieces: dict[Part, dict[int, Sequence[int]]] = {}
+    for i, part in enumerate(surplus):
         for piece in _split(part.columns, blocks):
-            of_piece = m.select([part.columns.index(c) for c in piece.columns])
-            kept[piece] = kept[piece] + of_piece if piece in kept else of_piece
+            pieces.setdefault(piece, {})[i] = _places(part, piece.columns)
+    split = merge_groups([parts[part] for part in surplus], list(pieces.values()))
+    kept = {part: m for part, m in parts.items() if part not in surplus}
+    for piece, m in zip(pieces, split, strict=True):
+        kept[piece] = kept[piece] + m if piece in kept else m
     return kept
+
+
+def _places(part: Part, columns: Sequence[int]) -> list[int]:
+    """Where these covariates are among those of the part."""
+    return [part.columns.index(c) for c in columns]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -313,6 +313,45 @@ def merge(parts: Iterable[Moments | None]) -> Moments | None:
     """The sum of the parts that are there; None where none is."""
     there = [part for part in parts if part is not None]
     return sum(there[1:], there[0]) if there else None
+
+
+def merge_groups(parts: Sequence[Moments], groups: Sequence[Mapping[int, Sequence[int]]]) -> list[Moments]:
+    """For each group, {i: covariates of part i, ...}, the sum of its parts:  cov = sum_i w_i (cov_i + d_i d_i').
+
+    w_i = n_i / n, and d_i is the distance of the i-th mean from that of all. The K x K sums of all groups are one
+    product with the table of weights, some rows of the matrices at a time.
+    """
+    made, k = [], len(parts[0].mean_z)
+    W = np.zeros((len(groups), len(parts)))
+    for g, group in enumerate(groups):
+        few = [parts[i].select(columns) for i, columns in group.items()]
+        W[g, list(group)] = [m.n or 0 for m in few]
+        made.append(_merged_but_for_cov_z(few))
+    W /= W.sum(axis=1, keepdims=True)
+    step = max(1, BLOCK_BYTES // (8 * k * len(parts)))
+    for i in range(0, k, step):
+        rows = np.stack([part.cov_z[i : i + step] for part in parts]).reshape(len(parts), -1)
+        for m, within in zip(made, W @ rows, strict=True):
+            m.cov_z[i : i + step] += within.reshape(-1, k)
+    return made
+
+
+def _merged_but_for_cov_z(parts: Sequence[Moments]) -> Moments:
+    """The sum of the parts, where cov_z is only what lies between them."""
+    first, n = parts[0], sum(part.n or 0 for part in parts)
+    w = np.array([part.n or 0 for part in parts]) / n
+    from_z, from_y = (np.array([getattr(m, of) - getattr(first, of) for m in parts]) for of in ("mean_z", "mean_y"))
+    to_z, to_y, root = w @ from_z, w @ from_y, np.sqrt(w)[:, None]
+    d_z, d_y = root * (from_z - to_z), root * (from_y - to_y)
+    return replace(
+        first,
+        n=n,
+        mean_z=first.mean_z + to_z,
+        mean_y=first.mean_y + to_y,
+        cov_z=d_z.T @ d_z,
+        cov_zy=np.einsum("i,ikp->kp", w, [m.cov_zy for m in parts]) + d_z.T @ d_y,
+        cov_y=np.einsum("i,ipq->pq", w, [m.cov_y for m in parts]) + d_y.T @ d_y,
+    )
 
 
 def _in_lanes(work: Callable[[int, int], Any], n: int, q: int, folds: int) -> list[Any]:
