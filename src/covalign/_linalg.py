@@ -178,7 +178,9 @@ def add_gram(C: Array, B: Array) -> None:
 def mirrored(C: Array) -> Array:
     """The symmetric matrix whose upper triangle is that of C."""
     upper = np.triu(C)
-    return upper + np.triu(C, 1).T
+    full: Array = upper + upper.T
+    np.fill_diagonal(full, np.diag(C))
+    return full
 
 
 @cache

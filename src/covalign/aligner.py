@@ -392,9 +392,10 @@ class LatentAligner(TransformerMixin, BaseEstimator):
 
     def _held_out(self) -> heldout.HeldOut | None:
         """Fits without each fold, at the shrinkage in use; None where a fixed shrinkage needed no folds."""
-        made = heldout.splits(self._folds, q=self._coding.q) if self._solution and len(self._folds) > 1 else []
-        if self._held is None and made:
-            self._held = heldout.held_out(made, [self.shrinkage_] * len(made))
+        rho = self.shrinkage_
+        if self._held is None and len(self._folds) > 1:
+            made = heldout.splits(self._folds, q=self._coding.q)
+            self._held = heldout.held_out(made, [rho] * len(made)) if made else None
         return self._held
 
     def frontier(self, lams: Iterable[float] | None = None) -> pd.DataFrame:
