@@ -196,6 +196,8 @@ def test_row_order_does_not_matter_and_tables_are_matched_by_index():
         np.testing.assert_allclose(al.transform_, plain.transform_, rtol=1e-6, atol=1e-9)
         assert al.shrinkage_ == plain.shrinkage_
     out = plain.transform(Z, confounders=C)
+    together = LatentAligner().fit_transform(Z, Yf, confounders=Cf.iloc[order])
+    np.testing.assert_allclose(together, out, rtol=1e-6, atol=1e-8)
     np.testing.assert_allclose(plain.transform(Zf.to_numpy(), confounders=C), out)
     al = LatentAligner().fit(Zf, Yf, confounders=Cf)
     np.testing.assert_allclose(al.transform(Zf.iloc[order], confounders=larger), out[order], rtol=1e-6, atol=1e-8)

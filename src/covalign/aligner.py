@@ -161,8 +161,9 @@ class LatentAligner(TransformerMixin, BaseEstimator):
     def fit_transform(self, Z: Any, y: Any = None, *, confounders: Any = None) -> Any:
         """``fit(Z, y)``, y the covariates, and ``transform(Z)`` of the same rows."""
         self.fit(Z, y, confounders=confounders)
-        if confounders is not None:
-            confounders = nuisance.separated(y, confounders)[1]
+        if confounders is not None:  # in the order of the rows, which y may have settled
+            Y, table = nuisance.separated(y, confounders)
+            confounders = nuisance.tables(Z, covariates.match_rows(Z, Y), table).C
         return self.transform(Z, confounders=confounders)
 
     def _check_parameters(self) -> None:
