@@ -123,6 +123,32 @@ def test_many_patterns_are_split_without_loss(monkeypatch, blocks):
     np.testing.assert_array_equal(chunks.completed().cov_y, split.completed().cov_y)
 
 
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+@pytest.mark.parametrize("shares", [(0.1, 0.1, 0.1, 0.1, 0.1), (0.1, 0.9, 0.2, 0.8, 0.0), (0.9, 0.9, 0.9, 0.9, 0.9)])
+def test_split_sums_are_those_of_the_rows_that_have_a_covariate(monkeypatch, shares, offset):
+    Z, Y = correlated(8, 600, 4, 5, offset)
+    Y[np.random.default_rng(8).random(Y.shape) < shares] = np.nan
+    monkeypatch.setattr("covalign.incomplete.SUMS_BYTES", 0)
+    found = of(Z, Y)
+    assert any(not part.counts for part in found.parts)
+    np.testing.assert_allclose(found.cov_z, np.cov(Z.T, ddof=0), rtol=1e-8)
+    for columns, seen in found.pairs:
+        for i, p in enumerate(columns):
+            o = ~np.isnan(Y[:, p])
+            joint = np.cov(np.column_stack([Z, Y[:, p]])[o].T, ddof=0)
+            assert seen.n == o.sum()
+            np.testing.assert_allclose(seen.mean_z, Z[o].mean(axis=0), rtol=1e-10, atol=1e-10)
+            np.testing.assert_allclose(seen.mean_y[i], Y[o, p].mean(), rtol=1e-10, atol=1e-10)
+            np.testing.assert_allclose(seen.cov_z, joint[:4, :4], rtol=1e-7, atol=1e-7)
+            np.testing.assert_allclose(seen.cov_zy[:, i], joint[:4, 4], rtol=1e-7, atol=1e-7)
+            np.testing.assert_allclose(seen.cov_y[i, i], joint[4, 4], rtol=1e-7)
+    chunks = IncompleteMoments.from_batches((Z[i : i + 7], Y[i : i + 7]) for i in range(0, 600, 7))
+    assert chunks.parts.keys() == found.parts.keys()
+    for part, m in found.parts.items():
+        for field in FIELDS:
+            np.testing.assert_array_equal(getattr(chunks.parts[part], field), getattr(m, field))
+
+
 def test_covariates_never_seen_together_are_independent_given_Z():
     Z, Y = correlated(4, 200, 4, 2)
     Y[:100, 0] = Y[100:, 1] = np.nan

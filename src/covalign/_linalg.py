@@ -35,6 +35,11 @@ def is_constant(mean: Array, variance: Array) -> NDArray[np.bool_]:
     return np.asarray(variance <= (8 * EPS * np.abs(mean)) ** 2)
 
 
+def is_explained(left: Array, variance: Array) -> NDArray[np.bool_]:
+    """True where a regression leaves no more of a variance than the rounding of float32 values in their sd, squared."""
+    return np.asarray(left <= 1e-10 * variance)
+
+
 def whitener(cov: Array, constant: NDArray[np.bool_]) -> Array:
     """W (k x K) with W cov W' = I_k, where k is the rank of cov; constant variables get zero columns.
 
@@ -173,7 +178,9 @@ def add_gram(C: Array, B: Array) -> None:
 def mirrored(C: Array) -> Array:
     """The symmetric matrix whose upper triangle is that of C."""
     upper = np.triu(C)
-    return upper + np.triu(C, 1).T
+    full: Array = upper + upper.T
+    np.fill_diagonal(full, np.diag(C))
+    return full
 
 
 @cache

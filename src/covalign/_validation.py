@@ -253,6 +253,18 @@ def rows_without_confounders(names: Sequence[Any]) -> ValueError:
     )
 
 
+def confounder_rows_differ(need: int, got: int) -> ValueError:
+    return ValueError(
+        f"confounders need one row for each of the {need} samples, got {got}: pass the confounders of these samples."
+    )
+
+
+def confounder_columns_missing(names: Iterable[str], have: Iterable[str]) -> ValueError:
+    return ValueError(
+        f"confounders need the columns {some(names)} as in fit, got {some(have)}: pass a table with these names."
+    )
+
+
 def explained_by_confounders(names: Iterable[str]) -> ValueError:
     return ValueError(
         f"covariates need to vary apart from the confounders, got {some(names)} which follow from them: "

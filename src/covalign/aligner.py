@@ -14,8 +14,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from covalign import _validation as errors
-from covalign import covariates, heldout, permutation, regimes
+from covalign import confounders as nuisance
+from covalign import covariates, editing, heldout, permutation, regimes
 from covalign._linalg import Array, affine, dense
+from covalign.confounders import Adjustment, Coding
 from covalign.incomplete import Rows, fold_moments, merged
 from covalign.moments import Moments
 from covalign.regimes import Polar
@@ -63,7 +65,7 @@ class LatentAligner(TransformerMixin, BaseEstimator):
     Attributes
     ----------
     transform_ : (P, K) array, or (k, K) with the rest of the space below
-        ``transform(Z)`` is ``(Z - moments_.mean_z) @ transform_.T``.
+        ``transform(Z)`` is ``(Z - moments_.mean_z) @ transform_.T``, of Z without what confounders explain of it.
     alignment_ : Series
         corr(z~_p, y_p) on the fitted rows, by covariate name.
     held_out_alignment_ : Series
@@ -74,8 +76,19 @@ class LatentAligner(TransformerMixin, BaseEstimator):
         covariate, eta_squared, dummies of every category with several dummies.
     n_rows_, n_pairs_ : int, Series
         Rows of Z, and rows with each covariate.
+    confounder_names_ : list of str
+        Confounders, coded as covariates are; empty where there are none.
     moments_, covariate_names_, shrinkage_, shrinkage_path_, rank_
         rank_ is the number of linearly independent covariates as seen from Z.
+
+    Confounders
+    -----------
+    Covariates that are not of interest (batch, age) are regressed out of Z and Y if passed to ``fit`` as
+    ``confounders=``: a table with a row per sample, matched by index where both have one, or names of columns of Y,
+    which then are no covariates. Text and categories become dummies, so a batch that is a number needs
+    ``.astype("category")``. They may have no gaps. Everything above is then about what is left of Z and Y, and whatever
+    takes rows of Z (but ``steer``, which only adds to them) needs the confounders of these rows. Left-out rows are
+    adjusted by what the rows fitted without them say.
 
     Examples
     --------
@@ -93,10 +106,18 @@ class LatentAligner(TransformerMixin, BaseEstimator):
     >>> Y[:200, 0] = float("nan")
     >>> ca.LatentAligner().fit(s.Z, Y).n_pairs_.tolist()
     [300, 500, 500, 500, 500]
+
+    A batch that shifts everything is taken out first.
+
+    >>> batch = ["a", "b"] * 250
+    >>> shift = [[0.0], [5.0]] * 250
+    >>> al = ca.LatentAligner().fit(s.Z + shift, s.Y + shift, confounders=batch)
+    >>> al.transform(s.Z[:1] + 5, confounders=["b"]).shape
+    (1, 5)
     """
 
     _solved: Solution | None
-    _completed: Moments | None
+    _adjusted: tuple[Moments, Adjustment] | None
     _held: heldout.HeldOut | None
 
     def __init__(
@@ -120,22 +141,30 @@ class LatentAligner(TransformerMixin, BaseEstimator):
 
     # -- fitting ------------------------------------------------------------------------------------------------------
 
-    def fit(self, Z: Any, Y: Any) -> LatentAligner:
-        """Take the moments of Z (n x K) and Y (n x P) and solve the regime."""
+    def fit(self, Z: Any, Y: Any, *, confounders: Any = None) -> LatentAligner:
+        """Take the moments of Z (n x K) and Y (n x P), less what confounders explain, and solve the regime."""
         self._check_parameters()
-        encoding, folds = self._moments_of(Z, Y, None)
-        self._remember(encoding, folds)
+        coding, folds = self._moments_of(Z, Y, confounders, None)
+        self._remember(coding, folds)
         self._solved = self._solve()
         return self
 
-    def partial_fit(self, Z: Any, Y: Any) -> LatentAligner:
+    def partial_fit(self, Z: Any, Y: Any, *, confounders: Any = None) -> LatentAligner:
         """Add rows to the moments (the same as ``fit`` on all rows at once); solved when something asks for it."""
         self._check_parameters()
-        known = getattr(self, "_encoding", None)
-        encoding, batch = self._moments_of(Z, Y, known, partial=True)
+        known = getattr(self, "_coding", None)
+        coding, batch = self._moments_of(Z, Y, confounders, known, partial=True)
         folds = batch if known is None else [merged(pair) for pair in zip(self._folds, batch, strict=True)]
-        self._remember(encoding, folds)
+        self._remember(coding, folds)
         return self
+
+    def fit_transform(self, Z: Any, y: Any = None, *, confounders: Any = None) -> Any:
+        """``fit(Z, y)``, y the covariates, and ``transform(Z)`` of the same rows."""
+        self.fit(Z, y, confounders=confounders)
+        if confounders is not None:  # in the order of the rows, which y may have settled
+            Y, table = nuisance.separated(y, confounders)
+            confounders = nuisance.tables(Z, covariates.match_rows(Z, Y), table).C
+        return self.transform(Z, confounders=confounders)
 
     def _check_parameters(self) -> None:
         errors.check_regime(self.regime)
@@ -145,38 +174,41 @@ class LatentAligner(TransformerMixin, BaseEstimator):
         errors.check_missing(self.missing)
 
     def _moments_of(
-        self, Z: Any, Y: Any, encoding: covariates.Encoding | None, partial: bool = False
-    ) -> tuple[covariates.Encoding, list[Rows | None]]:
+        self, Z: Any, Y: Any, confounders: Any, coding: Coding | None, partial: bool = False
+    ) -> tuple[Coding, list[Rows | None]]:
         if Y is None:
             raise errors.y_required()
+        given = Y
+        Y, confounders = nuisance.separated(Y, confounders) if coding is None else coding.recall(Y, confounders)
+        named = Y is not given
         Y = covariates.match_rows(Z, Y)
         # Numbers that are not finite are noticed by the accumulation, without a pass of their own.
         least = 1 if partial else 2
-        Z = self._validated(Z, reset=encoding is None, ensure_all_finite=False, ensure_min_samples=least)
-        Z, frame = covariates.complete_pairs(Z, covariates.as_frame(Y), self.missing, partial=partial)
-        if encoding is None:
-            encoding = covariates.Encoding.learn(frame, drop_first=self.drop_first, declared=partial)
-            if len(encoding.names) > Z.shape[1]:
-                raise errors.too_many_covariates(len(encoding.names), Z.shape[1])
-        encoded = encoding.apply(frame)
+        rows = self._validated(Z, reset=coding is None, ensure_all_finite=False, ensure_min_samples=least)
+        rows, tables = nuisance.complete(rows, nuisance.tables(Z, Y, confounders), self.missing, partial=partial)
+        if coding is None:
+            coding = Coding.learn(tables, drop_first=self.drop_first, declared=partial, named=named)
+            if len(coding.covariates.names) > rows.shape[1]:
+                raise errors.too_many_covariates(len(coding.covariates.names), rows.shape[1])
+        extended, encoded = coding.apply(rows, tables)
         if not partial:
             covariates.refuse_constant(encoded)
-        self._dtype = Z.dtype
+        self._dtype = rows.dtype
         fixed = errors.check_shrinkage(self.shrinkage) is not None
         folds = len(self._folds) if partial and hasattr(self, "_folds") else 1 if fixed else self.folds
-        return encoding, list(fold_moments(Z, encoded, folds, encoding.blocks))
+        return coding, list(fold_moments(extended, encoded, folds, coding.covariates.blocks, coding.q))
 
-    def _remember(self, encoding: covariates.Encoding, folds: list[Rows | None]) -> None:
+    def _remember(self, coding: Coding, folds: list[Rows | None]) -> None:
         whole = merged(folds)
         assert whole is not None  # empty input was refused before
-        self._encoding, self._folds, self._whole = encoding, folds, whole
-        self._solved, self._held, self._completed = None, None, None
-        self.covariate_names_ = encoding.names
+        self._coding, self._folds, self._whole = coding, folds, whole
+        self._solved, self._held, self._adjusted = None, None, None
+        self.covariate_names_, self.confounder_names_ = coding.covariates.names, coding.confounders.names
 
     def _solve(self) -> Solution:
         rho, path = errors.check_shrinkage(self.shrinkage), None
         if rho is None:
-            path = heldout.shrinkage_path(self._folds)
+            path = heldout.shrinkage_path(self._folds, self._coding.q)
             rho = heldout.best_shrinkage(path)
         polar = regimes.whitened_polar(self.moments_, rho)
         rest = regimes.rest_of_space(self.moments_, polar) if self.keep_rest else np.empty((0, polar.T_0.shape[1]))
@@ -201,11 +233,18 @@ class LatentAligner(TransformerMixin, BaseEstimator):
 
     @property
     def moments_(self) -> Moments:
-        """Moments of the fitted rows, completed where covariates have gaps."""
+        """Moments of the fitted rows, completed where covariates have gaps, without what confounders explain."""
+        return self._adjusted_moments()[0]
+
+    @property
+    def _adjustment(self) -> Adjustment:
+        return self._adjusted_moments()[1]
+
+    def _adjusted_moments(self) -> tuple[Moments, Adjustment]:
         self._check_fitted()
-        if self._completed is None:
-            self._completed = self._whole.completed()
-        return self._completed
+        if self._adjusted is None:
+            self._adjusted = nuisance.adjusted(self._whole, self._coding.q)
+        return self._adjusted
 
     @property
     def n_rows_(self) -> int:
@@ -272,7 +311,7 @@ class LatentAligner(TransformerMixin, BaseEstimator):
     def mean_alignment_(self) -> pd.Series:
         """Means over covariates: in_sample, held_out, se, low, high."""
         means = np.array([regimes.mean_or_nan(fold) for fold in self._per_fold()]).reshape(-1, 1)
-        held = {name: float(column[0]) for name, column in _held_out_columns(means).items()}
+        held = {name: float(column[0]) for name, column in heldout.summarised(means).items()}
         return pd.Series({"in_sample": self.alignment_.mean(), **held})
 
     @property
@@ -296,7 +335,7 @@ class LatentAligner(TransformerMixin, BaseEstimator):
         T = s.mixing @ s.polar.T_0
         return [
             (c.source, regimes.mean_or_nan(regimes.eta_squared(T[list(block)], self.moments_, block)), c.names)
-            for c, block in zip(self._encoding.columns, self._encoding.blocks, strict=True)
+            for c, block in zip(self._coding.covariates.columns, self._coding.covariates.blocks, strict=True)
             if c.kind == "dummies" and len(block) > 1
         ]
 
@@ -307,7 +346,7 @@ class LatentAligner(TransformerMixin, BaseEstimator):
         alignment on new rows (``heldout.interval``); all NaN where a fixed shrinkage made folds unnecessary. ``rows``
         have the covariate. Where there are categories, ``eta_squared`` is their joint share (``category_alignment_``).
         """
-        frame = self.alignment_.to_frame().assign(**_held_out_columns(self._per_fold()), rows=self.n_pairs_)
+        frame = self.alignment_.to_frame().assign(**heldout.summarised(self._per_fold()), rows=self.n_pairs_)
         shares = {name: share for _, share, dummies in self._categories() for name in dummies}
         return frame.assign(eta_squared=pd.Series(shares).reindex(frame.index)) if shares else frame
 
@@ -318,13 +357,17 @@ class LatentAligner(TransformerMixin, BaseEstimator):
             return np.empty((0, len(self.covariate_names_)))
         return held.measure(self._solution.regime, self._solution.lam)[0]
 
-    def permutation_test(self, Z: Any, Y: Any, n_permutations: int = 999, random_state: Any = 0) -> pd.DataFrame:
+    def permutation_test(
+        self, Z: Any, Y: Any, n_permutations: int = 999, random_state: Any = 0, *, confounders: Any = None
+    ) -> pd.DataFrame:
         """Tell the alignment on these rows from luck: rows of Y, gaps and all, are shuffled against those of Z.
 
         One row per covariate, then ``overall`` (their mean). ``alignment`` is what this regime, at this shrinkage,
         reaches in sample; ``by_chance`` what it reaches on average after shuffling, which is much where dimensions are
         many; ``p_value = (1 + number of shuffles that reach it) / (1 + n_permutations)``. The null hypothesis is that
-        no covariate has anything to do with Z. A covariate with gaps costs a K x K covariance per permutation.
+        no covariate has anything to do with Z. A covariate with gaps costs a K x K covariance per permutation. With
+        confounders, what they leave of Y is shuffled, and adjusted again (Freedman and Lane 1983): an approximation
+        that is good where rows are many more than confounders.
 
         >>> import covalign as ca
         >>> s = ca.simulate.scenario("PN", n_samples=100)
@@ -333,25 +376,27 @@ class LatentAligner(TransformerMixin, BaseEstimator):
         0.005
         """
         count = errors.check_permutations(n_permutations)
-        rows, encoded = self._check_pairs(Z, Y)
-        s = self._solution
-        data = permutation.permutable(rows, encoded.to_numpy(), self._encoding.blocks, s.shrinkage)
+        rows, encoded = self._check_pairs(Z, Y, confounders)
+        s, coding = self._solution, self._coding
+        data = permutation.permutable(rows, encoded.to_numpy(), coding.covariates.blocks, s.shrinkage, coding.q)
         found = permutation.p_values(data, s.regime, s.lam, count, random_state)
         return found.set_axis([*self.covariate_names_, "overall"])
 
-    def _check_pairs(self, Z: Any, Y: Any) -> tuple[Any, pd.DataFrame]:
-        """Rows as they would be fitted, coded as those of the fit were."""
-        Y = covariates.match_rows(Z, Y)
-        rows, frame = covariates.complete_pairs(self._check_rows(Z), covariates.as_frame(Y), self.missing)
-        encoded = self._encoding.apply(frame)
+    def _check_pairs(self, Z: Any, Y: Any, confounders: Any) -> tuple[Any, pd.DataFrame]:
+        """[Z C] and Y as they would be fitted, coded as those of the fit were."""
+        self._check_solved()
+        Y, confounders = self._coding.recall(Y, confounders)
+        tables = nuisance.tables(Z, covariates.match_rows(Z, Y), confounders)
+        rows, encoded = self._coding.apply(*nuisance.complete(self._check_rows(Z), tables, self.missing))
         covariates.refuse_constant(encoded)
         return rows, encoded
 
     def _held_out(self) -> heldout.HeldOut | None:
         """Fits without each fold, at the shrinkage in use; None where a fixed shrinkage needed no folds."""
-        made = heldout.splits(self._folds) if self._solution and len(self._folds) > 1 else []
-        if self._held is None and made:
-            self._held = heldout.held_out(made, [self.shrinkage_] * len(made))
+        rho = self.shrinkage_
+        if self._held is None and len(self._folds) > 1:
+            made = heldout.splits(self._folds, q=self._coding.q)
+            self._held = heldout.held_out(made, [rho] * len(made)) if made else None
         return self._held
 
     def frontier(self, lams: Iterable[float] | None = None) -> pd.DataFrame:
@@ -388,27 +433,40 @@ class LatentAligner(TransformerMixin, BaseEstimator):
 
     # -- use ----------------------------------------------------------------------------------------------------------
 
-    def transform(self, Z: Any) -> Any:
-        """(Z - mean) T': one column per covariate, then the rest of the space if kept."""
-        Z = self._check_rows(Z)
-        return affine(Z, self.moments_.mean_z, self.transform_.T, 0.0)
+    def transform(self, Z: Any, *, confounders: Any = None) -> Any:
+        """(Z - mean) T', less (C - mean) B T' of confounders C: a column per covariate, then the rest if kept."""
+        rows = self._check_rows(Z)
+        return self._turned(rows, self._coding.table(Z, confounders, rows.shape[0]), self.transform_.T)
 
-    def inverse_transform(self, Zt: Any) -> Any:
-        """Back to the space of Z: exact if the rest was kept and T is regular, else the best linear reconstruction."""
+    def _turned(self, Z: Any, C: Array, matrix: Array, dtype: Any = None) -> Any:
+        """(Z - mean_z - (C - mean_c) B_z) matrix."""
+        if C.shape[1] == 0:
+            return affine(Z, self.moments_.mean_z, matrix, 0.0, dtype=dtype)
+        # What confounders explain may be much larger than what is left, so the difference is taken in float64.
+        turned = affine(Z, self.moments_.mean_z, matrix, 0.0, dtype=np.float64)
+        turned -= affine(C, self._adjustment.centre, self._adjustment.B_z @ matrix, 0.0)
+        return turned.astype(dtype or Z.dtype, copy=False)
+
+    def inverse_transform(self, Zt: Any, *, confounders: Any = None) -> Any:
+        """Back to the space of Z: exact if the rest was kept and T is regular, else the best linear reconstruction.
+
+        What confounders explain is put back.
+        """
         s = self._check_solved()
-        decoder = np.hstack([self._decoder(), self.moments_.cov_z @ s.rest.T])
-        Zt = np.asarray(Zt)
-        if Zt.ndim != 2 or Zt.shape[1] != decoder.shape[1]:
-            raise errors.columns_differ("inverse_transform", decoder.shape[1], Zt.shape[-1] if Zt.ndim else 0)
+        decoder = np.hstack([editing.decoder(self.moments_, s.polar, s.mixing), self.moments_.cov_z @ s.rest.T])
+        rows = np.asarray(Zt)
+        if rows.ndim != 2 or rows.shape[1] != decoder.shape[1]:
+            raise errors.columns_differ("inverse_transform", decoder.shape[1], rows.shape[-1] if rows.ndim else 0)
+        C = self._coding.table(Zt, confounders, len(rows))
         inexact = self._why_inexact(s)
         if inexact:
             warnings.warn(errors.least_squares_inverse(inexact), errors.LeastSquaresWarning, stacklevel=2)
-        return affine(Zt, 0.0, decoder.T, self.moments_.mean_z)
-
-    def _decoder(self) -> Array:
-        """cov(Z, z~) cov(z~)^+ = S_z T_0' mixing^+ (K x P)."""
-        s = self._solution
-        return self.moments_.cov_z @ s.polar.T_0.T @ np.linalg.pinv(s.mixing)
+        if C.shape[1] == 0:
+            return affine(rows, 0.0, decoder.T, self.moments_.mean_z)
+        dtype = rows.dtype if rows.dtype == np.float32 else np.float64
+        centre = np.concatenate([np.zeros(rows.shape[1]), self._adjustment.centre])
+        back = np.vstack([decoder.T, self._adjustment.B_z])
+        return affine(np.hstack([rows, C]), centre, back, self.moments_.mean_z, dtype=dtype)
 
     @staticmethod
     def _why_inexact(s: Solution) -> str | None:
@@ -418,36 +476,27 @@ class LatentAligner(TransformerMixin, BaseEstimator):
             return "the rest of the space was not kept (keep_rest=True keeps it)"
         return None
 
-    def erase(self, Z: Any, names: str | Iterable[str], *, protect_others: bool = False) -> Any:
+    def erase(
+        self, Z: Any, names: str | Iterable[str], *, protect_others: bool = False, confounders: Any = None
+    ) -> Any:
         """Z without a linear trace of these covariates: Z - S_zy (B'S_zy)^+ B'(Z - mean).
 
         On the fitted rows the result is uncorrelated with every named covariate, whatever the shrinkage; unshrunk it is
         the smallest change that achieves this. Others that correlate with a named one lose what they share with it;
         ``protect_others=True`` leaves their covariance with Z exactly as it was instead. A category's own name stands
-        for all its dummies.
+        for all its dummies. With confounders this is about what they leave of Z; what they explain of it stays.
         """
         rows = self._check_rows(Z)
-        named = self._columns_of(names)
-        S_zy = regimes.standardised_cross_covariance(self.moments_)
+        C = self._coding.table(Z, confounders, rows.shape[0])
         s = self._solution
-        B = (
-            regimes.ridge(self.moments_, s.shrinkage)
-            if s.shrinkage > 0
-            else s.polar.whitener.T @ s.polar.whitener @ S_zy
-        )
-        among = np.arange(len(self.covariate_names_)) if protect_others else np.array(named)
-        dual = np.linalg.pinv(B[:, among].T @ S_zy[:, among], hermitian=True, rcond=1e-10) @ B[:, among].T
-        if protect_others:
-            if self.rank_ < len(among):
-                raise errors.no_exclusive(s.polar.dependent)
-            dual = dual[named]
-        erased = affine(rows, self.moments_.mean_z, dual.T, 0.0, dtype=np.float64) @ S_zy[:, named].T
+        E, S_zy = editing.eraser(self.moments_, s.polar, s.shrinkage, self._columns_of(names), protect_others)
+        erased = self._turned(rows, C, E, dtype=np.float64) @ S_zy.T
         return _like(Z, dense(rows) - erased, rows.dtype)
 
     def steer(self, Z: Any, amounts: Mapping[str, Any]) -> Any:
         """Z with dimensions moved by these amounts (standard deviations; a number, or one per row) and mapped back.
 
-        Every other dimension, and the rest of the space, stays where it was.
+        Every other dimension, and the rest of the space, stays where it was; so does what confounders explain.
         """
         rows = self._check_rows(Z)
         unknown = [name for name in amounts if name not in self.covariate_names_]
@@ -456,7 +505,8 @@ class LatentAligner(TransformerMixin, BaseEstimator):
         s = self._solution
         if s.singular:
             raise errors.no_steering(s.polar.dependent)
-        decoder, moved = self._decoder(), np.array(dense(rows), dtype=np.float64)
+        decoder = editing.decoder(self.moments_, s.polar, s.mixing)
+        moved = np.array(dense(rows), dtype=np.float64)
         for name, amount in amounts.items():
             by = np.asarray(amount, dtype=np.float64)
             if by.ndim > 1 or (by.ndim == 1 and len(by) != len(moved)):
@@ -465,20 +515,17 @@ class LatentAligner(TransformerMixin, BaseEstimator):
         return _like(Z, moved, rows.dtype)
 
     def to_torch(self, dtype: Any = None) -> Any:
-        """``torch.nn.Linear`` with the output of ``transform``; by default in the precision of the fitted data."""
-        try:
-            import torch
-        except ImportError:
-            raise errors.missing_extra("torch", "torch") from None
+        """``torch.nn.Linear`` with the output of ``transform``; by default in the precision of the fitted data.
+
+        With confounders its input is [Z C], where C are the numbers that ``confounder_names_`` names: a number as it
+        is, a dummy 1 where its level is and 0 elsewhere.
+        """
         self._check_solved()
-        T = self.transform_
-        if dtype is None:
-            dtype = torch.float32 if self._dtype == np.float32 else torch.float64
-        layer = torch.nn.Linear(T.shape[1], T.shape[0], dtype=dtype)
-        with torch.no_grad():
-            layer.weight.copy_(torch.from_numpy(T))
-            layer.bias.copy_(torch.from_numpy(-T @ self.moments_.mean_z))
-        return layer
+        T, (centre, B_z, _) = self.transform_, self._adjustment
+        bias = -T @ self.moments_.mean_z
+        if len(centre):
+            T, bias = np.hstack([T, -T @ B_z.T]), bias + T @ (centre @ B_z)
+        return editing.layer(T, bias, self._dtype == np.float32, dtype)
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """Covariate names, then rest0, rest1, ... if the rest was kept."""
@@ -493,7 +540,7 @@ class LatentAligner(TransformerMixin, BaseEstimator):
     def _columns_of(self, names: str | Iterable[str]) -> list[int]:
         """Positions of covariates, where a category's own name stands for all its dummies."""
         names = [names] if isinstance(names, str) else list(names)
-        sources = {column.source: column.names for column in self._encoding.columns}
+        sources = {column.source: column.names for column in self._coding.covariates.columns}
         unknown = [name for name in names if name not in sources and name not in self.covariate_names_]
         if unknown:
             raise errors.unknown_covariates(unknown, [*self.covariate_names_, *sources])
@@ -534,13 +581,6 @@ def _flagged(solution: Solution) -> Solution:
         message = errors.singular_transform(solution.polar.dependent)
         warnings.warn(message, errors.SingularTransformWarning, stacklevel=4)
     return solution
-
-
-def _held_out_columns(per_fold: Array) -> dict[str, Array]:
-    """held_out, se, low, high of each column of a table of folds."""
-    low, high = heldout.interval(per_fold)
-    mean = np.array([regimes.mean_or_nan(column) for column in per_fold.T])
-    return {"held_out": mean, "se": heldout.standard_error(per_fold), "low": low, "high": high}
 
 
 def _like(Z: Any, values: Array, dtype: Any) -> Any:

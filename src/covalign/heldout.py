@@ -2,7 +2,8 @@
 
 Moments of k folds, merged without one, are the moments of a training set, so cross-validation needs one pass over the
 data and then only K x K matrices. Where covariates have gaps, a training set is completed (``incomplete``) and
-left-out rows are judged by the pairs they have.
+left-out rows are judged by the pairs they have. Where q confounders ride along as the last columns of Z, a training set
+says what they explain, and that is taken out of the left-out rows as well (``confounders``).
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from scipy.special import expit, logit
 from scipy.stats import t as student
 
 from covalign import _validation as errors
+from covalign import confounders as nuisance
 from covalign import covariates, regimes
-from covalign._linalg import Array, is_constant, range_eigh, to_correlation
+from covalign._linalg import Array, range_eigh, to_correlation
 from covalign.incomplete import Rows, fold_moments, merged
 from covalign.moments import Moments
 from covalign.regimes import Polar
@@ -35,21 +37,22 @@ class Split(NamedTuple):
     test: Rows
 
 
-def splits(buckets: Sequence[Rows | None], folds: int | None = None) -> list[Split]:
+def splits(buckets: Sequence[Rows | None], folds: int | None = None, q: int = 0) -> list[Split]:
     """Leave each usable fold out once. Bucket b belongs to fold b mod ``folds`` (by default every bucket is a fold)."""
     folds = len(buckets) if folds is None else folds
     made = []
     for fold in range(folds):
         train = merged(part for b, part in enumerate(buckets) if b % folds != fold)
         test = merged(buckets[fold::folds])
-        if train is not None and test is not None and _is_usable(train, test):
-            made.append(Split(fold, train.completed(), test))
+        if train is not None and test is not None and _is_usable(train, test, q):
+            fitted, adjustment = nuisance.adjusted(train, q)
+            made.append(Split(fold, fitted, adjustment.apply(test)))
     return made
 
 
-def shrinkage_path(folds: Sequence[Rows | None]) -> pd.DataFrame:
+def shrinkage_path(folds: Sequence[Rows | None], q: int = 0) -> pd.DataFrame:
     """Held-out alignment of the ridge regressions for every shrinkage on the grid: shrinkage, alignment, se."""
-    return _path_frame([_path_scores(split.train, [split.test])[0] for split in splits(folds)])
+    return _path_frame([_path_scores(split.train, [split.test])[0] for split in splits(folds, q=q)])
 
 
 def best_shrinkage(path: pd.DataFrame) -> float:
@@ -58,7 +61,7 @@ def best_shrinkage(path: pd.DataFrame) -> float:
     return float(path["shrinkage"].iloc[int(np.nanargmax(scores))]) if not np.isnan(scores).all() else 0.0
 
 
-def nested_shrinkages(buckets: Sequence[Rows | None], folds: int) -> list[float]:
+def nested_shrinkages(buckets: Sequence[Rows | None], folds: int, q: int = 0) -> list[float]:
     """For every outer fold, the best shrinkage by leaving out, one by one, the buckets of its own training set.
 
     The training set without buckets a and b serves a when b is the outer fold and b when a is: one decomposition.
@@ -73,10 +76,11 @@ def nested_shrinkages(buckets: Sequence[Rows | None], folds: int) -> list[float]
     for left_out, uses in wanted.items():
         train = merged(buckets[b] for b in there if b not in left_out)
         tests = [(fold, buckets[inner]) for fold, inner in uses]
-        usable = [(fold, test) for fold, test in tests if _is_usable(train, test)]
+        usable = [(fold, test) for fold, test in tests if test is not None and _is_usable(train, test, q)]
         if train is None or not usable:
             continue
-        of_train = _path_scores(train.completed(), [test for _, test in usable])
+        fitted, adjustment = nuisance.adjusted(train, q)
+        of_train = _path_scores(fitted, [adjustment.apply(test) for _, test in usable])
         for (fold, _), score in zip(usable, of_train, strict=True):
             scores[fold].append(score)
     return [best_shrinkage(_path_frame(of_fold)) for of_fold in scores]
@@ -120,12 +124,11 @@ def _path_frame(scores: Sequence[Array]) -> pd.DataFrame:
     return pd.DataFrame({"shrinkage": SHRINKAGE_GRID, "alignment": mean, "se": standard_error(usable)})
 
 
-def _is_usable(train: Rows | None, test: Rows | None) -> bool:
-    """Both sides have a covariance, and every covariate varies in the training rows that have it."""
+def _is_usable(train: Rows | None, test: Rows | None, q: int) -> bool:
+    """Both sides have a covariance, and every covariate varies, apart from confounders, in the training rows."""
     if train is None or test is None or min(train.n or 0, test.n or 0, *train.n_pairs) < 2:
         return False
-    varies = [not is_constant(seen.mean_y, np.diag(seen.cov_y)).any() for _, seen in train.pairs]
-    return all(varies) and bool(np.any(np.diag(train.cov_z) > 0))
+    return not nuisance.explained(train, q).any() and bool(np.any(np.diag(train.cov_z) > 0))
 
 
 class HeldOut(NamedTuple):
@@ -179,13 +182,15 @@ def cross_validated_frontier(
     shrinkage: float | str = "auto",
     drop_first: bool = False,
     missing: str = "pairs",
+    confounders: Any = None,
 ) -> pd.DataFrame:
     """The frontier on rows that were not fitted, for about one pass over the data.
 
     ``alignment``, ``coupling`` and the covariates' columns are held out; ``alignment_in_sample`` and
     ``coupling_in_sample`` are what the fitted rows themselves show. With ``shrinkage="auto"`` each training set chooses
-    its own by cross-validation inside it, so the left-out rows take no part in any choice. ``missing`` is that of
-    ``LatentAligner``; ``frame.attrs`` has the numbers of rows (``n``) and of rows with each covariate (``n_pairs``).
+    its own by cross-validation inside it, so the left-out rows take no part in any choice. ``missing`` and
+    ``confounders`` are those of ``LatentAligner``; what confounders explain of left-out rows is said by the training
+    set, too. ``frame.attrs`` has the numbers of rows (``n``) and of rows with each covariate (``n_pairs``).
 
     >>> import covalign as ca
     >>> s = ca.simulate.scenario("PN", n_samples=300)
@@ -195,22 +200,28 @@ def cross_validated_frontier(
     """
     folds, fixed = errors.check_folds(folds), errors.check_shrinkage(shrinkage)
     Z = Z.tocsr() if sparse.issparse(Z) else Z if hasattr(Z, "shape") else np.asarray(Z)
-    Z, frame = covariates.complete_pairs(Z, covariates.as_frame(covariates.match_rows(Z, Y)), missing)
-    encoding = covariates.Encoding.learn(frame, drop_first=drop_first)
-    encoded = encoding.apply(frame)
+    Y, confounders = nuisance.separated(Y, confounders)
+    tables = nuisance.tables(Z, covariates.match_rows(Z, Y), confounders)
+    Z, tables = nuisance.complete(Z, tables, missing)
+    coding = nuisance.Coding.learn(tables, drop_first=drop_first)
+    rows, encoded = coding.apply(Z, tables)
     covariates.refuse_constant(encoded)
     # A training set chooses its shrinkage by leaving out its own buckets, so it needs several.
-    buckets = fold_moments(Z, encoded, folds if folds >= 4 or fixed is not None else 3 * folds, encoding.blocks)
-    whole, made = merged(buckets), splits(buckets, folds)
-    if whole is None or not made:
+    several = folds if folds >= 4 or fixed is not None else 3 * folds
+    buckets = fold_moments(rows, encoded, several, coding.covariates.blocks, coding.q)
+    whole = merged(buckets)
+    assert whole is not None  # empty input was refused before
+    fitted, _ = nuisance.adjusted(whole, coding.q)
+    made = splits(buckets, folds, coding.q)
+    if not made:
         raise errors.too_few_rows(len(encoded), 2 * folds)
     if fixed is None:
-        chosen = nested_shrinkages(buckets, folds)
-        overall = best_shrinkage(shrinkage_path(buckets))
+        chosen = nested_shrinkages(buckets, folds, coding.q)
+        overall = best_shrinkage(shrinkage_path(buckets, coding.q))
     else:
         chosen, overall = [fixed] * folds, fixed
     held = held_out_frontier(held_out(made, [chosen[split.fold] for split in made]), lams, whole.covariate_names)
-    seen = regimes.frontier(whole.completed(), lams, shrinkage=overall)
+    seen = regimes.frontier(fitted, lams, shrinkage=overall)
     key = held["lam"].fillna(-1)
     in_sample = seen.set_index(seen["lam"].fillna(-1)).loc[key, ["alignment", "coupling"]].to_numpy()
     held.insert(5, "alignment_in_sample", in_sample[:, 0])
@@ -228,6 +239,13 @@ def standard_error(values: Array) -> Array:
     if np.any(enough):
         spread[enough] = np.nanstd(values[:, enough], axis=0, ddof=1) / np.sqrt(count[enough])
     return spread
+
+
+def summarised(per_fold: Array) -> dict[str, Array]:
+    """held_out, se, low, high of each column of a table of folds."""
+    low, high = interval(per_fold)
+    mean = np.array([regimes.mean_or_nan(column) for column in per_fold.T])
+    return {"held_out": mean, "se": standard_error(per_fold), "low": low, "high": high}
 
 
 def interval(per_fold: Array, level: float = 0.9) -> tuple[Array, Array]:

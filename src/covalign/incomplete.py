@@ -1,7 +1,8 @@
 """Moments of rows whose covariates have gaps: every observed pair (z, y_p) counts, from one pass, exactly mergeable.
 
-Rows with the same covariates observed are summed together, so gaps cost no more arithmetic than none. From the sums,
-``completed`` makes the moments the regimes work with. With o the rows where y_p is observed (n_p of n, K latents),
+Rows with the same covariates observed are summed together; where patterns are many, the rest of the rows is summed
+covariate by covariate (``SplitSums``). From the sums, ``completed`` makes the moments the regimes work with. With o the
+rows where y_p is observed (n_p of n, K latents),
 
     C   = (n_p S_z(o) + K S_z) / (n_p + K)       the rows of o, and all rows at the weight of K rows
     b   = C^+ s_zy(o)                            regression of y_p on Z
@@ -18,6 +19,9 @@ and the mean of y_p is that of its prediction for all rows. Why this and not the
   positive semi-definite; where it is not, negative eigenvalues of its correlation matrix are set to zero and the
   variances restored. Two covariates never observed together count as independent given Z.
 - Where every y_p is observed, S_z(o) = S_z and nothing changes.
+
+Where the last columns of Z are confounders c that ride along, S_z, S_z(o) and s_zy(o) in C and b are those of what c
+leaves of z and y, each on its own rows, so that adding a linear function of c to y_p does not change b.
 """
 
 from __future__ import annotations
@@ -34,7 +38,7 @@ from numpy.typing import NDArray
 from covalign import _validation as errors
 from covalign import moments
 from covalign._linalg import Array, is_constant, positive_semidefinite, whitener
-from covalign.moments import Accumulator, Moments, as_rows, merge
+from covalign.moments import Accumulator, Moments, as_rows, merge_groups
 
 SUMS_BYTES = 2**26  # for the sums of all parts of a fold
 BLOCK_BYTES = 2**20  # blocks of a part: there are many parts, and blocks wait in memory until they are full
@@ -95,9 +99,7 @@ class IncompleteMoments:
     @cached_property
     def rows(self) -> Moments:
         """Moments of Z alone, over all rows."""
-        whole = merge(m.select(()) for part, m in self.parts.items() if part.counts)
-        assert whole is not None  # every row is in one part that counts
-        return whole
+        return _sum_of([m.select(()) for part, m in self.parts.items() if part.counts])
 
     @property
     def cov_z(self) -> Array:
@@ -110,14 +112,18 @@ class IncompleteMoments:
         together: dict[tuple[Part, ...], list[int]] = {}
         for column in range(len(self.covariate_names)):
             together.setdefault(tuple(part for part in self.parts if column in part.columns), []).append(column)
-        return [
-            (columns, seen)
+        together.pop((), None)
+        groups = [
+            {i: _places(part, columns) for i, part in enumerate(self.parts) if part in parts}
             for parts, columns in together.items()
-            if (seen := merge(self.parts[part].select([part.columns.index(c) for c in columns]) for part in parts))
         ]
+        return list(zip(together.values(), merge_groups(list(self.parts.values()), groups), strict=True))
 
-    def completed(self) -> Moments:
-        """Moments as if nothing were missing: S_zy = S_z b and S_y = b'S_z b + cov(e), as above."""
+    def completed(self, riding: int = 0) -> Moments:
+        """Moments as if nothing were missing: S_zy = S_z b and S_y = b'S_z b + cov(e), as above.
+
+        ``riding`` is how many of the last columns of Z are confounders.
+        """
         if len(self.parts) == 1 and len(next(iter(self.parts)).columns) == len(self.covariate_names):
             return next(iter(self.parts.values()))
         few = self.n_pairs < 2
@@ -127,7 +133,7 @@ class IncompleteMoments:
         k, p = len(z.mean_z), len(self.covariate_names)
         S_z, S_zy, B, shift, mean_y = z.cov_z, np.empty((k, p)), np.empty((k, p)), np.empty(p), np.empty(p)
         for columns, seen in self.pairs:
-            b = slopes(seen, z)
+            b = slopes(seen, z, riding)
             B[:, columns] = b
             S_zy[:, columns] = seen.cov_zy if seen.n == z.n else S_z @ b
             shift[columns] = seen.mean_y - seen.mean_z @ b
@@ -152,14 +158,25 @@ class IncompleteMoments:
         """Moments of (TZ, Y)."""
         return replace(self, parts={part: m.transform(T) for part, m in self.parts.items()})
 
+    def residual(self, centre: Array, B_z: Array, b_y: Array) -> IncompleteMoments:
+        """``Moments.residual`` of every part, with the covariates it brings."""
+        parts = {part: m.residual(centre, B_z, b_y[:, list(part.columns)]) for part, m in self.parts.items()}
+        return replace(self, parts=parts)
+
     def __add__(self, other: Moments | IncompleteMoments) -> IncompleteMoments:
-        parts = dict(self.parts)
-        for part, m in self._lifted(other).items():
-            parts[part] = parts[part] + m if part in parts else m
-        return replace(self, parts=_not_too_many(parts, self.blocks))
+        return self.sum_of([self, other])
 
     def __radd__(self, other: Moments | IncompleteMoments) -> IncompleteMoments:
-        return replace(self, parts=self._lifted(other)) + self
+        return self.sum_of([other, self])
+
+    def sum_of(self, several: Iterable[Moments | IncompleteMoments]) -> IncompleteMoments:
+        """The sum of these, which have the covariates of this one."""
+        together: dict[Part, list[Moments]] = {}
+        for one in several:
+            for part, m in self._lifted(one).items():
+                together.setdefault(part, []).append(m)
+        parts = {part: _sum_of(of_part) for part, of_part in together.items()}
+        return replace(self, parts=_not_too_many(parts, self.blocks))
 
     def _lifted(self, other: Moments | IncompleteMoments) -> Mapping[Part, Moments]:
         if isinstance(other, IncompleteMoments):
@@ -173,11 +190,28 @@ Rows: TypeAlias = Moments | IncompleteMoments
 def merged(parts: Iterable[Rows | None]) -> Rows | None:
     """``moments.merge`` for rows with and without gaps."""
     there = [part for part in parts if part is not None]
+    for part in there:
+        if isinstance(part, IncompleteMoments):
+            return part.sum_of(there)
     return reduce(add, there) if there else None
 
 
-def slopes(seen: Moments, z: Moments) -> Array:
-    """b = C^+ s_zy(o), C = (n_p S_z(o) + K S_z) / (n_p + K): regression on the rows seen, steadied by all rows z."""
+def _sum_of(parts: Sequence[Moments]) -> Moments:
+    """The sum of parts with the same covariates."""
+    if len(parts) < 3:
+        return reduce(add, parts)
+    return merge_groups(parts, [dict.fromkeys(range(len(parts)), range(len(parts[0].mean_y)))])[0]
+
+
+def slopes(seen: Moments, z: Moments, riding: int = 0) -> Array:
+    """b = C^+ s_zy(o), C = (n_p S_z(o) + K S_z) / (n_p + K): regression on the rows seen, steadied by all rows z.
+
+    With confounders these are partial covariances; then (b, b_c) is returned, b_c = S_c(o)^+ (s_cy(o) - S_cz(o) b).
+    """
+    if riding:
+        c, B_z, b_y = seen.regression(riding)
+        b = slopes(seen.residual(c, B_z, b_y), z.residual(*z.regression(riding)))
+        return np.vstack([b, b_y - B_z @ b])
     n_p, k = seen.n or 0, len(z.mean_z)
     C = (n_p * seen.cov_z + k * z.cov_z) / (n_p + k)
     W = whitener(C, is_constant(z.mean_z, np.diag(z.cov_z)))
@@ -185,7 +219,7 @@ def slopes(seen: Moments, z: Moments) -> Array:
 
 
 class IncompleteAccumulator:
-    """An ``Accumulator`` per pattern of gaps.
+    """An ``Accumulator`` per pattern of gaps, until they are too many; then ``SplitSums`` of the rest.
 
     Patterns take their place in the order in which rows arrive, so portions leave no trace here either.
     """
@@ -193,6 +227,7 @@ class IncompleteAccumulator:
     def __init__(self, k: int, blocks: Blocks) -> None:
         self.k, self.p, self.blocks = k, sum(map(len, blocks)), blocks
         self._sums: dict[Part, Accumulator] = {}
+        self._rest: SplitSums | None = None
 
     def add(self, Z: Any, Y: Array, rows: NDArray[np.intp] | None = None) -> None:
         """Take in Z[rows], Y[rows] (all of them by default)."""
@@ -203,21 +238,34 @@ class IncompleteAccumulator:
         if np.isinf(y).any():
             raise errors.not_finite("Y", str(int(np.flatnonzero(np.isinf(y).any(axis=0))[0])))
         rows_of: dict[Part, list[NDArray[np.intp]]] = {}
+        rest: list[NDArray[np.intp]] = []
         for pattern, at in _patterns(~np.isnan(y)):
-            for part in self._parts_for(tuple(np.flatnonzero(pattern).tolist())):
+            whole = Part(tuple(np.flatnonzero(pattern).tolist()), True)
+            if self._has_room_for(whole):
+                rows_of[whole] = [at]
+                continue
+            rest.append(at)
+            for part in self._split_sums().apart(whole.columns):
                 rows_of.setdefault(part, []).append(at)
         for part, several in rows_of.items():
-            self._sums[part].add(Z, Y[:, list(part.columns)], rows[np.sort(np.concatenate(several))])
+            sums = self._sums.setdefault(part, Accumulator(self.k, len(part.columns), block_bytes=BLOCK_BYTES))
+            sums.add(Z, Y[:, list(part.columns)], rows[np.sort(np.concatenate(several))])
+        if rest:
+            self._split_sums().add(Z, Y, rows[np.sort(np.concatenate(rest))])
 
-    def _parts_for(self, columns: tuple[int, ...]) -> list[Part]:
-        """The part of a pattern, or those it is split into when there are too many to give it one."""
-        whole = Part(columns, True)
-        full = sum(part.counts for part in self._sums) >= _most_parts(self.k + self.p, self.blocks)
-        parts = _split(columns, self.blocks) if full and whole not in self._sums else [whole]
-        for part in parts:
-            if part not in self._sums:
-                self._sums[part] = Accumulator(self.k, len(part.columns), block_bytes=BLOCK_BYTES)
-        return parts
+    def _has_room_for(self, whole: Part) -> bool:
+        """The pattern has sums of its own, or now gets them; rows without any covariate always do."""
+        room = sum(part.counts for part in self._sums) < _most_parts(self.k + self.p, self.blocks)
+        if whole not in self._sums and (room or not whole.columns):
+            self._sums[whole] = Accumulator(self.k, len(whole.columns), block_bytes=BLOCK_BYTES)
+        return whole in self._sums
+
+    def _split_sums(self) -> SplitSums:
+        if self._rest is None:
+            known = [part.columns for part in self._sums if part.counts]
+            common = tuple(b for b in self.blocks if 2 * sum({*b} <= {*columns} for columns in known) > len(known))
+            self._rest = SplitSums(self.k, self.p, self.blocks, common)
+        return self._rest
 
     @property
     def empty(self) -> bool:
@@ -229,16 +277,87 @@ class IncompleteAccumulator:
         if self.empty:
             raise errors.no_rows()
         parts = {part: s.moments([names[c] for c in part.columns]) for part, s in self._sums.items()}
+        for part, m in self._rest.moments(names).items() if self._rest else ():
+            parts[part] = parts[part] + m if part in parts else m
         return IncompleteMoments(parts, self.blocks, tuple(names))
 
 
-def fold_moments(Z: Any, Y: Any, folds: int, blocks: Blocks | None = None) -> Sequence[Rows | None]:
+class SplitSums:
+    """Rows of many patterns: sums of Z, and of Z with each of the common blocks over the rows o that have it.
+
+    Few rows l lack a common block, so S_z(o) comes from those: with n_o + n_l = n and d the distance of their means,
+
+        n S_z = n_o S_z(o) + n_l S_z(l) + (n_o n_l / n) d d'.
+
+    The rest is linear in a table of two kinds of columns, m (1 where a block is there) and u = m (y - an origin):
+    z(o) = z + cov(z, m) / m,  u(o) = u / m,  cov_o(z, y) = cov(z, u) / m - (z(o) - z) u(o)  where z, m, u are means.
+    Other blocks are better summed where they are: ``apart``.
+    """
+
+    def __init__(self, k: int, p: int, blocks: Blocks, common: Blocks) -> None:
+        self.blocks, self.common = blocks, common
+        self._origin = np.full(p, np.nan)  # a value that occurs, so that data far from zero lose no digits
+        self._all = Accumulator(k, len(common) + p)
+        self._lacking = {block: Accumulator(k, 0, block_bytes=BLOCK_BYTES) for block in common}
+
+    def apart(self, columns: tuple[int, ...]) -> list[Part]:
+        """The parts that rows with these covariates belong to as well."""
+        return [part for part in _split(columns, self.blocks)[1:] if part.columns not in self.common]
+
+    def add(self, Z: Any, Y: Array, rows: NDArray[np.intp]) -> None:
+        """Take in Z[rows], Y[rows]."""
+        there = ~np.isnan(Y[rows])
+        first = np.where(there.any(axis=0), Y[rows][there.argmax(axis=0), np.arange(Y.shape[1])], np.nan)
+        self._origin = np.where(np.isnan(self._origin), first, self._origin)
+        has = np.array([there[:, list(block)].all(axis=1) for block in self.common]).reshape(-1, len(rows))
+        table = np.zeros((len(Y), len(has) + Y.shape[1]))
+        table[rows] = np.hstack([has.T, np.where(there, Y[rows] - self._origin, 0.0)])
+        self._all.add(Z, table, rows)
+        for sums, having in zip(self._lacking.values(), has, strict=True):
+            sums.add(Z, table[:, :0], rows[~having])
+
+    def moments(self, names: Sequence[str]) -> dict[Part, Moments]:
+        """Z alone, which counts, then Z with every common block that is there."""
+        m = self._all.moments()
+        parts = {Part((), True): m.select(())}
+        for i, block in enumerate(self.common):
+            sums = self._lacking[block]
+            lacking = None if sums.empty else sums.moments()
+            if lacking is None or lacking.n != m.n:
+                parts[Part(block, False)] = self._having(m, lacking, i, block, [names[c] for c in block])
+        return parts
+
+    def _having(
+        self, m: Moments, lacking: Moments | None, i: int, block: tuple[int, ...], names: Sequence[str]
+    ) -> Moments:
+        """Moments of Z and a common block, the i-th, over the rows that have it."""
+        n, n_l = m.n or 0, (lacking.n or 0) if lacking else 0
+        n_o, at = n - n_l, [len(self.common) + c for c in block]
+        share = n_o / n
+        off, u = m.cov_zy[:, i] / share, m.mean_y[at] / share
+        S_u = (m.cov_y[np.ix_(at, at)] + np.outer(m.mean_y[at], m.mean_y[at])) / share
+        cov_z = m.cov_z
+        if lacking is not None:
+            d = lacking.mean_z - m.mean_z - off
+            cov_z = (n * m.cov_z - n_l * lacking.cov_z) / n_o - (n_l / n) * np.outer(d, d)
+        return Moments(
+            n=n_o,
+            mean_z=m.mean_z + off,
+            mean_y=self._origin[list(block)] + u,
+            cov_z=cov_z,
+            cov_zy=m.cov_zy[:, at] / share - np.outer(off, u),
+            cov_y=S_u - np.outer(u, u),
+            covariate_names=tuple(names),
+        )
+
+
+def fold_moments(Z: Any, Y: Any, folds: int, blocks: Blocks | None = None, riding: int = 0) -> Sequence[Rows | None]:
     """``moments.fold_moments`` for a Y that may have gaps (NaN); where it has none, exactly that."""
     Z, values = as_rows(Z, Y)
     if values.dtype.kind != "f" or not np.isnan(values).any():
-        return moments.fold_moments(Z, Y, folds)
+        return moments.fold_moments(Z, Y, folds, riding)
     columns = blocks or _single(values.shape[1])
-    return moments.sums_of_folds(Z, Y, folds, lambda: IncompleteAccumulator(Z.shape[1], columns))
+    return moments.sums_of_folds(Z, Y, folds, lambda: IncompleteAccumulator(Z.shape[1], columns), riding)
 
 
 def _single(p: int) -> Blocks:
@@ -268,10 +387,20 @@ def _not_too_many(parts: dict[Part, Moments], blocks: Blocks) -> dict[Part, Mome
     """The same sums with the patterns that have the fewest rows split, if there are too many."""
     q = len(next(iter(parts.values())).mean_z) + sum(map(len, blocks))
     patterns = sorted((part for part in parts if part.counts and part.columns), key=lambda part: (parts[part].n, part))
-    kept = dict(parts)
-    for part in patterns[: max(0, len(patterns) + 1 - _most_parts(q, blocks))]:
-        m = kept.pop(part)
+    surplus = patterns[: max(0, len(patterns) + 1 - _most_parts(q, blocks))]
+    if not surplus:
+        return parts
+    pieces: dict[Part, dict[int, Sequence[int]]] = {}
+    for i, part in enumerate(surplus):
         for piece in _split(part.columns, blocks):
-            of_piece = m.select([part.columns.index(c) for c in piece.columns])
-            kept[piece] = kept[piece] + of_piece if piece in kept else of_piece
+            pieces.setdefault(piece, {})[i] = _places(part, piece.columns)
+    split = merge_groups([parts[part] for part in surplus], list(pieces.values()))
+    kept = {part: m for part, m in parts.items() if part not in surplus}
+    for piece, m in zip(pieces, split, strict=True):
+        kept[piece] = kept[piece] + m if piece in kept else m
     return kept
+
+
+def _places(part: Part, columns: Sequence[int]) -> list[int]:
+    """Where these covariates are among those of the part."""
+    return [part.columns.index(c) for c in columns]

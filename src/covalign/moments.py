@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from covalign import _validation as errors
-from covalign._linalg import Array, add_gram, blas, mirrored, rank_cutoff
+from covalign._linalg import Array, add_gram, blas, is_constant, is_explained, mirrored, rank_cutoff, whitener
 
 BLOCK_BYTES = 2**23  # a block of rows should stay in the last-level cache between centring and multiplying
 
@@ -127,6 +127,35 @@ class Moments:
         """Moments of (TZ, Y)."""
         return replace(self, mean_z=T @ self.mean_z, cov_z=T @ self.cov_z @ T.T, cov_zy=T @ self.cov_zy)
 
+    def regression(self, q: int) -> tuple[Array, Array, Array]:
+        """c = mean(C), B_z = S_c^+ S_cz and b_y = S_c^+ S_cy, where C are the last q columns of what is Z here."""
+        k = len(self.mean_z) - q
+        S_c, c = self.cov_z[k:, k:], self.mean_z[k:]
+        W = whitener(S_c, is_constant(c, np.diag(S_c)))
+        return c, W.T @ (W @ self.cov_z[k:, :k]), W.T @ (W @ self.cov_zy[k:])
+
+    def residual(self, centre: Array, B_z: Array, b_y: Array) -> Moments:
+        """Moments of (Z - (C - c) B_z, Y - (C - c) b_y), where C are the last columns of what is Z here.
+
+        cov of two of these columns, a and b: S_ab - B_a'D_b - D_a'B_b,  D = S_c. - S_c B / 2. Of a dimension of Z that
+        follows from C only rounding would be left, which looks like a dimension once scaled: it becomes a constant.
+        """
+        k = B_z.shape[1]
+        S_c, off = self.cov_z[k:, k:], self.mean_z[k:] - centre
+        D_z, D_y = self.cov_z[k:, :k] - S_c @ B_z / 2, self.cov_zy[k:] - S_c @ b_y / 2
+        of_z, of_y = B_z.T @ D_z, b_y.T @ D_y
+        cov_z, cov_zy = self.cov_z[:k, :k] - of_z - of_z.T, self.cov_zy[:k] - B_z.T @ D_y - D_z.T @ b_y
+        gone = is_explained(np.diag(cov_z), np.diag(self.cov_z)[:k])
+        cov_z[gone], cov_z[:, gone], cov_zy[gone] = 0.0, 0.0, 0.0
+        return replace(
+            self,
+            mean_z=self.mean_z[:k] - off @ B_z,
+            mean_y=self.mean_y - off @ b_y,
+            cov_z=cov_z,
+            cov_zy=cov_zy,
+            cov_y=self.cov_y - of_y - of_y.T,
+        )
+
     def select(self, columns: Sequence[int]) -> Moments:
         """The same rows with these covariates only."""
         at = list(columns)
@@ -148,7 +177,7 @@ class Moments:
         """Which covariates were observed on the same rows, and the moments of those: here all, on all rows."""
         return [(slice(None), self)]
 
-    def completed(self) -> Moments:
+    def completed(self, riding: int = 0) -> Moments:
         """Moments in which nothing is missing: these."""
         return self
 
@@ -246,13 +275,16 @@ class Accumulator:
         )
 
 
-def fold_moments(Z: Any, Y: Any, folds: int) -> list[Moments | None]:
-    """Moments of every fold (None where it has no row), in one pass; ``fold_of_rows`` decides who is in which."""
+def fold_moments(Z: Any, Y: Any, folds: int, riding: int = 0) -> list[Moments | None]:
+    """Moments of every fold (None where it has no row), in one pass; ``fold_of_rows`` decides who is in which.
+
+    The last ``riding`` columns of Z have no say in that.
+    """
     Z, table = as_rows(Z, Y)
-    return sums_of_folds(Z, Y, folds, lambda: Accumulator(Z.shape[1], table.shape[1]))
+    return sums_of_folds(Z, Y, folds, lambda: Accumulator(Z.shape[1], table.shape[1]), riding)
 
 
-def sums_of_folds(Z: Any, Y: Any, folds: int, accumulator: Callable[[], Any]) -> list[Any]:
+def sums_of_folds(Z: Any, Y: Any, folds: int, accumulator: Callable[[], Any], riding: int = 0) -> list[Any]:
     """What an accumulator makes of the rows of every fold (None where it has no row), in one pass."""
     names = covariate_names(Y)
     Z, Y = as_rows(Z, Y)
@@ -268,7 +300,7 @@ def sums_of_folds(Z: Any, Y: Any, folds: int, accumulator: Callable[[], Any]) ->
             return lane
         for i in range(start, stop, slab):
             z, y = Z[i : min(i + slab, stop)], Y[i : min(i + slab, stop)]
-            fold = fold_of_rows(z, y, folds)
+            fold = fold_of_rows(z[:, : k - riding] if riding else z, y, folds)
             for f, rows in enumerate(lane):
                 rows.add(z, y, np.flatnonzero(fold == f))
         return lane
@@ -281,6 +313,45 @@ def merge(parts: Iterable[Moments | None]) -> Moments | None:
     """The sum of the parts that are there; None where none is."""
     there = [part for part in parts if part is not None]
     return sum(there[1:], there[0]) if there else None
+
+
+def merge_groups(parts: Sequence[Moments], groups: Sequence[Mapping[int, Sequence[int]]]) -> list[Moments]:
+    """For each group, {i: covariates of part i, ...}, the sum of its parts:  cov = sum_i w_i (cov_i + d_i d_i').
+
+    w_i = n_i / n, and d_i is the distance of the i-th mean from that of all. The K x K sums of all groups are one
+    product with the table of weights, some rows of the matrices at a time.
+    """
+    made, k = [], len(parts[0].mean_z)
+    W = np.zeros((len(groups), len(parts)))
+    for g, group in enumerate(groups):
+        few = [parts[i].select(columns) for i, columns in group.items()]
+        W[g, list(group)] = [m.n or 0 for m in few]
+        made.append(_merged_but_for_cov_z(few))
+    W /= W.sum(axis=1, keepdims=True)
+    step = max(1, BLOCK_BYTES // (8 * k * len(parts)))
+    for i in range(0, k, step):
+        rows = np.stack([part.cov_z[i : i + step] for part in parts]).reshape(len(parts), -1)
+        for m, within in zip(made, W @ rows, strict=True):
+            m.cov_z[i : i + step] += within.reshape(-1, k)
+    return made
+
+
+def _merged_but_for_cov_z(parts: Sequence[Moments]) -> Moments:
+    """The sum of the parts, where cov_z is only what lies between them."""
+    first, n = parts[0], sum(part.n or 0 for part in parts)
+    w = np.array([part.n or 0 for part in parts]) / n
+    from_z, from_y = (np.array([getattr(m, of) - getattr(first, of) for m in parts]) for of in ("mean_z", "mean_y"))
+    to_z, to_y, root = w @ from_z, w @ from_y, np.sqrt(w)[:, None]
+    d_z, d_y = root * (from_z - to_z), root * (from_y - to_y)
+    return replace(
+        first,
+        n=n,
+        mean_z=first.mean_z + to_z,
+        mean_y=first.mean_y + to_y,
+        cov_z=d_z.T @ d_z,
+        cov_zy=np.einsum("i,ikp->kp", w, [m.cov_zy for m in parts]) + d_z.T @ d_y,
+        cov_y=np.einsum("i,ipq->pq", w, [m.cov_y for m in parts]) + d_y.T @ d_y,
+    )
 
 
 def _in_lanes(work: Callable[[int, int], Any], n: int, q: int, folds: int) -> list[Any]:

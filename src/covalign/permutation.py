@@ -9,6 +9,9 @@ N = W S_z R^-1 S_z W', R the ridged covariance of ``regimes.ridge``,
 so Z is whitened once, turned to the axes of N, and a permutation costs one k x n x P product. Where covariates are
 linearly dependent, the dimensions that nothing fixes are taken to be uncorrelated with them, as ``regimes`` has them
 where there is room.
+
+With confounders, Z is what they leave of it, and what they leave of Y is shuffled (Freedman and Lane 1983). Shuffled it
+correlates with them again by chance, so they are regressed out anew: that changes no covariance with Z, only var(y).
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from covalign import confounders as nuisance
 from covalign import regimes
 from covalign._linalg import EPS, Array, dense, is_constant, unit_rows, whitener
 from covalign.incomplete import Blocks, IncompleteMoments
@@ -33,6 +37,7 @@ class Permutable(NamedTuple):
     """What permutations share: rows of Z whitened and turned, the covariates, and which of them shrinkage keeps."""
 
     Q: Array  # n x k, Q'Q = n I
+    C: Array  # n x r, C'C = n I, C'Q = 0: the confounders
     Y: Array  # n x P, centred, 0 where missing
     observed: NDArray[np.bool_]  # n x P
     kept: Array  # k: the eigenvalues of N
@@ -40,19 +45,28 @@ class Permutable(NamedTuple):
     latents: int  # K
 
 
-def permutable(Z: Any, Y: Array, blocks: Blocks, shrinkage: float) -> Permutable:
-    """Whiten Z and centre Y."""
+def permutable(Z: Any, Y: Array, blocks: Blocks, shrinkage: float, q: int = 0) -> Permutable:
+    """Whiten Z and centre Y, both less what the last q columns of Z, the confounders, explain of them."""
     sums = IncompleteMoments.from_batches([(Z, Y)], blocks)
-    z = sums.rows
+    z, rows, C = sums.rows, dense(Z), np.empty((len(Y), 0))
+    if q:
+        z, rows, Y, C = _adjusted(sums, rows, Y, q)
     W = whitener(z.cov_z, is_constant(z.mean_z, np.diag(z.cov_z)))
     WS = W @ z.cov_z
     ridge = regimes.ridge(Moments.from_covariances(z.cov_z, WS.T, np.eye(len(W))), shrinkage) if shrinkage > 0 else W.T
     kept, turn = np.linalg.eigh(WS @ ridge)
     observed = ~np.isnan(Y)
     centred = np.where(observed, Y - np.nanmean(Y, axis=0), 0.0)
-    Q = (dense(Z) - z.mean_z) @ (turn.T @ W).T
+    Q = (rows - z.mean_z) @ (turn.T @ W).T
     groups = [np.arange(Y.shape[1])[columns].tolist() for columns, _ in sums.pairs]
-    return Permutable(Q, centred, observed, kept, groups, Z.shape[1])
+    return Permutable(Q, C, centred, observed, kept, groups, Z.shape[1] - q)
+
+
+def _adjusted(sums: IncompleteMoments, rows: Array, Y: Array, q: int) -> tuple[Moments, Array, Array, Array]:
+    """Moments and rows of what confounders leave of Z, the same of Y, and the confounders themselves, whitened."""
+    m, (c, B_z, b_y) = nuisance.adjusted(sums, q)
+    C, S_c = rows[:, -q:] - c, sums.cov_z[-q:, -q:]
+    return m, rows[:, :-q] - C @ B_z, Y - C @ b_y, C @ whitener(S_c, is_constant(c, np.diag(S_c))).T
 
 
 def alignments(data: Permutable, orders: NDArray[np.intp], regime: str, lam: float) -> Array:
@@ -61,22 +75,36 @@ def alignments(data: Permutable, orders: NDArray[np.intp], regime: str, lam: flo
     (k, b) = (data.Q.shape[1], len(orders))
     n_p = data.observed.sum(axis=0)
     s_zy = (data.Q.T @ data.Y[orders.T].reshape(n, b * p)).reshape(k, b, p) / n_p  # on observed rows
-    A = s_zy / np.sqrt(np.mean(data.Y**2, axis=0) * n / n_p)
+    s_cy = (data.C.T @ data.Y[orders.T].reshape(n, b * p)).reshape(-1, b, p) / n_p
+    A = s_zy / np.sqrt(np.mean(data.Y**2, axis=0) * n / n_p - np.sum(s_cy**2, axis=0))
     for columns in data.groups:
         if n_p[columns[0]] < n:
             for j, order in enumerate(orders):
-                A[:, j, columns] = _completed(data, data.observed[order, columns[0]], s_zy[:, j, columns], columns)
+                s = np.vstack([s_zy[:, j, columns], s_cy[:, j, columns]])
+                A[:, j, columns] = _completed(data, data.observed[order, columns[0]], s, columns)
     return _diagonal(_roots(A.transpose(1, 2, 0), data.kept), regime, lam)
 
 
-def _completed(data: Permutable, rows: NDArray[np.bool_], s_zy: Array, columns: list[int]) -> Array:
-    """W S_z b / sd(y) of ``incomplete``, in whitened coordinates: b = C^-1 s_zy, var(y) = b'b + var(y - b'z)."""
-    seen, n_p = data.Q[rows], int(rows.sum())
-    mean = seen.mean(axis=0)
-    S_o = seen.T @ seen / n_p - np.outer(mean, mean)
-    b = np.linalg.solve((n_p * S_o + data.latents * np.eye(len(S_o))) / (n_p + data.latents), s_zy)
-    residual = np.sum(data.Y[:, columns] ** 2, axis=0) / n_p - np.sum(b * (2 * s_zy - S_o @ b), axis=0)
+def _completed(data: Permutable, rows: NDArray[np.bool_], s: Array, columns: list[int]) -> Array:
+    """W S_z b / sd(y) of ``incomplete``, in whitened coordinates: b = C^-1 s_zy, var(y) = b'b + var(y - b'z).
+
+    s = (s_zy, s_cy); whatever confounders c explain on these rows is taken out of S_z(o), s_zy and var(y).
+    """
+    n_p, k = int(rows.sum()), data.Q.shape[1]
+    Q, C, s_zy = data.Q[rows], data.C[rows], s[:k]
+    S_o, variance = _covariance(Q, Q), np.sum(data.Y[:, columns] ** 2, axis=0) / n_p
+    if C.shape[1]:
+        S_zc, G = _covariance(Q, C), np.linalg.pinv(_covariance(C, C), rcond=1e-12, hermitian=True)
+        variance = variance - np.sum(s[k:] * (G @ s[k:]), axis=0)
+        S_o, s_zy = S_o - S_zc @ G @ S_zc.T, s_zy - S_zc @ G @ s[k:]
+    b = np.linalg.solve((n_p * S_o + data.latents * np.eye(k)) / (n_p + data.latents), s_zy)
+    residual = variance - np.sum(b * (2 * s_zy - S_o @ b), axis=0)
     return np.asarray(b / np.sqrt(np.sum(b**2, axis=0) + residual))
+
+
+def _covariance(A: Array, B: Array) -> Array:
+    """cov(A, B), for columns with means no larger than their spread."""
+    return np.asarray(A.T @ B / len(A) - np.outer(A.mean(axis=0), B.mean(axis=0)))
 
 
 def _roots(At: Array, kept: Array) -> Array:

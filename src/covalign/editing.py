@@ -1,0 +1,53 @@
+"""Back from aligned dimensions to Z: the decoder behind inverses and steering, erasure, and the map as a layer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from covalign import _validation as errors
+from covalign import regimes
+from covalign._linalg import Array
+from covalign.moments import Moments
+from covalign.regimes import Polar
+
+
+def decoder(m: Moments, polar: Polar, mixing: Array) -> Array:
+    """cov(Z, z~) cov(z~)^+ = S_z T_0' mixing^+ (K x P)."""
+    return np.asarray(m.cov_z @ polar.T_0.T @ np.linalg.pinv(mixing))
+
+
+def eraser(
+    m: Moments, polar: Polar, shrinkage: float, named: Sequence[int], protect_others: bool
+) -> tuple[Array, Array]:
+    """E (K x p) and S (K x p) such that Z - (Z - mean) E S' has no linear trace of these covariates.
+
+    E = B (S_zy'B)^+, B the (ridge) regressions. Over the named covariates alone the change is the smallest; over all of
+    them, with the columns of the named, the covariance of Z with every other covariate stays as it is.
+    """
+    S_zy = regimes.standardised_cross_covariance(m)
+    B = regimes.ridge(m, shrinkage) if shrinkage > 0 else polar.whitener.T @ polar.whitener @ S_zy
+    among = np.arange(S_zy.shape[1]) if protect_others else np.array(named)
+    dual = np.linalg.pinv(B[:, among].T @ S_zy[:, among], hermitian=True, rcond=1e-10) @ B[:, among].T
+    if protect_others:
+        if polar.null.shape[1]:
+            raise errors.no_exclusive(polar.dependent)
+        dual = dual[named]
+    return np.asarray(dual.T), S_zy[:, named]
+
+
+def layer(weight: Array, bias: Array, single: bool, dtype: Any = None) -> Any:
+    """``torch.nn.Linear`` with these numbers; float32 where ``single`` and nothing else is asked for."""
+    try:
+        import torch
+    except ImportError:
+        raise errors.missing_extra("torch", "torch") from None
+    if dtype is None:
+        dtype = torch.float32 if single else torch.float64
+    linear = torch.nn.Linear(weight.shape[1], weight.shape[0], dtype=dtype)
+    with torch.no_grad():
+        linear.weight.copy_(torch.from_numpy(weight))
+        linear.bias.copy_(torch.from_numpy(bias))
+    return linear
