@@ -189,7 +189,7 @@ class Coding(NamedTuple):
             confounders = sources
         if sources and confounders is None:
             raise errors.confounders_needed(sources)
-        return separated(Y, confounders)
+        return (None, confounders) if Y is None else separated(Y, confounders)
 
     def table(self, Z: Any, confounders: Any, n: int) -> Array:
         """The coded confounders (n x q) of further rows Z that come without Y."""

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from covalign import _validation as errors
-from covalign import covariates
-from covalign._linalg import Array, affine, is_constant
+from covalign import confounders, covariates
+from covalign._linalg import Array, affine, is_constant, is_explained
 from covalign.factor.patterns import Gapped, Labels, compressed
 from covalign.factor.statistics import Dense, Gram
 from covalign.moments import Moments
@@ -26,6 +26,33 @@ class ViewScale(NamedTuple):
     sd: Array
 
 
+class Nuisance(NamedTuple):
+    """Confounders: how they are coded, their means c, and what is regressed out, (C - c) B_x of X, (C - c) B_y of Y."""
+
+    coding: confounders.Coding
+    centre: Array  # q
+    B_x: Array  # q x D
+    B_y: Array  # q x P
+
+    @classmethod
+    def of(cls, coding: confounders.Coding, C: Array, X: Array, Y: Array) -> Nuisance:
+        """Every column by the rows that have it; refused where they explain a covariate altogether."""
+        made = cls(coding, C.mean(axis=0), confounders.coefficients(C, X)[1], confounders.coefficients(C, Y)[1])
+        left = np.nanvar(Y - made.of_y(C), axis=0)
+        follows = is_explained(left, np.nanvar(Y, axis=0))
+        if follows.any():
+            raise errors.explained_by_confounders(np.array(coding.covariates.names)[follows])
+        return made
+
+    def of_x(self, C: Array) -> Array:
+        """What the confounders explain of X."""
+        return np.asarray((C - self.centre) @ self.B_x)
+
+    def of_y(self, C: Array) -> Array:
+        """What they explain of Y."""
+        return np.asarray((C - self.centre) @ self.B_y)
+
+
 class Table(NamedTuple):
     """What a fit remembers of its data besides sums."""
 
@@ -35,6 +62,7 @@ class Table(NamedTuple):
     encoding: covariates.Encoding
     mean_y: Array
     sd_y: Array
+    nuisance: Nuisance
 
     @property
     def bounds(self) -> tuple[slice, ...]:
@@ -96,10 +124,11 @@ def joined_views(views: dict[str, Any]) -> dict[str, Any]:
 
 
 class Rows(NamedTuple):
-    """The rows themselves: X as it came, views side by side, and Y standardised."""
+    """The rows themselves: X in its units, views side by side, and Y standardised, both without what C explains."""
 
     X: Array
     Y: Array
+    C: Array  # coded confounders, n x q
 
 
 def project(table: Table, rows: Rows, of_x: Array, of_y: Array) -> Array:
@@ -108,11 +137,20 @@ def project(table: Table, rows: Rows, of_x: Array, of_y: Array) -> Array:
     return np.asarray(affine(rows.X, mean, of_x / sd[:, None], 0.0, dtype=np.float64) + rows.Y @ of_y)
 
 
-def prepare(X: Any, y: Any, scale: Any, engine: str, drop_first: bool) -> tuple[Table, Any, Rows]:
+class Asked(NamedTuple):
+    """How the data are to be treated."""
+
+    scale: Any
+    engine: str
+    drop_first: bool
+
+
+def prepare(X: Any, y: Any, nuisance: Any, asked: Asked) -> tuple[Table, Any, Rows]:
     """What to remember, the engine, and the rows."""
-    views, frame = joined_rows(as_views(X), covariates.as_frame(y), isinstance(y, pd.DataFrame | pd.Series))
-    first = next(iter(views.values()))
-    encoding = learn_with_gaps(frame, drop_first)
+    named = isinstance(y, pd.DataFrame | pd.Series)
+    y, nuisance_table = confounders.separated(y, nuisance)
+    views, frame = joined_rows(as_views(X), covariates.as_frame(y), named)
+    encoding = learn_with_gaps(frame, asked.drop_first)
     Y = apply_with_gaps(encoding, frame)
     tables = {name: numeric(name, view, gaps=True) for name, view in views.items()}
     for values in tables.values():
@@ -122,24 +160,52 @@ def prepare(X: Any, y: Any, scale: Any, engine: str, drop_first: bool) -> tuple[
         raise errors.too_few_rows(len(Y))
     refuse_empty(views, tables, encoding.names, Y)
     X_all = np.hstack(list(tables.values())) if len(tables) > 1 else next(iter(tables.values()))
-    index = list(first.index) if isinstance(first, pd.DataFrame) else None
-    about = (
-        list(views),
-        {name: feature_names(view) for name, view in views.items()},
-        not isinstance(X, Mapping),
-        index,
-    )
+    index = index_of(views)
+    out, C = learn_nuisance(nuisance_table, nuisance is not nuisance_table, encoding, index, X_all, Y)
+    if C.shape[1]:
+        X_all, Y = without(X_all, out.of_x(C)), Y - out.of_y(C)
     make = complete if np.isfinite(X_all.sum()) and np.isfinite(Y.sum()) else gapped
-    mean, sd, mean_y, sd_y, of_data = make(X_all, Y, choose_engine(engine, *X_all.shape))
+    mean, sd, mean_y, sd_y, of_data = make(X_all, Y, choose_engine(asked.engine, *X_all.shape))
     scales, at = {}, 0
-    for name in about[0]:
-        here, at = slice(at, at + len(about[1][name])), at + len(about[1][name])
-        if not (scale if isinstance(scale, bool) else scale.get(name, True)):
+    for name, view in views.items():
+        names = feature_names(view)
+        here, at = slice(at, at + len(names)), at + len(names)
+        if not (asked.scale if isinstance(asked.scale, bool) else asked.scale.get(name, True)):
             sd[here] = 1.0
-        scales[name] = ViewScale(about[1][name], mean[here], sd[here])
-    table = Table(scales, about[2], about[3], encoding, mean_y, sd_y)
-    rows = Rows(X_all, (Y - mean_y) / sd_y)
+        scales[name] = ViewScale(names, mean[here], sd[here])
+    samples = None if index is None else list(index)
+    table = Table(scales, not isinstance(X, Mapping), samples, encoding, mean_y, sd_y, out)
+    rows = Rows(X_all, (Y - mean_y) / sd_y, C)
     return table, of_data(sd, rows), rows
+
+
+def index_of(views: dict[str, Any]) -> pd.Index | None:
+    """The names of the rows, where the (joined) views have them."""
+    first = next(iter(views.values()))
+    return first.index if isinstance(first, pd.DataFrame) else None
+
+
+def learn_nuisance(
+    table: Any, named: bool, encoding: covariates.Encoding, index: pd.Index | None, X: Array, Y: Array
+) -> tuple[Nuisance, Array]:
+    """What confounders explain, and their coded values (n x 0 where there are none)."""
+    if table is None:
+        none = np.empty((0, X.shape[1])), np.empty((0, Y.shape[1]))
+        return Nuisance(confounders.Coding(encoding), np.empty(0), *none), np.empty((len(X), 0))
+    frame = confounders.matched(table, index)
+    if len(frame) != len(X):
+        raise errors.confounder_rows_differ(len(X), len(frame))
+    coding = confounders.Coding(encoding, confounders.learn(frame), named)
+    C = confounders.coded(coding.confounders, frame)
+    return Nuisance.of(coding, C, X, Y), C
+
+
+def without(X: Array, explained: Array) -> Array:
+    """X minus what is explained of it; a feature of which nothing is left becomes a constant, not rounding noise."""
+    before, left = np.nanvar(X, axis=0), X - explained
+    gone = is_explained(np.nanvar(left, axis=0), before)
+    left[:, gone] = np.where(np.isnan(X[:, gone]), np.nan, np.nanmean(X[:, gone], axis=0))
+    return left
 
 
 Maker = Callable[[Array, Rows], Any]

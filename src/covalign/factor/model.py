@@ -135,12 +135,17 @@ class InformedFactorAnalysis(BaseEstimator):
 
     # -- fitting ------------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, *, warm_start: bool = False) -> InformedFactorAnalysis:
-        """Fit to X (table, or dict name -> table) and y (n x P); ``warm_start`` goes on from where the model is."""
+    def fit(self, X: Any, y: Any, *, confounders: Any = None, warm_start: bool = False) -> InformedFactorAnalysis:
+        """Fit to X (table, or dict name -> table) and y (n x P); ``warm_start`` goes on from where the model is.
+
+        ``confounders`` (batch, age where it is not of interest) are regressed out of X and of y: a table, matched by
+        index where it has one, or names of columns of y, which then are not covariates. New samples need theirs.
+        """
         self._check_parameters()
         if y is None:
             raise errors.y_required()
-        table, engine, rows = data.prepare(X, y, self.scale, self.engine, self.drop_first)
+        asked = data.Asked(self.scale, self.engine, self.drop_first)
+        table, engine, rows = data.prepare(X, y, confounders, asked)
         p, n = len(table.mean_y), len(rows.Y)
         resume = warm_start and hasattr(self, "_state")
         k = self._problem.k if resume else p if self.n_factors == "auto" else int(self.n_factors)
@@ -166,9 +171,9 @@ class InformedFactorAnalysis(BaseEstimator):
             warnings.warn(errors.not_converged(self.n_iter_), ConvergenceWarning, stacklevel=2)
         return self
 
-    def fit_transform(self, X: Any, y: Any) -> Array:
+    def fit_transform(self, X: Any, y: Any, *, confounders: Any = None) -> Array:
         """``fit(X, y).factors_``."""
-        return np.asarray(self.fit(X, y).factors_)
+        return np.asarray(self.fit(X, y, confounders=confounders).factors_)
 
     def _check_parameters(self) -> None:
         if self.posterior not in ("full", "mean_field"):
@@ -237,6 +242,7 @@ class InformedFactorAnalysis(BaseEstimator):
         self.elbo_, self.n_iter_, self.converged_ = np.array(fit.elbo), len(fit.elbo), fit.converged
         self.beta_, self.intercept_ = state.beta, np.zeros(len(state.beta))
         self.covariate_names_ = table.encoding.names
+        self.confounder_names_ = table.nuisance.coding.confounders.names
         free = [f"free{i}" for i in range(self._problem.k - self._problem.p)]
         self.factor_names_ = [*self.covariate_names_, *free]
         named = dict(zip(table.views, state.views, strict=True))
@@ -346,15 +352,16 @@ class InformedFactorAnalysis(BaseEstimator):
 
     # -- use ----------------------------------------------------------------------------------------------------------
 
-    def transform(self, X: Any, y: Any = None, *, return_std: bool = False) -> Any:
+    def transform(self, X: Any, y: Any = None, *, confounders: Any = None, return_std: bool = False) -> Any:
         """Posterior means of the factors of new samples (n x K), from any subset of the views.
 
         Views may have gaps and samples of their own (DataFrames are joined by index); so may y. With y the prior of
         the informed factors is T(beta y); what is missing of it is integrated out: without any, z ~ N(0, T S_z T').
-        ``return_std`` adds their standard deviations (n x K), as in ``factor_std_``.
+        ``return_std`` adds their standard deviations (n x K), as in ``factor_std_``. ``confounders`` are those of the
+        new samples, where the model was fitted with some (columns of y, if they were columns of y then).
         """
         self._check_fitted()
-        X_new, Y_new = self._new_rows(X, y)
+        X_new, Y_new = self._new_rows(X, y, confounders)
         placed = placing.place(self._state, self._sy, X_new, Y_new, self.T_)
         if not return_std:
             return placed.mean
@@ -367,34 +374,35 @@ class InformedFactorAnalysis(BaseEstimator):
     def _sy(self) -> Array:
         return np.asarray(self._problem.data.yy / self._problem.n)
 
-    def _new_rows(self, X: Any, y: Any) -> tuple[Array, Array]:
+    def _new_rows(self, X: Any, y: Any, confounders: Any) -> tuple[Array, Array]:
         """All features of new samples and their covariates, standardised as in the fit, NaN where missing."""
-        views = data.as_views(X)
-        unknown = [name for name in views if name not in self._table.views]
+        views, table = data.as_views(X), self._table
+        unknown = [name for name in views if name not in table.views]
         if unknown:
-            raise errors.unknown_views(unknown, list(self._table.views))
-        frame = None if y is None else covariates.as_frame(y)
+            raise errors.unknown_views(unknown, list(table.views))
         named = isinstance(y, pd.DataFrame | pd.Series)
-        if frame is None:
-            views = data.joined_views(views)
+        y, confounders = table.nuisance.coding.recall(y, confounders)
+        if y is None:
+            views, frame = data.joined_views(views), None
         else:
-            views, frame = data.joined_rows(views, frame, named)
+            views, frame = data.joined_rows(views, covariates.as_frame(y), named)
         n = len(next(iter(views.values())))
-        parts = []
-        for name, scale in self._table.views.items():
+        C = table.nuisance.coding.table(next(iter(views.values())), confounders, n)
+        explained, parts = table.nuisance.of_x(C), []
+        for (name, scale), where in zip(table.views.items(), table.bounds, strict=True):
             values = np.full((n, len(scale.names)), np.nan)
             if name in views:
                 values = data.columns_like(name, views[name], scale.names)
             if len(values) != n:
                 raise errors.lengths_differ(n, len(values))
-            parts.append((values - scale.mean) / scale.sd)
+            parts.append((values - explained[:, where] - scale.mean) / scale.sd)
         X_new = np.hstack(parts)
         if frame is None:
             return X_new, np.full((len(X_new), self._problem.p), np.nan)
-        Y = (data.apply_with_gaps(self._table.encoding, frame) - self._table.mean_y) / self._table.sd_y
+        Y = data.apply_with_gaps(table.encoding, frame)
         if len(Y) != len(X_new):
             raise errors.lengths_differ(len(X_new), len(Y))
-        return X_new, Y
+        return X_new, (Y - table.nuisance.of_y(C) - table.mean_y) / table.sd_y
 
     def impute(self, view: str | None = None, *, return_std: bool = False) -> Any:
         """A view as a DataFrame, observed cells as they were and gaps at their posterior means.
@@ -414,6 +422,7 @@ class InformedFactorAnalysis(BaseEstimator):
         cov, group = self._state.z.cov.reshape(-1, k, k), self._combinations
         mean, variance = placing.predicted(cov, group, self._state.views[at], self.factors_, missing)
         values[missing] = (mean * scale.sd + scale.mean)[missing]
+        values += self._explained[:, where]
         index = None if self._table.samples is None else pd.Index(self._table.samples)
         frame = pd.DataFrame(values, index=index, columns=scale.names)
         if not return_std:
@@ -421,12 +430,21 @@ class InformedFactorAnalysis(BaseEstimator):
         std = np.where(missing, np.sqrt(variance) * scale.sd, 0.0)
         return frame, pd.DataFrame(std, index=index, columns=scale.names)
 
+    @property
+    def _explained(self) -> Array:
+        """What confounders explain of X (n x D)."""
+        return self._table.nuisance.of_x(self._rows.C)
+
     def reconstruct(self) -> Any:
-        """E[Z] E[W]' in the units of X: a dict of arrays, or an array where X was one table."""
+        """E[Z] E[W]' in the units of X, with what confounders explain: a dict of arrays, or one where X was a table."""
         self._check_fitted()
+        explained, table = self._explained, self._table
+        parts = zip(table.views.items(), self._state.views, table.bounds, strict=True)
         views = {
-            name: (self.factors_ @ view.w.mean.T + placing.intercept(view.w)) * scale.sd + scale.mean
-            for (name, scale), view in zip(self._table.views.items(), self._state.views, strict=True)
+            name: (self.factors_ @ view.w.mean.T + placing.intercept(view.w)) * scale.sd
+            + scale.mean
+            + explained[:, where]
+            for (name, scale), view, where in parts
         }
         return views[data.SINGLE] if self._table.single else views
 
@@ -489,7 +507,7 @@ class InformedFactorAnalysis(BaseEstimator):
 
 
 def _is_count(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 1
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= 1)
 
 
 def _height(fit: fitting.Fit) -> float:

@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 
 from covalign._linalg import Array
+from covalign.confounders import Coding
 from covalign.covariates import Column, Encoding
 from covalign.factor import grouped
-from covalign.factor.data import Rows, Table, ViewScale
+from covalign.factor.data import Nuisance, Rows, Table, ViewScale
 from covalign.factor.patterns import Gapped
 from covalign.factor.state import Factors, Gamma, Loadings, Problem, State, View
 from covalign.factor.statistics import Dense, Gram
@@ -26,7 +27,8 @@ ENGINE_ARRAYS: dict[type, tuple[str, ...]] = {
 def pack(model: Any) -> tuple[dict[str, Any], dict[str, Array]]:
     """Everything needed to transform, realign and go on fitting."""
     problem, table, realigned = model._problem, model._table, model._realigned
-    arrays = {"rows.X": model._rows.X, "rows.Y": model._rows.Y, "elbo": model.elbo_}
+    arrays = {f"rows.{name}": value for name, value in model._rows._asdict().items()} | {"elbo": model.elbo_}
+    arrays |= {f"nuisance.{name}": getattr(table.nuisance, name) for name in ("centre", "B_x", "B_y")}
     arrays |= {"tried.k": model.n_factors_path_.index.to_numpy(), "tried.elbo": model.n_factors_path_.to_numpy()}
     arrays |= {"table.mean_y": table.mean_y, "table.sd_y": table.sd_y}
     for i, view in enumerate(table.views.values()):
@@ -46,6 +48,8 @@ def pack(model: Any) -> tuple[dict[str, Any], dict[str, Array]]:
         "single": table.single,
         "samples": None if table.samples is None else [_plain(name) for name in table.samples],
         "encoding": [_plain_column(column) for column in table.encoding.columns],
+        "confounders": [_plain_column(column) for column in table.nuisance.coding.confounders.columns],
+        "confounders_in_y": table.nuisance.coding.named,
         "converged": bool(model.converged_),
         "realigned": None if realigned is None else [realigned.regime, realigned.lam],
     }
@@ -54,17 +58,21 @@ def pack(model: Any) -> tuple[dict[str, Any], dict[str, Array]]:
 
 def unpack(meta: dict[str, Any], arrays: dict[str, Array], model: Any) -> Any:
     """Fill an unfitted model of the saved parameters with what was saved."""
-    encoding = Encoding(tuple(Column(s, kind, tuple(levels), tuple(own)) for s, kind, levels, own in meta["encoding"]))
+    encoding = _encoding(meta["encoding"])
+    coding = Coding(encoding, _encoding(meta["confounders"]), meta["confounders_in_y"])
+    nuisance = Nuisance(coding, *(arrays[f"nuisance.{name}"] for name in ("centre", "B_x", "B_y")))
     views = {
         name: ViewScale(list(names), arrays[f"table.{i}.mean"], arrays[f"table.{i}.sd"])
         for i, (name, names) in enumerate(meta["views"].items())
     }
-    table = Table(views, meta["single"], meta["samples"], encoding, arrays["table.mean_y"], arrays["table.sd_y"])
+    table = Table(
+        views, meta["single"], meta["samples"], encoding, arrays["table.mean_y"], arrays["table.sd_y"], nuisance
+    )
     (kind,) = [kind for kind in ENGINE_ARRAYS if kind.__name__ == meta["engine"]]
     saved = [arrays[f"data.{name}"] for name in ENGINE_ARRAYS[kind]]
     engine = Gram(meta["n"], *saved) if kind is Gram else kind(*saved)
     p = len(table.mean_y)
-    model._table, model._rows = table, Rows(arrays["rows.X"], arrays["rows.Y"])
+    model._table, model._rows = table, Rows(*(arrays[f"rows.{name}"] for name in Rows._fields))
     model._problem = Problem(engine, meta["n"], p, meta["k"], table.bounds, meta["full"])
     tried = pd.Index(arrays["tried.k"], name="n_factors")
     model.n_factors_path_ = pd.Series(arrays["tried.elbo"], index=tried, name="elbo")
@@ -101,6 +109,10 @@ def _unpack_state(prefix: str, arrays: dict[str, Array], n_views: int) -> State:
     )
     z = of_factors(*(arrays[f"{prefix}.z.{name}"] for name in of_factors._fields))
     return State(z, views, arrays[f"{prefix}.beta"])
+
+
+def _encoding(saved: list[Any]) -> Encoding:
+    return Encoding(tuple(Column(s, kind, tuple(levels), tuple(own)) for s, kind, levels, own in saved))
 
 
 def _plain_column(column: Column) -> list[Any]:
