@@ -395,3 +395,65 @@ def test_breast_cancer_with_half_of_the_labels(shared_data):
     some.iloc[np.random.default_rng(0).permutation(150)[:75], 0] = np.nan
     fa = InformedFactorAnalysis(20).fit(tumours.views, some).realign(0.75).factors_
     assert np.mean([np.corrcoef(fa[:, p], complete[:, p])[0, 1] for p in range(3)]) >= 0.9
+
+
+# -- covariates as people keep them -----------------------------------------------------------------------------------
+
+
+def clinic(n: int = 200):
+    """Two views and a table of age, sex, stage (ordered) and subtype, all with gaps, all seen in X."""
+    rng = np.random.default_rng(4)
+    rows = [f"patient{i}" for i in range(n)]
+    stage = pd.Categorical(rng.choice(["I", "II", "III"], n), categories=["I", "II", "III"], ordered=True)
+    Y = pd.DataFrame(
+        {
+            "age": rng.normal(60, 10, n),
+            "sex": rng.choice(["f", "m"], n),
+            "stage": stage,
+            "subtype": rng.choice(["Basal", "Her2", "LumA"], n),
+        },
+        index=rows,
+    )
+    Z = np.column_stack([(Y["age"] - 60) / 10, Y["sex"] == "m", stage.codes, pd.get_dummies(Y["subtype"])]).astype(
+        float
+    )
+    Z = (Z - Z.mean(axis=0)) / Z.std(axis=0) + 0.5 * rng.standard_normal(Z.shape)
+    X = Z @ rng.standard_normal((6, 50)) + rng.standard_normal((n, 50))
+    X = pd.DataFrame(X, index=rows).add_prefix("gene")
+    for name in Y.columns:
+        Y.loc[rng.choice(rows, n // 10, replace=False), name] = np.nan
+    return {"rna": X.iloc[:, :30], "protein": X.iloc[:150, 30:].sample(frac=1, random_state=1)}, Y
+
+
+def test_mixed_covariates_keep_their_names_and_categories_their_joint_share():
+    X, Y = clinic()
+    fa = InformedFactorAnalysis(8).fit(X, Y)
+    names = ["age", "sex_m", "stage", "subtype_Basal", "subtype_Her2", "subtype_LumA"]
+    assert fa.factor_names_ == [*names, "free0", "free1"]
+    for model in (fa, fa.realign(0.8)):
+        F = pd.DataFrame(model.factors_, index=X["rna"].index, columns=model.factor_names_)
+        expected = {
+            "age": F["age"].corr(Y["age"]),
+            "sex_m": F["sex_m"].corr(Y["sex"].map({"f": 0.0, "m": 1.0})),
+            "stage": F["stage"].corr(pd.Series(Y["stage"].cat.codes.where(Y["stage"].notna()), Y.index)),
+        }
+        known = Y["subtype"].dropna()
+        share = []
+        for level in ("Basal", "Her2", "LumA"):
+            f = F.loc[known.index, f"subtype_{level}"]
+            expected[f"subtype_{level}"] = f.corr((known == level).astype(float))
+            means = f.groupby(known).transform("mean")
+            share.append(((means - f.mean()) ** 2).sum() / ((f - f.mean()) ** 2).sum())
+        pd.testing.assert_series_equal(model.alignment_, pd.Series(expected, name="alignment"), rtol=1e-9)
+        ((covariate, eta, dummies),) = model.category_alignment_.itertuples(index=False)
+        assert (covariate, dummies) == ("subtype", tuple(names[3:]))
+        assert eta == pytest.approx(np.mean(share), rel=1e-9)
+    assert fa.realign(1.0).alignment_.min() > 0.6
+
+
+@pytest.mark.parametrize("posterior", ["full", "mean_field"])
+def test_mixed_covariates_and_gaps_converge_without_a_fall(posterior):
+    X, Y = clinic()
+    fa = InformedFactorAnalysis(8, posterior).fit(X, Y)
+    assert fa.converged_
+    assert np.diff(fa.elbo_).min() > -1e-9 * abs(fa.elbo_[-1])

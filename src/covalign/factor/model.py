@@ -24,6 +24,7 @@ from covalign.factor.progress import Progress
 from covalign.factor.start import alternatives, covariate_turn, start, starts
 from covalign.factor.state import Factors, Problem, State
 from covalign.factor.statistics import Gram
+from covalign.moments import Moments
 
 TRIAL_SWEEPS = 1  # enough to tell which mirror image is better
 EXPLORE_SWEEPS = 20  # enough to tell which covariate is best given up, where a fit has not converged by then
@@ -76,7 +77,9 @@ class InformedFactorAnalysis(BaseEstimator):
         Posterior means, in standardised units; ``factor_std_`` (n x K) and ``loadings_std_`` their standard deviations.
         Informed factors come first, in the order of the covariates and correlated positively with them; then the free
         ones in the order of what they explain, each with its largest loading positive.
-    beta_, beta_std_, intercept_, covariate_names_, factor_names_, active_factors_
+    alignment_, category_alignment_
+        corr(factor, covariate) of the samples that have it; eta squared of every category.
+    beta_, beta_std_, intercept_, covariate_names_, confounder_names_, factor_names_, active_factors_, n_factors_
     elbo_, n_iter_, converged_
 
     Examples
@@ -304,6 +307,42 @@ class InformedFactorAnalysis(BaseEstimator):
         """From the factors' own variances (n x K) and their means before realigning."""
         by_rotation = uncertainty.of_rotation(self._rotation().rows, self.T_, first_means)
         return uncertainty.factor_std(own, by_rotation, self._problem.n)
+
+    # -- how well ----------------------------------------------------------------------------------------------------
+
+    @property
+    def alignment_(self) -> pd.Series:
+        """corr(z_p, y_p) of the fitted samples that have y_p, by covariate; of a category, one for each dummy."""
+        self._check_fitted()
+        values = [self._with_covariates((p,)) for p in range(self._problem.p)]
+        return pd.Series(
+            [regimes.alignment(np.eye(1), m)[0] for m in values], index=self.covariate_names_, name="alignment"
+        )
+
+    @property
+    def category_alignment_(self) -> pd.DataFrame:
+        """One row per category with several dummies: covariate, eta_squared, dummies.
+
+        The eta squared of a factor is the share of its variance that lies between the levels of the category (R^2 on
+        all its dummies, 0 to 1); the category's is the mean over the factors of its dummies.
+        """
+        self._check_fitted()
+        rows = [
+            (column.source, self._eta_squared(block), column.names)
+            for column, block in zip(self._table.encoding.columns, self._table.encoding.blocks, strict=True)
+            if column.kind == "dummies" and len(block) > 1
+        ]
+        return pd.DataFrame(rows, columns=["covariate", "eta_squared", "dummies"])
+
+    def _eta_squared(self, block: tuple[int, ...]) -> float:
+        shares = regimes.eta_squared(np.eye(len(block)), self._with_covariates(block), range(len(block)))
+        return regimes.mean_or_nan(shares)
+
+    def _with_covariates(self, columns: tuple[int, ...]) -> Moments:
+        """Moments of some informed factors and their covariates, over the samples that have these."""
+        Y = self._rows.Y[:, list(columns)]
+        has = ~np.isnan(Y).any(axis=1)
+        return Moments.from_arrays(self.factors_[has][:, list(columns)], Y[has])
 
     # -- other regimes ------------------------------------------------------------------------------------------------
 
