@@ -63,7 +63,7 @@ class Peer:
         python = interpreter()
         if python is None:
             raise errors.absent_method(self.name, str(self.absent()))
-        varying = {name: np.ptp(view, axis=0) > 0 for name, view in views.items()}
+        varying = {name: np.nanmax(view, axis=0) > np.nanmin(view, axis=0) for name, view in views.items()}
         shown = {name: view[:, varying[name]] for name, view in views.items()}
         said = {"n_factors": int(n_factors), "seed": int(seed), "budget": int(budget), "settings": self.settings()}
         with tempfile.TemporaryDirectory(prefix="covalign-") as folder:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -9,10 +10,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from covalign._linalg import Array, range_eigh
+from covalign._linalg import Array, blas, range_eigh
 
 Index = NDArray[np.intp]
 CHUNK = 2_000_000  # numbers in a temporary
+SMALL = 1000  # columns of a matrix that one thread decomposes as fast as two
 
 
 class Patterns(NamedTuple):
@@ -176,13 +178,19 @@ def compressed(data: Gapped) -> Gapped:
     for c in large:
         columns, root = kept[first[c]], np.zeros((kept[first[c]].sum(), H.shape[1]))
         block = H[np.ix_(group == c, columns)]
-        values, vectors = np.linalg.eigh(block.T @ block)
-        root[:, columns] = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+        root[:, columns] = root_of(block.T @ block)
         parts.append(root)
         rows.append(np.full(len(root), first[c]))
     order = np.argsort(np.concatenate(rows), kind="stable")  # patterns keep their order of first appearance
     H, of, d = np.vstack(parts)[order], np.concatenate(rows)[order], data.X.shape[1]
     return Gapped(H[:, :d], data.observed[of], H[:, d:-1], data.has_y[of], data.S_y, H[:, -1], data.sizes)
+
+
+def root_of(S: Array) -> Array:
+    """R with R'R = S, for S positive semi-definite to rounding."""
+    with blas().limit(limits=1) if len(S) < SMALL else nullcontext():  # a second thread would only be waited for
+        values, vectors = np.linalg.eigh(S)
+    return np.asarray(np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T)
 
 
 def slices(n: int, width: int) -> list[slice]:
