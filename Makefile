@@ -31,6 +31,7 @@ check: setup
 bench: setup
 	$(RUN) benchmarks/aligner.py
 	$(RUN) benchmarks/factor.py
+	$(RUN) benchmarks/gaps.py
 
 figures: setup
 	$(RUN) examples/demo.py --out docs/img

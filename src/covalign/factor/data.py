@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from covalign import _validation as errors
 from covalign import confounders, covariates
@@ -235,14 +236,23 @@ def complete(X: Array, Y: Array, use_gram: bool) -> tuple[Array, Array, Array, A
 
 def gapped(X: Array, Y: Array, use_gram: bool) -> tuple[Array, Array, Array, Array, Maker]:
     """The same where cells are missing: X by its observed cells, Y by the Gaussian that fits its own best."""
-    mean, variance = np.nanmean(X, axis=0), np.nanvar(X, axis=0)
+    observed = ~np.isnan(X)
+    counts = np.maximum(observed.sum(axis=0), 1)
+    centred = zero_in_gaps(X.copy(), observed)
+    mean = centred.sum(axis=0) / counts
+    centred -= mean
+    variance = np.einsum("nd,nd->d", zero_in_gaps(centred, observed), centred) / counts
     constant = is_constant(mean, variance)
     spread = np.where(constant, 1.0, np.sqrt(np.where(constant, 1.0, variance)))
     mean_y, S = gaussian_fit(Y)
     sd_y = np.sqrt(np.diag(S))
 
     def make(sd: Array, rows: Rows) -> Gapped:
-        made = gapped_rows(rows, np.where(constant, np.nan, mean), sd, S / sd_y / sd_y[:, None])
+        scaled = np.divide(centred, sd, out=centred)
+        scaled[:, constant] = 0.0
+        has_y = ~np.isnan(rows.Y)
+        S_y = S / sd_y / sd_y[:, None]
+        made = Gapped.of(scaled, observed, np.where(has_y, rows.Y, 0.0), has_y, S_y)
         return compressed(made) if use_gram else made
 
     return mean, spread, mean_y, sd_y, make
@@ -250,10 +260,17 @@ def gapped(X: Array, Y: Array, use_gram: bool) -> tuple[Array, Array, Array, Arr
 
 def gapped_rows(rows: Rows, mean: Array, sd: Array, S_y: Array) -> Gapped:
     """Rows as the kernel with gaps wants them."""
-    with np.errstate(invalid="ignore"):
-        X = (rows.X - mean) / sd
-    has_y = ~np.isnan(rows.Y)
-    return Gapped.of(np.nan_to_num(X, copy=False), ~np.isnan(rows.X), np.where(has_y, rows.Y, 0.0), has_y, S_y)
+    observed, has_y = ~np.isnan(rows.X), ~np.isnan(rows.Y)
+    X = rows.X - mean
+    X /= sd
+    return Gapped.of(zero_in_gaps(X, observed), observed, np.where(has_y, rows.Y, 0.0), has_y, S_y)
+
+
+def zero_in_gaps(X: Array, observed: NDArray[np.bool_]) -> Array:
+    """X with zeros where nothing was observed, in place."""
+    if not observed.all():
+        np.copyto(X, 0.0, where=~observed)
+    return X
 
 
 def joined_rows(views: dict[str, Any], frame: pd.DataFrame, named: bool) -> tuple[dict[str, Any], pd.DataFrame]:

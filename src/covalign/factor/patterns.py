@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from covalign._linalg import Array, blas, range_eigh
 
 Index = NDArray[np.intp]
 CHUNK = 2_000_000  # numbers in a temporary
+SPANS = 32
 SMALL = 1000  # columns of a matrix that one thread decomposes as fast as two
 
 
@@ -166,24 +167,34 @@ def compressed(data: Gapped) -> Gapped:
     Every mean is linear in a row of H, so all that a sweep sums over samples are quadratic forms of H'H. Combinations
     with no more rows than columns stay as they are.
     """
-    group = data.samples[0]
-    kept = np.column_stack([data.observed, data.has_y, np.ones(len(group), dtype=bool)])
+    group, (d, p) = data.samples[0], (data.X.shape[1], data.Y.shape[1])
     first = np.unique(group, return_index=True)[1]
-    large = np.flatnonzero(data.sizes > kept[first].sum(axis=1))
+    x, y = data.observed[first], data.has_y[first]
+    large = np.flatnonzero(data.sizes > x.sum(axis=1) + y.sum(axis=1) + 1)
     if not len(large):
         return data
-    H = np.column_stack([data.X, data.Y, data.one])
     stay = np.flatnonzero(~np.isin(group, large))
-    parts, rows = [H[stay]], [stay]
+    parts, rows = [np.column_stack([data.X[stay], data.Y[stay], data.one[stay]])], [stay]
     for c in large:
-        columns, root = kept[first[c]], np.zeros((kept[first[c]].sum(), H.shape[1]))
-        block = H[np.ix_(group == c, columns)]
-        root[:, columns] = root_of(block.T @ block)
+        at = np.flatnonzero(group == c)
+        here: Any = slice(at[0], at[-1] + 1) if at[-1] - at[0] + 1 == len(at) else at
+        block = np.column_stack([some_columns(data.X[here], x[c]), some_columns(data.Y[here], y[c]), data.one[here]])
+        root = np.zeros((block.shape[1], d + p + 1))
+        root[:, np.concatenate([x[c], y[c], [True]])] = root_of(block.T @ block)
         parts.append(root)
         rows.append(np.full(len(root), first[c]))
     order = np.argsort(np.concatenate(rows), kind="stable")  # patterns keep their order of first appearance
-    H, of, d = np.vstack(parts)[order], np.concatenate(rows)[order], data.X.shape[1]
+    H, of = np.vstack(parts)[order], np.concatenate(rows)[order]
     return Gapped(H[:, :d], data.observed[of], H[:, d:-1], data.has_y[of], data.S_y, H[:, -1], data.sizes)
+
+
+def some_columns(A: Array, wanted: NDArray[np.bool_]) -> Array:
+    """Those columns, by spans where they lie together: picking cells one by one is slow."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], wanted, [False]]).astype(int)))
+    spans = list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
+    if len(spans) > SPANS:
+        return A[:, wanted]
+    return np.hstack([A[:, start:stop] for start, stop in spans]) if spans else A[:, :0]
 
 
 def root_of(S: Array) -> Array:
