@@ -18,7 +18,7 @@ settings.load_profile("covalign")
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def shared_data():
     """A function giving the folder of a real data set, or skipping the test."""
 
