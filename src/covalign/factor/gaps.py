@@ -33,7 +33,10 @@ from covalign.factor.statistics import Dense, Gram
 
 def evidence(data: Gapped, views: tuple[View, ...]) -> Array:
     """sum over observed features of E[tau_d] E[w_d w_d'] for every row pattern (G x K x K)."""
-    by_column = np.sum([view.w.by_pattern(view.noise.mean) for view in views], axis=0)
+    k = views[0].w.mean.shape[1]
+    by_column = np.zeros((data.between.shape[1], k, k))
+    for view in views:
+        by_column[view.w.patterns] += view.w.by_pattern(view.noise.mean)
     return symmetric_sums(data.between, by_column)
 
 
@@ -173,8 +176,8 @@ def shifted(problem: Problem, state: State, held: int = 0) -> State:
     curvature, slope = np.tensordot(data.of_label, Pi, 1), np.einsum("lkj,lj->k", Pi, sums)
     for view in state.views:
         C = view.w.covariance_by_pattern(view.noise.mean)
-        curvature += np.tensordot(data.column_counts, C, 1)
-        slope += np.einsum("hkl,hl->k", C, z.sums)
+        curvature += np.tensordot(data.column_counts[view.w.patterns], C, 1)
+        slope += np.einsum("hkl,hl->k", C, z.sums[view.w.patterns])
     c = np.zeros(k)
     c[held:] = -np.linalg.solve(curvature[held:, held:], slope[held:])
     views = tuple(v._replace(w=v.w._replace(intercept=v.w.intercept - v.w.mean @ c)) for v in state.views)
@@ -225,15 +228,14 @@ def centred_products(data: Gapped, z: Factors, where: slice, intercept: Array) -
 def update_loadings(S: Array, xz: Array, view: View, group: Index, full: bool) -> GroupedLoadings:
     """As ``updates.update_loadings``, with one S, and so one V, for each column pattern."""
     a, tau = view.ard.mean, view.noise.mean[:, None]
-    used = np.unique(group)  # the patterns of other views are none of its business
-    V = np.broadcast_to(np.eye(len(a)), S.shape).copy()
-    V[used], scale = decomposed(S[used], a, tau, np.searchsorted(used, group))
+    patterns, group = np.unique(group, return_inverse=True)
+    S = S[patterns]
+    V, scale = decomposed(S, a, tau, group)
     mean = grouped_product(tau * grouped_product(xz, V, group) * scale, V.transpose(0, 2, 1), group)
-    if full:
-        return GroupedLoadings(mean, V, scale, group, view.w.intercept)
-    diagonal = np.einsum("hkk->hk", S)[group]
-    eye = np.broadcast_to(np.eye(len(a)), V.shape).copy()
-    return GroupedLoadings(mean, eye, 1 / (a + tau * diagonal), group, view.w.intercept)
+    if not full:
+        V = np.broadcast_to(np.eye(len(a)), V.shape).copy()
+        scale = 1 / (a + tau * np.einsum("hkk->hk", S)[group])
+    return GroupedLoadings(mean, V, scale, group, patterns, view.w.intercept)
 
 
 def decomposed(S: Array, a: Array, tau: Array, group: Index) -> tuple[Array, Array]:
@@ -376,8 +378,9 @@ def started(problem: Problem, state: State) -> State:
     views = []
     for view, where in zip(state.views, problem.bounds, strict=True):
         w: Loadings = view.w
-        V = np.broadcast_to(w.V, (data.between.shape[1], *w.V.shape)).copy()
-        grouped = GroupedLoadings(w.mean, V, w.scale, data.columns[where], np.zeros(len(w.mean)))
+        patterns, group = np.unique(data.columns[where], return_inverse=True)
+        V = np.broadcast_to(w.V, (len(patterns), *w.V.shape)).copy()
+        grouped = GroupedLoadings(w.mean, V, w.scale, group, patterns, np.zeros(len(w.mean)))
         counts = data.counts[where]
         noise = Gamma(SHAPE_0 + counts / 2, view.noise.rate * (SHAPE_0 + counts / 2) / view.noise.shape)
         views.append(View(grouped, view.ard, noise))
@@ -391,7 +394,7 @@ def resumed(problem: Problem, state: State) -> State:
     if all(isinstance(view.w, Loadings) for view in state.views):
         return started(problem, state)
     same = [
-        len(view.w.V) == data.between.shape[1] and np.array_equal(view.w.group, data.columns[where])
+        np.array_equal(view.w.patterns[view.w.group], data.columns[where])
         for view, where in zip(state.views, problem.bounds, strict=True)
     ]
     if not all(same):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from covalign._linalg import Array
-from covalign.factor.patterns import Index, slices
+from covalign.factor.patterns import Index, grouped_product, slices
 
 
 class Factors(NamedTuple):
@@ -65,38 +65,55 @@ class Factors(NamedTuple):
 
 
 class GroupedLoadings(NamedTuple):
-    """q(w_d) = N(mean_d, V_h diag(scale_d) V_h'), h the column pattern of d; and intercepts."""
+    """q(w_d) = N(mean_d, V_h diag(scale_d) V_h'), h the column pattern of d; and intercepts.
+
+    ``patterns`` are those that occur in the view, among the H of all views; ``group`` counts within them.
+    """
 
     mean: Array  # D x K
-    V: Array  # H x K x K
+    V: Array  # h x K x K
     scale: Array  # D x K
     group: Index
+    patterns: Index
     intercept: Array
 
     def by_pattern(self, weights: Array) -> Array:
-        """sum over the features of each column pattern of weights_d E[w_d w_d'] (H x K x K)."""
-        k, n_patterns = self.mean.shape[1], len(self.V)
-        out = np.zeros((n_patterns, k, k))
+        """sum over the features of each of the view's patterns of weights_d E[w_d w_d'] (h x K x K)."""
+        return self.means_by_pattern(weights) + self.covariance_by_pattern(weights)
+
+    def means_by_pattern(self, weights: Array) -> Array:
+        """The same of weights_d E[w_d]E[w_d]'."""
+        k = self.mean.shape[1]
+        if len(self.V) == 1:
+            return np.asarray(((self.mean.T * weights) @ self.mean)[None])
+        out = np.zeros((len(self.V), k, k))
         for part in slices(len(self.mean), k * k):
             outer = (self.mean[part] * weights[part, None])[:, :, None] * self.mean[part, None, :]
-            np.add.at(out, self.group[part], outer) if n_patterns > 1 else out.__iadd__(outer.sum(axis=0))
-        return out + self.covariance_by_pattern(weights)
+            self._add(out, outer, part)
+        return out
 
     def covariance_by_pattern(self, weights: Array) -> Array:
-        """sum over the features of each column pattern of weights_d Cov(w_d) (H x K x K)."""
+        """The same of weights_d Cov(w_d)."""
         scales = np.zeros((len(self.V), self.mean.shape[1]))
-        np.add.at(scales, self.group, weights[:, None] * self.scale)
+        self._add(scales, weights[:, None] * self.scale)
         return np.asarray((self.V * scales[:, None, :]) @ self.V.transpose(0, 2, 1))
 
+    def _add(self, to: Array, what: Array, part: slice = slice(None)) -> None:
+        """Each feature's to its pattern's."""
+        if len(self.V) == len(self.mean):  # one feature a pattern
+            to[self.group[part]] = what
+        else:
+            np.add.at(to, self.group[part], what)
+
     def held_by_column(self, tau: Array) -> tuple[Array, Array]:
-        """sum of tau_d Var(w_d) (H x K) and of tau_d E[w_d]E[w_d]' (H x K x K) over each column pattern."""
+        """sum of tau_d Var(w_d) (h x K) and of tau_d E[w_d]E[w_d]' (h x K x K) over each of the view's patterns."""
         v = np.zeros(self.V.shape[:2])
-        np.add.at(v, self.group, tau[:, None] * self.variance)
-        return v, self.by_pattern(tau) - self.covariance_by_pattern(tau)
+        self._add(v, tau[:, None] * self.variance)
+        return v, self.means_by_pattern(tau)
 
     def weighted_second_moment(self, weights: Array) -> Array:
         """sum_d weights_d E[w_d w_d']."""
-        return np.asarray(self.by_pattern(weights).sum(axis=0))
+        return np.asarray((self.mean.T * weights) @ self.mean + self.covariance_by_pattern(weights).sum(axis=0))
 
     @property
     def second_moment_diagonal(self) -> Array:
@@ -109,12 +126,11 @@ class GroupedLoadings(NamedTuple):
         return np.asarray(np.einsum("dj,dkj->dk", self.scale, (self.V**2)[self.group]))
 
     def quadratic(self, S: Array) -> Array:
-        """E[w_d' S_h w_d] with S one matrix for each column pattern."""
+        """E[w_d' S_h w_d] with S one matrix for each column pattern of all views."""
+        S = S[self.patterns]
         inner = np.einsum("hkj,hkl,hlj->hj", self.V, S, self.V, optimize=True)
         out = np.einsum("dj,dj->d", self.scale, inner[self.group])
-        for part in slices(len(self.mean), S.shape[1] ** 2):
-            m = self.mean[part]
-            out[part] += np.einsum("dk,dk->d", np.matmul(m[:, None, :], S[self.group[part]])[:, 0], m)
+        out += np.sum(grouped_product(self.mean, S, self.group) * self.mean, axis=1)
         return np.asarray(out)
 
     @property

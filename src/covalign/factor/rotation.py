@@ -105,7 +105,8 @@ class Landscape(NamedTuple):
         v, A = np.zeros(means.shape[:2]), np.zeros_like(means)
         for view in views:
             of_v, of_A = view.w.held_by_column(view.noise.mean)
-            v, A = v + of_v, A + of_A
+            v[view.w.patterns] += of_v
+            A[view.w.patterns] += of_A
         held_z = np.diag(z.total_cov(n))[:p] + z.excess
         c = (z.zy - z.zy_held).T
         return cls(n, z.zz, c, held_z, np.diag(z.zy_held[:p]), 0, Held(v, means, A, covs), shapes, Sw, held_w)

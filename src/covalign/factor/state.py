@@ -114,6 +114,11 @@ class Loadings(NamedTuple):
         """sum_d weights_d E[w_d w_d']."""
         return (self.mean.T * weights) @ self.mean + (self.V * (weights @ self.scale)) @ self.V.T
 
+    @property
+    def patterns(self) -> NDArray[np.intp]:
+        """Groups of features that the same samples have: all in one."""
+        return np.zeros(1, dtype=np.intp)
+
     def held_by_column(self, tau: Array) -> tuple[Array, Array]:
         """sum_d tau_d Var(w_d) (1 x K) and sum_d tau_d E[w_d]E[w_d]' (1 x K x K)."""
         return (tau @ self.variance)[None], ((self.mean.T * tau) @ self.mean)[None]
