@@ -19,7 +19,7 @@ ROOMS = [
     {"_linalg", "_validation"},
     {"_store"},
     {"moments", "covariates"},
-    {"incomplete", "confounders"},
+    {"incomplete", "confounders", "rows"},
     {"regimes", "metrics", "simulate"},
     {"heldout", "permutation"},
     {"aligner", "factor"},
@@ -40,6 +40,8 @@ HEAVY = (
     "typer",
     "rdata",
     "xarray",
+    "zarr",
+    "h5py",  # pyarrow is not here: pandas itself imports it where it is installed
 )
 
 
