@@ -131,5 +131,5 @@ def number_type(kind: Any, name: str, where: str) -> np.dtype[Any]:
 
 
 def as_array(batch: Any, wide: Any) -> Any:
-    """A batch as a C-ordered array of one type, NaN for null."""
-    return np.asarray(batch.cast(wide).to_tensor(null_to_nan=True, row_major=True))
+    """A batch as a C-ordered array of one type, NaN for null; integers beyond 2^53 are rounded as numpy rounds them."""
+    return np.asarray(batch.cast(wide, safe=False).to_tensor(null_to_nan=True, row_major=True))

@@ -90,29 +90,30 @@ class Sink:
         self._overwrite, self._pause = overwrite, checkpoint_seconds
         self._folder = path.parent / f".{path.name}.part"
         grain = _default_rows(self._row_bytes) if chunk_rows is None else errors.check_chunk_rows(chunk_rows)
-        writer = self._writer_for(path.suffix.lower(), grain)
+        self._writer = self._writer_for(path.suffix.lower(), grain)
         self._fingerprint = {
             "version": VERSION,
             "shape": list(self.shape),
             "dtype": self.dtype.str,
             "names": None if self._names is None else list(self._names),
-            "grain": writer[1],
+            "grain": self._writer.grain,
             "key": str(key),
         }
         self._restore()
         self._refuse_existing()
-        self._begin(writer[0])
+        self._begin()
 
-    def _writer_for(self, suffix: str, grain: int) -> tuple[Callable[[], Writer], int]:
-        """How to make the writer once there is a folder for it, and its grain."""
+    def _writer_for(self, suffix: str, grain: int) -> Writer:
+        """The writer of the format; it touches nothing yet."""
         if suffix == ".npy":
-            return lambda: NpyWriter(self._folder, self.shape, self.dtype), 1
-        kinds: dict[str, Callable[..., Writer]] = {".zarr": ZarrWriter, ".parquet": ParquetWriter}
-        if suffix not in kinds:
-            raise errors.unknown_sink(self.path)
-        return lambda: kinds[suffix](self._folder, self.shape, self.dtype, self._names, grain), grain
+            return NpyWriter(self._folder, self.shape, self.dtype)
+        if suffix == ".zarr":
+            return ZarrWriter(self._folder, self.shape, self.dtype, self._names, grain)
+        if suffix == ".parquet":
+            return ParquetWriter(self._folder, self.shape, self.dtype, self._names, grain)
+        raise errors.unknown_sink(self.path)
 
-    def _begin(self, make: Callable[[], Writer]) -> None:
+    def _begin(self) -> None:
         if not self.path.parent.is_dir():
             raise errors.data_not_found(self.path.parent, f"a folder for {self.path.name}")
         self.start = self._done = 0
@@ -121,15 +122,17 @@ class Sink:
         with self._disk():
             self._folder.mkdir(exist_ok=True)
             self._lock = _locked(self._folder / "lock", self.path)
-            self._writer = make()
-            wanted = self._recorded()
-            self.start = self._done = self._writer.begin(wanted)
-            self._record()
-        if isinstance(self._writer, NpyWriter):  # its size is known: better now than after hours of work
-            need, free = (self.shape[0] - self.start) * self._row_bytes, _free(self.path.parent)
-            if free is not None and need > free:
-                self._release()
-                raise errors.disk_full(self.path, need, free, self.start)
+        try:
+            with self._disk():
+                self.start = self._done = self._writer.begin(self._recorded())
+                self._record()
+            if isinstance(self._writer, NpyWriter):  # its size is known: better now than after hours of work
+                need, free = (self.shape[0] - self.start) * self._row_bytes, _free(self.path.parent)
+                if free is not None and need > free:
+                    raise errors.disk_full(self.path, need, free, self.start)
+        except BaseException:
+            self._release()
+            raise
 
     def write(self, rows: Any) -> None:
         """Take in the next rows."""
@@ -158,12 +161,14 @@ class Sink:
         if self._done < self.shape[0]:
             self.interrupt()
             raise errors.rows_missing(self.path, self.shape[0], self._done)
-        with self._disk():
-            self._checkpoint()
-            self._refuse_existing()
-            whole = self._writer.finish()
-            _rename(whole, self.path, self._folder / "old")
-        self._release()
+        try:
+            with self._disk():
+                self._checkpoint()
+                self._refuse_existing()
+                whole = self._writer.finish()
+                _rename(whole, self.path, self._folder / "old")
+        finally:
+            self._release()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def interrupt(self) -> None:
@@ -202,7 +207,7 @@ class Sink:
         try:
             note = json.loads((self._folder / "progress.json").read_text())
             done = note.pop("done")
-        except (OSError, ValueError, KeyError, AttributeError):
+        except (OSError, ValueError, KeyError, TypeError):  # no record, or none of ours
             return 0
         return int(done) if note == self._fingerprint else 0
 
