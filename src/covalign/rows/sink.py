@@ -43,7 +43,8 @@ def open_sink(
     written. "The same" means shape, type, names, chunk size and ``key``, into which the caller puts whatever else
     decides the result (a hash of the map and of the input, say); otherwise the work begins anew. Progress is recorded
     at most every ``checkpoint_seconds``: that much work is repeated after a power failure. ``chunk_rows`` is the size
-    of zarr chunks and parquet row groups. An ``.npy`` has no place for ``names``.
+    of zarr chunks and parquet row groups. An ``.npy`` has no place for ``names``; a ``.parquet`` needs room for its
+    rows twice while it is completed.
     """
     return Sink(Path(path), shape, dtype, names, chunk_rows, key, overwrite, checkpoint_seconds)
 
@@ -126,7 +127,7 @@ class Sink:
             with self._disk():
                 self.start = self._done = self._writer.begin(self._recorded())
                 self._record()
-            if isinstance(self._writer, NpyWriter):  # its size is known: better now than after hours of work
+            if isinstance(self._writer, NpyWriter):  # the size is known: better now than after hours of work
                 need, free = (self.shape[0] - self.start) * self._row_bytes, _free(self.path.parent)
                 if free is not None and need > free:
                     raise errors.disk_full(self.path, need, free, self.start)

@@ -13,9 +13,9 @@ from scipy import sparse
 
 from covalign import _validation as errors
 
-# Large enough that opening, seeking and starting BLAS do not show, small enough that two chunks always fit beside the
-# data's own statistics; and up to this size the C library hands freed buffers out again, instead of new zeroed pages.
-CHUNK_BYTES = 2**25
+# Large enough that opening, seeking and starting BLAS do not show. Below 32 MB the C library hands freed buffers out
+# again; a larger one is new pages every time, which the system has to clear first (reads are then half as fast).
+CHUNK_BYTES = 2**24
 
 
 class Source(Protocol):

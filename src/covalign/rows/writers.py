@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.lib import format as npy
 
+from covalign.rows.npy import from_npy
 from covalign.rows.source import optional
 
 
@@ -132,65 +133,32 @@ class ZarrWriter:
         """Nothing is kept open."""
 
 
-class ParquetWriter:
-    """Row groups, each first in a file of its own; at the end they are copied, one at a time, into a single file.
+class ParquetWriter(NpyWriter):
+    """Rows as plain numbers first; at the end they are copied, a row group at a time, into one parquet file.
 
-    A parquet file has its table of contents at the end, so one that was interrupted cannot be read or continued. The
-    price of small files is a second pass over the result, and room for it twice while that lasts.
+    A parquet file has its table of contents at the end, so one that was interrupted can be neither read nor continued.
+    The price is room for the rows twice while they are copied.
     """
 
-    def __init__(self, folder: Path, shape: tuple[int, int], dtype: np.dtype[Any], names: Any, grain: int) -> None:
+    def __init__(self, folder: Path, shape: tuple[int, int], dtype: np.dtype[Any], names: Any, group: int) -> None:
         self._pa, self._pq = optional("pyarrow", "parquet"), optional("pyarrow.parquet", "parquet")
-        self._folder, self._n, self.grain = folder, shape[0], min(grain, shape[0])
+        self._folder, self._group = folder, group
         labels = [f"x{i}" for i in range(shape[1])] if names is None else list(names)
         self._schema = self._pa.schema([(name, self._pa.from_numpy_dtype(dtype)) for name in labels])
-        self._unsynced = set[Path]()
-
-    def begin(self, done: int) -> int:
-        """Keep the row groups up to the first that is missing, and remove the rest."""
-        have = 0
-        while have < done and self._part(have).exists():
-            have = min(have + self.grain, self._n)
-        for path in self._folder.glob("rows-*.parquet"):
-            if path not in self._parts(have):
-                path.unlink()
-        return have
-
-    def append(self, start: int, rows: Any) -> None:
-        """Write every grain of rows into a file."""
-        for at in range(0, len(rows), self.grain):
-            columns = np.ascontiguousarray(rows[at : at + self.grain].T)
-            table = self._pa.Table.from_arrays([self._pa.array(column) for column in columns], schema=self._schema)
-            # A Python file, so that a full disk is Python's own OSError.
-            with self._part(start + at).open("wb") as file:
-                self._pq.write_table(table, file, row_group_size=self.grain)
-            self._unsynced.add(self._part(start + at))
-
-    def sync(self) -> None:
-        """Wait for the disk."""
-        for path in self._unsynced:
-            _sync(path)
-        self._unsynced.clear()
+        super().__init__(folder, shape, dtype)
 
     def finish(self) -> Path:
         """One file of all row groups."""
-        whole = self._folder / "whole.parquet"
-        with whole.open("wb") as file:
-            with self._pq.ParquetWriter(file, self._schema) as writer:
-                for part in sorted(self._parts(self._n)):
-                    writer.write_table(self._pq.read_table(part), row_group_size=self.grain)
+        plain, whole = super().finish(), self._folder / "rows.parquet"
+        with whole.open("wb") as file:  # a Python file, so that a full disk is Python's own OSError
+            # Dictionaries are for values that repeat: with results they cost a third more room and most of the time.
+            with self._pq.ParquetWriter(file, self._schema, use_dictionary=False) as writer:
+                for chunk in from_npy(plain).chunks(self._group):
+                    columns = [self._pa.array(column) for column in np.ascontiguousarray(chunk.T)]
+                    writer.write_table(self._pa.Table.from_arrays(columns, schema=self._schema), self._group)
             file.flush()
             os.fsync(file.fileno())
         return whole
-
-    def close(self) -> None:
-        """Nothing is kept open."""
-
-    def _part(self, start: int) -> Path:
-        return self._folder / f"rows-{start:015d}.parquet"
-
-    def _parts(self, stop: int) -> set[Path]:
-        return {self._part(start) for start in range(0, stop, self.grain)}
 
 
 def _write_all(file: Any, data: Any) -> None:
