@@ -330,7 +330,9 @@ def test_no_stored_chunk_is_read_twice(tmp_path, monkeypatch, rows):
 def test_parquet_reads_only_what_is_wanted(tmp_path, monkeypatch):
     source = open_rows(as_parquet_folder(tmp_path), columns=["gene1"])
     opened = []
-    monkeypatch.setattr(pq, "ParquetFile", lambda file, real=pq.ParquetFile: opened.append(file.name) or real(file))
+    monkeypatch.setattr(
+        pq, "ParquetFile", lambda file, real=pq.ParquetFile, **kw: opened.append(file.name) or real(file)
+    )
     got = np.concatenate(list(source.chunks(5, 30)))
     np.testing.assert_array_equal(got, numbers()[30:, [1]])
     assert opened == ["3.parquet"]
@@ -433,6 +435,27 @@ def test_memory_of_cutting_across_the_storage(tmp_path):
     store = zarr.create_array(str(tmp_path / "a.zarr"), shape=(20_000, 64), chunks=(700, 64), dtype="f8")
     store[:] = 1
     assert peak_chunks(tmp_path / "a.zarr", 1000, read) < 5  # rows held, a stored chunk twice, the chunk in use
+
+
+def test_memory_of_parquet_does_not_depend_on_its_row_groups(tmp_path):
+    """What pyarrow allocates at most, in a process that does nothing else with it."""
+    values = np.random.default_rng(0).standard_normal((80_000, 16))
+    table = pa.table({f"x{i}": column for i, column in enumerate(values.T)})
+    for group in (80_000, 2000):
+        path = tmp_path / f"{group}.parquet"
+        pq.write_table(table, path, row_group_size=group, use_dictionary=False, data_page_size=2**14)
+    code = f"""
+import pyarrow as pa
+from covalign.rows import open_rows, read
+for group in (2000, 80_000):
+    source = open_rows({str(tmp_path)!r} + f"/{{group}}.parquet", chunk_rows=2000)
+    print(sum(float(chunk.sum()) for chunk in read(source)), pa.default_memory_pool().max_memory())
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    for line in result.stdout.splitlines():
+        total, peak = map(float, line.split())
+        assert total == pytest.approx(values.sum())
+        assert peak < values.nbytes / 2, result.stdout
 
 
 # -- reading ahead ----------------------------------------------------------------------------------------------------

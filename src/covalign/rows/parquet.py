@@ -13,6 +13,8 @@ import pandas as pd
 from covalign import _validation as errors
 from covalign.rows.source import Table, optional, positions
 
+BUFFER_BYTES = 2**16  # of every column, while it is read
+
 
 class ParquetRows(Table):
     """The rows of the files in the order of their names. Chunks are floats, so that nulls can be NaN."""
@@ -87,7 +89,8 @@ class ParquetRows(Table):
 
     def _batches(self, file: Path, groups: range, rows: int) -> Iterator[Any]:
         try:
-            with self._pq.ParquetFile(file) as opened:
+            # By default pyarrow holds the bytes of all row groups asked for, or at least of a whole one.
+            with self._pq.ParquetFile(file, pre_buffer=False, buffer_size=BUFFER_BYTES) as opened:
                 yield from opened.iter_batches(batch_size=rows, row_groups=list(groups), columns=self._names)
         except (ValueError, OSError) as error:  # pages that cannot be decoded
             raise errors.unreadable_data(file, "a parquet file", error) from error
