@@ -121,8 +121,21 @@ def test_chunk_rows_are_those_of_the_format(tmp_path):
         with sink_at(tmp_path / f"a{suffix}", chunk_rows=20) as sink:
             sink.write(table()[:, :P])
     assert zarr.open_array(str(tmp_path / "a.zarr"), mode="r").chunks == (20, P)
+    with sink_at(tmp_path / "small.zarr", chunk_rows=None) as sink:
+        sink.write(table()[:, :P])
+    assert zarr.open_array(str(tmp_path / "small.zarr"), mode="r").chunks == (N, P)  # no larger than the array
     head = pq.read_metadata(tmp_path / "a.parquet")
     assert [head.row_group(i).num_rows for i in range(head.num_row_groups)] == [20, 20, 7]
+
+
+def test_a_buffer_may_be_used_again(path):
+    buffer = np.empty((3, P))
+    with sink_at(path) as sink:
+        for start in range(0, 45, 3):
+            buffer[:] = table()[start : start + 3, :P]
+            sink.write(buffer)
+        sink.write(table()[45:, :P])
+    np.testing.assert_array_equal(results(path), table()[:, :P])
 
 
 def test_zeros_need_no_chunk_file(tmp_path):
@@ -298,6 +311,16 @@ def test_a_record_without_its_rows_begins_anew(path):
         assert sink.start == 0
         sink.write(table()[:, :P])
     np.testing.assert_array_equal(results(path), table()[:, :P])
+
+
+def test_a_record_of_more_rows_than_there_are_begins_anew(tmp_path):
+    interrupted_after(tmp_path / "a.npy", np.ones((20, P)))
+    part = tmp_path / ".a.npy.part" / "rows.npy"
+    part.write_bytes(part.read_bytes()[:-1])
+    with sink_at(tmp_path / "a.npy") as sink:
+        assert sink.start == 0
+        sink.write(table()[:, :P])
+    np.testing.assert_array_equal(np.load(tmp_path / "a.npy"), table()[:, :P])
 
 
 # -- refusals ---------------------------------------------------------------------------------------------------------

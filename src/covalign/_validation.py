@@ -755,6 +755,13 @@ def schema_changed(file: Any, column: Any, need: Any, got: Any) -> ValueError:
     )
 
 
+def lists_differ(file: Any, column: Any, need: int, got: Any) -> ValueError:
+    return ValueError(
+        f"{str(file)!r} needs lists of {need} numbers in column {str(column)!r} as in its first row, got {got} in "
+        "another: drop such rows, or pad the lists."
+    )
+
+
 def columns_not_there(where: str, wrong: Iterable[Any], known: Iterable[Any]) -> ValueError:
     return ValueError(f"columns= needs columns of {where} ({some(known, 8)}), got {some(wrong)}: correct the names.")
 

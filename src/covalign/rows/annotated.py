@@ -51,9 +51,13 @@ class H5adSparse(_IndexOnDemand, BackedSparseRows):
 def from_anndata(data: Any, key: str | None, where: str, **options: Any) -> Table:
     """Rows of ``X``, or of ``key``: ``"layers/counts"``, ``"obsm/X_pca"`` or just ``"X_pca"``."""
     part, name = _split(key)
-    have = ["X", *(f"layers/{k}" for k in data.layers), *(f"obsm/{k}" for k in data.obsm)]
+    have = [
+        *(["X"] if data.X is not None else []),
+        *(f"layers/{k}" for k in data.layers),
+        *(f"obsm/{k}" for k in data.obsm),
+    ]
     options["index"] = data.obs_names
-    if part == "X":
+    if part == "X" and data.X is not None:
         return from_element(data.X, where, names=data.var_names, **options)
     if part in ("obsm", "layers") and name in getattr(data, part):
         table = getattr(data, part)[name]
@@ -82,8 +86,6 @@ def from_element(table: Any, where: str, **options: Any) -> Table:
         from covalign.rows.lazy import DaskArrayRows
 
         return DaskArrayRows(table, where, **options)
-    if table is None:
-        raise errors.unknown_source(where, table)
     return ArrayRows(table, where, **options)
 
 

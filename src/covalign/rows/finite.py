@@ -18,7 +18,6 @@ def checked(source: Source, chunks: Iterable[Any], start: int = 0, what: str | N
         refuse_not_finite(chunk, start, source, what)
         start += chunk.shape[0]
         yield chunk
-        del chunk  # else it would be held while the next is read
 
 
 def refuse_not_finite(

@@ -73,7 +73,7 @@ class TorchRows(Table):
         torch = optional("torch", "torch")
         if tensor.layout != torch.strided:
             raise errors.unknown_source(where, tensor)
-        self._tensor = tensor.detach()
+        self._tensor = tensor
         self.in_memory = tensor.device.type == "cpu"
         super().__init__(where, tuple(tensor.shape), tensor_values(self._tensor[:0]).dtype, **options)
 

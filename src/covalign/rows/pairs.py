@@ -91,7 +91,6 @@ class Stream:
                 raise errors.batch_lengths_differ(batch, Z.shape[0], Y.shape[0])
             if Z.shape[0]:
                 yield Z, Y
-            del pair, Z, Y  # else a batch would be held while the next is made
 
 
 def read(source: Source, rows: int | None = None, start: int = 0, *, finite: bool = False) -> Iterator[Any]:

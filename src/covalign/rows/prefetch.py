@@ -88,12 +88,10 @@ def _read(items: Iterable[Any], lane: _Lane) -> None:
             if lane.stop.is_set():
                 return
             try:
-                item = next(reader)
+                lane.items.put(("item", next(reader)))
             except StopIteration:
                 lane.items.put(("end", None))
                 return
-            lane.items.put(("item", item))
-            del item  # else this thread would hold a chunk while it reads the next
     except BaseException as error:
         lane.items.put(("error", error))
     finally:

@@ -62,7 +62,6 @@ def write_rows(source: Source, function: Callable[[Any], Any], sink: Sink, rows:
         at += chunk.shape[0]
         result = function(chunk)
         sink.write(result[max(0, len(result) - (at - sink.start)) :])
-        del chunk, result
     return at - first if sink.start < n else 0
 
 

@@ -152,12 +152,9 @@ def recut(pieces: Iterable[Any], rows: int, start: int = 0) -> Iterator[Any]:
                 part = stacked([*held, part])
                 held.clear()
             yield part
-            del part
         if at < piece.shape[0]:
-            # A few rows of a large piece are copied, lest they keep all of it in memory.
-            held.append(piece if at == 0 else piece[at:].copy())
+            held.append(piece[at:])
             room -= piece.shape[0] - at
-        del piece  # else two pieces would be held while the next is read
     if held:
         yield stacked(held)
 

@@ -52,14 +52,12 @@ class NpyWriter:
         self._head, self._row_bytes = head.getvalue(), shape[1] * dtype.itemsize
 
     def begin(self, done: int) -> int:
-        """Cut the file after the rows that are done."""
-        end = self._offset(done)
-        if not self._path.exists() or self._path.stat().st_size < end:
-            done, end = 0, self._offset(0)
+        """Go on if the rows are there; what lies behind them is written over."""
+        if not self._path.exists() or self._path.stat().st_size < self._offset(done):
+            done = 0
         self._file = self._path.open("r+b" if done else "wb", buffering=0)
         if not done:
             _write_all(self._file, self._head)
-        self._file.truncate(end)
         return done
 
     def append(self, start: int, rows: Any) -> None:
