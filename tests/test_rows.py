@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import gc
 import io
+import os
+import signal
 import subprocess
 import sys
 import threading
+import time
 import tracemalloc
 import zipfile
 
@@ -592,6 +595,21 @@ def test_leaving_early_ends_the_thread_and_closes_the_file(leave):
         use()
     assert not threads()
     assert closed.is_set() or leave == "never begun"
+
+
+def test_an_interrupt_while_waiting_for_the_reader():
+    """A real SIGINT, sent once the reader is at work on a slow item."""
+
+    def reading():
+        yield 0
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.2)
+        yield 1
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        list(ahead(reading()))
+    assert caught.traceback  # which holds the frames of the loop
+    assert not threads()
 
 
 def test_a_reader_of_its_own_kind_is_closed_by_the_thread():

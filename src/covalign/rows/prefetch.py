@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
-PATIENCE = 10.0  # seconds that close() waits for the chunk being read; a reader stuck in a network is left behind
+PATIENCE = 2.0  # seconds that close() waits for the chunk being read; a reader stuck in a network is left behind
 
 
 class ahead(Iterator[T], Generic[T]):  # a class that is used like a function: for chunk in ahead(chunks)
@@ -37,7 +37,11 @@ class ahead(Iterator[T], Generic[T]):  # a class that is used like a function: f
         lane = self._lane
         if lane.over:
             raise StopIteration
-        kind, item = lane.items.get()
+        try:
+            kind, item = lane.items.get()
+        except BaseException:  # Ctrl-C while waiting: its traceback would keep this object, and so the thread, alive
+            self.close()
+            raise
         if kind == "item":
             lane.room.release()  # this one is the caller's now: the next may be read
             return item  # type: ignore[no-any-return]
