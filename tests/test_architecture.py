@@ -19,7 +19,7 @@ ROOMS = [
     {"_linalg", "_validation"},
     {"_store"},
     {"moments", "covariates"},
-    {"incomplete"},
+    {"incomplete", "rows"},
     {"confounders"},
     {"regimes", "metrics", "simulate"},
     {"heldout", "permutation", "editing"},
@@ -41,6 +41,8 @@ HEAVY = (
     "typer",
     "rdata",
     "xarray",
+    "zarr",
+    "h5py",  # pyarrow is not here: pandas itself imports it where it is installed
 )
 
 

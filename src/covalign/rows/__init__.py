@@ -1,0 +1,34 @@
+"""Reading and writing data larger than memory: one source of rows for every format, and one place to put results.
+
+>>> import numpy as np
+>>> from covalign.moments import Moments
+>>> from covalign.rows import open_pairs
+>>> Z, Y = np.random.default_rng(0).normal(size=(2, 100, 3))
+>>> Moments.from_batches(open_pairs(Z, Y).chunks()).n
+100
+"""
+
+from covalign.rows.finite import checked, refuse_not_finite
+from covalign.rows.open import open_rows
+from covalign.rows.pairs import SourcePairs, Stream, open_pairs, read
+from covalign.rows.prefetch import ahead
+from covalign.rows.sink import Sink, open_sink, write_rows
+from covalign.rows.source import CHUNK_BYTES, Source, Table, recut
+
+__all__ = [
+    "CHUNK_BYTES",
+    "Sink",
+    "Source",
+    "SourcePairs",
+    "Stream",
+    "Table",
+    "ahead",
+    "checked",
+    "open_pairs",
+    "open_rows",
+    "open_sink",
+    "read",
+    "recut",
+    "refuse_not_finite",
+    "write_rows",
+]
