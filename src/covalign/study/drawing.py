@@ -69,7 +69,7 @@ def trade_off(frame: pd.DataFrame, ax: Any, *, x: str = "coupling", y: str = "al
             _point(ax, wide.loc[name], means.loc[name], x, y, colour, "o" if kind == "iFA" else "p", None, 60)
         label = r"iFA$_\lambda$" if kind == "iFA" else "SOFA"
         colour = scale(0.5)
-        ends = f"{inside[0][0]:g} to {inside[-1][0]:g}"
+        ends = " to ".join(f"{value:g}" for value in dict.fromkeys([inside[0][0], inside[-1][0]]))
         letter = r"\lambda" if kind == "iFA" else r"\mathrm{sf}"
         ax.scatter(
             [],
