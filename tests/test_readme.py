@@ -11,7 +11,7 @@ import covalign
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text()
-QUICKSTART, FACTORS, COMPARISON = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+QUICKSTART, FACTORS, CLINIC, COMPARISON = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 
 def test_the_quickstart_runs_as_written(capsys):
@@ -30,6 +30,15 @@ def test_the_factor_example_runs_as_written(tmp_path, monkeypatch):
     names: dict = {}
     exec(compile(FACTORS, "README.md", "exec"), names)
     assert names["same"].elbo_[-1] == names["fa"].elbo_[-1]
+
+
+def test_the_clinic_runs_as_written():
+    names: dict = {}
+    exec(compile(CLINIC, "README.md", "exec"), names)
+    assert names["fa"].covariate_names_ == ["age", "dose"]
+    assert names["fa"].confounder_names_ == ["batch_b"]
+    assert names["filled"].shape == names["std"].shape == (200, 40)
+    assert not names["filled"].isna().any().any()
 
 
 def test_the_comparison_runs_as_written(capsys):
