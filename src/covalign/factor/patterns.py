@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from covalign._linalg import Array, blas, range_eigh
+from covalign._linalg import Array, blas, rank_cutoff
 
 Index = NDArray[np.intp]
 CHUNK = 2_000_000  # numbers in a temporary
@@ -49,22 +49,21 @@ class Labels(NamedTuple):
     def of(cls, Y: Array, has_y: NDArray[np.bool_], S: Array) -> Labels:
         """mu = S_.o S_oo^+ y_o and C = S - S_.o S_oo^+ S_o., exactly y_o and zero where observed."""
         patterns = Patterns.of(has_y)
-        gains = [_gain(S, flags > 0) for flags in patterns.distinct]
-        cov = np.array([S - gain.T @ S for gain in gains])
-        mean = grouped_product(Y, np.array(gains), patterns.group)
+        gains = _gains(S, patterns.distinct)
+        mean = grouped_product(Y, gains, patterns.group)
         mean[has_y] = Y[has_y]
+        cov = S - gains.transpose(0, 2, 1) @ S
         unknown = 1 - patterns.distinct
         cov = (cov + cov.transpose(0, 2, 1)) / 2 * unknown[:, :, None] * unknown[:, None, :]
         return cls(patterns.group, mean, cov)
 
 
-def _gain(S: Array, observed: NDArray[np.bool_]) -> Array:
-    """S_oo^+ S_o. in the rows of o, zero elsewhere (P x P)."""
-    gain = np.zeros_like(S)
-    if observed.any():
-        values, vectors = range_eigh(S[np.ix_(observed, observed)])
-        gain[observed] = (vectors / values) @ vectors.T @ S[observed]
-    return gain
+def _gains(S: Array, observed: Array) -> Array:
+    """S_oo^+ S_o. in the rows of o, zero elsewhere, for every pattern (patterns x P x P)."""
+    values, vectors = np.linalg.eigh(S * observed[:, :, None] * observed[:, None, :])  # zeros outside S_oo stay zeros
+    kept = values > rank_cutoff(len(S), 1.0) * values.max(axis=1, keepdims=True)
+    inverse = (vectors * np.where(kept, 1 / np.where(kept, values, 1.0), 0.0)[:, None, :]) @ vectors.transpose(0, 2, 1)
+    return np.asarray(inverse @ (observed[:, :, None] * S))
 
 
 @dataclass(frozen=True, eq=False)
