@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -19,6 +20,7 @@ from covalign import _validation as errors
 from covalign.baselines.face import run
 from covalign.baselines.peers import MOFA, MOFAFLEX, SOFA, MuVI, interpreter
 
+PATIENCE = 120  # seconds: machines are busy
 ALL = [MOFA(), SOFA(), MOFAFLEX(), MuVI()]
 
 # A worker that answers with the first columns of the first view as factors, or does what a test asks it to do.
@@ -188,17 +190,24 @@ def test_an_interrupt_ends_the_peer(stand_in):
     calls = stand_in("time.sleep(60)")
     code = "import numpy as np; from covalign.baselines.peers import MOFA; "
     code += "X = np.random.default_rng(0).normal(size=(9, 4)); MOFA().fit({'X': X}, X[:, :1], 2, 0, 1)"
-    session = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
+    with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True) as session:
         try:
-            pid = calls()[-1][0]
-            break
-        except (FileNotFoundError, IndexError, json.JSONDecodeError):
-            time.sleep(0.1)
-    session.send_signal(signal.SIGINT)
-    assert "KeyboardInterrupt" in session.communicate(timeout=30)[1]
+            pid = started(calls)
+            session.send_signal(signal.SIGINT)
+            assert "KeyboardInterrupt" in session.communicate(timeout=PATIENCE)[1]
+        finally:
+            session.kill()
     assert not alive(pid)
+
+
+def started(calls) -> int:
+    """The process of the last call, once there is one."""
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        with contextlib.suppress(FileNotFoundError, IndexError, json.JSONDecodeError):
+            return calls()[-1][0]
+        time.sleep(0.1)
+    raise AssertionError("the peer was never called")
 
 
 def alive(pid: int) -> bool:

@@ -125,11 +125,11 @@ def test_an_interrupted_study_goes_on(tmp_path, number, code):
     arguments = [sys.executable, "-c", hearing + "from covalign.cli import main; main()", "reproduce", "inference"]
     arguments += ["--tiny", "--reps", "40", "--jobs", "2", "--out", str(tmp_path)]
     process = subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
-    store, deadline = Store(tmp_path / "results"), time.monotonic() + 60
+    store, deadline = Store(tmp_path / "results"), time.monotonic() + 300
     while len(store.units("inference")) < 3 and time.monotonic() < deadline:
         time.sleep(0.05)
     process.send_signal(number)
-    _, stderr = process.communicate(timeout=120)
+    _, stderr = process.communicate(timeout=300)
     assert process.returncode == code
     assert ("interrupted" in stderr) == (number == signal.SIGINT)
     assert "Traceback" not in stderr
