@@ -188,7 +188,9 @@ def test_a_timeout_ends_the_peer(stand_in):
 
 def test_an_interrupt_ends_the_peer(stand_in):
     calls = stand_in("time.sleep(60)")
-    code = "import numpy as np; from covalign.baselines.peers import MOFA; "
+    # Under a shell that runs us in the background SIGINT is ignored, and children inherit that.
+    code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    code += "import numpy as np; from covalign.baselines.peers import MOFA; "
     code += "X = np.random.default_rng(0).normal(size=(9, 4)); MOFA().fit({'X': X}, X[:, :1], 2, 0, 1)"
     with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True) as session:
         try:
