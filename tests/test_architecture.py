@@ -18,8 +18,10 @@ SOURCE = Path(covalign.__file__).parent
 ROOMS = [
     {"_linalg", "_validation"},
     {"_store"},
+    {"rows"},
+    {"onepass"},
     {"moments", "covariates"},
-    {"incomplete", "rows"},
+    {"incomplete"},
     {"confounders"},
     {"regimes", "metrics", "simulate"},
     {"heldout", "permutation", "editing"},

@@ -267,6 +267,13 @@ class IncompleteAccumulator:
             self._rest = SplitSums(self.k, self.p, self.blocks, common)
         return self._rest
 
+    def flush(self) -> None:
+        """Add what is still gathered to the sums."""
+        for sums in self._sums.values():
+            sums.flush()
+        if self._rest is not None:
+            self._rest.flush()
+
     @property
     def empty(self) -> bool:
         """No row has come yet."""
@@ -315,6 +322,11 @@ class SplitSums:
         self._all.add(Z, table, rows)
         for sums, having in zip(self._lacking.values(), has, strict=True):
             sums.add(Z, table[:, :0], rows[~having])
+
+    def flush(self) -> None:
+        """Add what is still gathered to the sums."""
+        for sums in (self._all, *self._lacking.values()):
+            sums.flush()
 
     def moments(self, names: Sequence[str]) -> dict[Part, Moments]:
         """Z alone, which counts, then Z with every common block that is there."""

@@ -45,7 +45,8 @@ def refuse_not_finite(
         what or ("Z" if source is None else source.where),
         value,
         start + row,
-        column if names is None else names[column],
+        column,
+        None if names is None else names[column],
         None if index is None else index[start + row],
     )
 
