@@ -12,10 +12,9 @@ from scipy import sparse
 
 from covalign import _validation as errors
 from covalign._linalg import Array, add_gram, is_constant, is_explained, mirrored, rank_cutoff, whitener
-from covalign.onepass import BLOCK_BYTES, fold_of_rows, sums_of_lanes
-from covalign.rows import is_elsewhere, is_source, open_rows, refuse_not_finite
-
-__all__ = ["Accumulator", "Moments", "fold_moments", "fold_of_rows", "merge", "merge_groups", "sums_of_folds"]
+from covalign.onepass import BLOCK_BYTES, sums_of_lanes
+from covalign.onepass import fold_of_rows as fold_of_rows  # folds of moments are asked for here
+from covalign.rows import is_dask, is_elsewhere, is_source, open_rows, refuse_not_finite
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +45,9 @@ class Moments:
 
         Z may also be a path, or anything else that ``covalign.rows.open_rows`` takes; it is read a chunk at a time.
         """
-        (moments,) = fold_moments(open_rows(Z) if is_elsewhere(Z) and not is_source(Z) else Z, Y, folds=1)
+        if (is_elsewhere(Z) or is_dask(Z)) and not is_source(Z):
+            Z = open_rows(Z)
+        (moments,) = fold_moments(Z, Y, folds=1)
         assert moments is not None  # a single fold holds every row
         return moments
 

@@ -13,7 +13,7 @@ from covalign.rows.finite import checked, refuse_not_finite
 from covalign.rows.open import is_dask, is_elsewhere, open_rows
 from covalign.rows.pairs import SourcePairs, Stream, open_pairs, read
 from covalign.rows.prefetch import ahead
-from covalign.rows.sink import Sink, open_sink, write_rows
+from covalign.rows.sink import Sink, collected, open_sink, write_rows
 from covalign.rows.source import CHUNK_BYTES, Source, Table, is_source, recut
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "ahead",
     "beside",
     "checked",
+    "collected",
     "is_dask",
     "is_elsewhere",
     "is_source",

@@ -14,12 +14,13 @@ from covalign.rows.source import Source, recut
 
 
 class Derived:
-    """What a source made of another has in common with it."""
+    """What a source made of another has in common with it; ``rows`` are their numbers, where some were left out."""
 
     def __init__(self, source: Source, shape: tuple[int, int] | None = None) -> None:
         self.source, self.where, self.in_memory = source, source.where, source.in_memory
         self.shape, self.dtype, self.names = shape or source.shape, source.dtype, source.names
         self.origin = getattr(source, "origin", None)
+        self.rows: Any = getattr(source, "rows", None)
 
     @property
     def index(self) -> Any:
@@ -44,8 +45,9 @@ class Kept(Derived):
     """The rows where a table of flags says so."""
 
     def __init__(self, source: Source, keep: NDArray[np.bool_]) -> None:
-        self._keep, self.rows = keep, np.flatnonzero(keep)
-        super().__init__(source, (len(self.rows), source.shape[1]))
+        rows = np.flatnonzero(keep)
+        super().__init__(source, (len(rows), source.shape[1]))
+        self._keep, self.rows = keep, rows
 
     @property
     def index(self) -> Any:
