@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Iterable, Mapping
+from functools import wraps
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -601,6 +602,19 @@ class LatentAligner(TransformerMixin, BaseEstimator):
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _paths_as_they_are(method: Any) -> Any:
+    """``transform`` without ``set_output`` where it returns a path, of which no table can be made."""
+
+    @wraps(method)
+    def transform(self: LatentAligner, Z: Any, *, out: Any = None, **options: Any) -> Any:
+        return (method if out is None else method.__wrapped__)(self, Z, out=out, **options)
+
+    return transform
+
+
+LatentAligner.transform = _paths_as_they_are(LatentAligner.transform)  # type: ignore[method-assign]
 
 
 def _flagged(solution: Solution) -> Solution:

@@ -90,15 +90,16 @@ def opened(Z: Any, Y: Any, chunk_rows: int | None = None) -> tuple[Source, Any]:
         return source_of(Z, chunk_rows), in_memory(Y)
     names = [Y] if isinstance(Y, str) else [str(name) for name in Y]
     absent = [name for name in names if name not in beside]
-    source = None if not absent and _is_parquet(Z) else source_of(Z, chunk_rows)
-    if absent and source is not None and not isinstance(Y, str) and len(Y) == source.shape[0]:
-        return source, Y  # a label for every row, not names
+    if absent and len(names) > len(beside):
+        source = source_of(Z, chunk_rows)
+        if len(names) == source.shape[0]:
+            return source, Y  # a label for every row, not names
     if absent:
         raise errors.columns_missing(absent, beside)
-    if source is None:
+    if _is_parquet(Z):
         rest = [name for name in beside if name not in names]
         return open_rows(Z, rest, chunk_rows=chunk_rows), _read_parquet(Path(Z), names)
-    return source, obs_of(Z)[names]
+    return source_of(Z, chunk_rows), obs_of(Z)[names]
 
 
 def _may_be_names(Y: Any) -> bool:

@@ -67,7 +67,8 @@ def is_elsewhere(data: Any) -> bool:
         return True
     if isinstance(data, np.ndarray):
         return isinstance(data, np.memmap) and data.ndim == 2 and data.nbytes > CHUNK_BYTES
-    return not {"anndata", "zarr", "h5py", "torch"}.isdisjoint(_roots(data))
+    roots = _roots(data)
+    return not {"anndata", "zarr", "h5py"}.isdisjoint(roots) or ("torch" in roots and hasattr(data, "detach"))
 
 
 def is_dask(data: Any) -> bool:
