@@ -30,6 +30,7 @@ check: setup
 
 bench: setup
 	$(RUN) benchmarks/aligner.py
+	$(RUN) benchmarks/scale.py
 	$(RUN) benchmarks/factor.py
 	$(RUN) benchmarks/gaps.py
 
