@@ -15,9 +15,21 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from covalign import _store as store
 from covalign import _validation as errors
-from covalign import covariates, regimes
+from covalign import regimes
 from covalign._linalg import Array, blas
-from covalign.factor import data, fitting, placing, realignment, selection, storage, uncertainty, updates
+from covalign.factor import (
+    data,
+    fitting,
+    newcomers,
+    outofcore,
+    placing,
+    realignment,
+    selection,
+    storage,
+    streaming,
+    uncertainty,
+    updates,
+)
 from covalign.factor.kernel import kernel_of
 from covalign.factor.patterns import Gapped
 from covalign.factor.progress import Progress
@@ -96,6 +108,7 @@ class InformedFactorAnalysis(BaseEstimator):
     n_iter_: int
     _laplace: uncertainty.Laplace | None = None  # of stage 1, once asked for
     _factor_std: Array | None = None
+    _factors: Array | None = None
 
     def __init__(
         self,
@@ -138,17 +151,23 @@ class InformedFactorAnalysis(BaseEstimator):
 
     # -- fitting ------------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, *, confounders: Any = None, warm_start: bool = False) -> InformedFactorAnalysis:
+    def fit(
+        self, X: Any, y: Any = None, *, confounders: Any = None, warm_start: bool = False
+    ) -> InformedFactorAnalysis:
         """Fit to X (table, or dict name -> table) and y (n x P); ``warm_start`` goes on from where the model is.
+
+        A table is an array or DataFrame, or rows that need not fit into memory: whatever ``rows.open_rows`` takes. In
+        place of X and y, ``fit(batches)`` takes an iterable of (X, y). If there are more rows than features, such data
+        are read once, and again when ``factors_`` are asked for; else they are loaded.
 
         ``confounders`` (batch, age where it is not of interest) are regressed out of X and of y: a table, matched by
         index where it has one, or names of columns of y, which then are not covariates. New samples need theirs.
         """
         self._check_parameters()
-        if y is None:
-            raise errors.y_required()
         asked = data.Asked(self.scale, self.engine, self.drop_first)
-        table, engine, rows = data.prepare(X, y, confounders, asked)
+        in_memory = y is not None and streaming.is_in_memory(X)
+        prepare = data.prepare if in_memory else outofcore.prepare
+        table, engine, rows = prepare(X, y, confounders, asked)
         p, n = len(table.mean_y), len(rows.Y)
         resume = warm_start and hasattr(self, "_state")
         k = self._problem.k if resume else p if self.n_factors == "auto" else int(self.n_factors)
@@ -253,9 +272,20 @@ class InformedFactorAnalysis(BaseEstimator):
         self.loadings_std_ = {name: np.sqrt(view.w.variance) for name, view in named.items()}
         self.noise_precision_ = {name: view.noise.mean for name, view in named.items()}
         self.ard_precision_ = {name: view.ard.mean for name, view in named.items()}
-        self.factors_ = self._means(state)
+        self._factors = None
         self.active_factors_ = (self._shares("loadings") > selection.ACTIVE_SHARE).any(axis=0)
         self.n_factors_ = self._problem.k
+
+    @property
+    def factors_(self) -> Array:
+        """Posterior means of the factors of the fitted samples (n x K), computed when first asked for.
+
+        Where the fit did not hold the rows, this reads them again; a model of a stream, or a saved one, cannot.
+        """
+        self._check_fitted()
+        if self._factors is None:
+            self._factors = self._means(self._state)
+        return self._factors
 
     # -- how sure -----------------------------------------------------------------------------------------------------
 
@@ -275,6 +305,8 @@ class InformedFactorAnalysis(BaseEstimator):
 
     def _means(self, state: State) -> Array:
         """E[z_n] of the fitted samples."""
+        if isinstance(self._rows, outofcore.Streamed):
+            return self._rows.means(self._table, self._problem, self._stage_1, state, self.T_)
         if isinstance(state.z, Factors):
             return data.project(self._table, self._rows, state.z.of_x, state.z.of_y)
         return placing.fitted_means(self._samples, self._stage_1, state, self.T_)
@@ -288,13 +320,15 @@ class InformedFactorAnalysis(BaseEstimator):
     def _combinations(self) -> Any:
         """Which of the covariances of ``_state.z`` each sample has."""
         if isinstance(self._problem.data, Gapped):
+            if isinstance(self._rows, outofcore.Streamed):
+                return self._rows.combinations(self._problem)
             return self._samples.data.samples[0]
         return np.zeros(self._problem.n, dtype=np.intp)
 
     @property
     def beta_std_(self) -> Array:
         """Standard deviations of ``beta_``."""
-        return uncertainty.beta_std(self.beta_, self._rotation().gamma, self._rows.Y)
+        return uncertainty.beta_std(self.beta_, self._rotation().gamma, self._rows.tails)
 
     def _rotation(self) -> uncertainty.Laplace:
         self._check_fitted()
@@ -340,9 +374,13 @@ class InformedFactorAnalysis(BaseEstimator):
 
     def _with_covariates(self, columns: tuple[int, ...]) -> Moments:
         """Moments of some informed factors and their covariates, over the samples that have these."""
-        Y = self._rows.Y[:, list(columns)]
+        if isinstance(self._state.z, Factors):  # from sums: no row is read again
+            at, z, n = list(columns), self._state.z, self._problem.n
+            S_z, S_y = z.zz[np.ix_(at, at)] / n, self._problem.data.yy[np.ix_(at, at)] / n
+            return Moments.from_covariances(S_z, z.zy[np.ix_(at, at)] / n, S_y, n=n)
+        Z, Y = self.factors_[:, list(columns)], self._rows.Y[:, list(columns)]
         has = ~np.isnan(Y).any(axis=1)
-        return Moments.from_arrays(self.factors_[has][:, list(columns)], Y[has])
+        return Moments.from_arrays(Z[has], Y[has])
 
     # -- other regimes ------------------------------------------------------------------------------------------------
 
@@ -391,16 +429,39 @@ class InformedFactorAnalysis(BaseEstimator):
 
     # -- use ----------------------------------------------------------------------------------------------------------
 
-    def transform(self, X: Any, y: Any = None, *, confounders: Any = None, return_std: bool = False) -> Any:
+    def transform(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        confounders: Any = None,
+        return_std: bool = False,
+        out: Any = None,
+        chunk_rows: int | None = None,
+        overwrite: bool = False,
+    ) -> Any:
         """Posterior means of the factors of new samples (n x K), from any subset of the views.
 
         Views may have gaps and samples of their own (DataFrames are joined by index); so may y. With y the prior of
         the informed factors is T(beta y); what is missing of it is integrated out: without any, z ~ N(0, T S_z T').
         ``return_std`` adds their standard deviations (n x K), as in ``factor_std_``. ``confounders`` are those of the
         new samples, where the model was fitted with some (columns of y, if they were columns of y then).
+
+        X is what ``fit`` takes, read ``chunk_rows`` at a time where it is not in memory. With ``out``, a path to
+        ``.npy``, ``.zarr`` or ``.parquet``, the factors (then their standard deviations) are written as they come, and
+        the path is returned: complete or not there, and the same call goes on where an earlier one was interrupted.
         """
         self._check_fitted()
-        X_new, Y_new = self._new_rows(X, y, confounders)
+        if newcomers.needs_chunks(X, out):
+            incoming = newcomers.Incoming(self._table, X, y, confounders, chunk_rows)
+            stages = [newcomers.Stage(self._state, self._sy, self.T_)]
+            if self._realigned is not None and return_std:
+                stages = [newcomers.Stage(self._stage_1, self._sy, np.eye(self._problem.p)), *stages]
+            placer = newcomers.Placer(incoming, stages, self._std if return_std else None)
+            names = self.factor_names_ + [f"{name}_std" for name in self.factor_names_ if return_std]
+            result = newcomers.by_chunks(placer, names, out, overwrite)
+            return tuple(np.hsplit(result, 2)) if return_std and out is None else result
+        X_new, Y_new = newcomers.whole(self._table, X, y, confounders)
         placed = placing.place(self._state, self._sy, X_new, Y_new, self.T_)
         if not return_std:
             return placed.mean
@@ -413,36 +474,6 @@ class InformedFactorAnalysis(BaseEstimator):
     def _sy(self) -> Array:
         return np.asarray(self._problem.data.yy / self._problem.n)
 
-    def _new_rows(self, X: Any, y: Any, confounders: Any) -> tuple[Array, Array]:
-        """All features of new samples and their covariates, standardised as in the fit, NaN where missing."""
-        views, table = data.as_views(X), self._table
-        unknown = [name for name in views if name not in table.views]
-        if unknown:
-            raise errors.unknown_views(unknown, list(table.views))
-        named = isinstance(y, pd.DataFrame | pd.Series)
-        y, confounders = table.nuisance.coding.recall(y, confounders)
-        if y is None:
-            views, frame = data.joined_views(views), None
-        else:
-            views, frame = data.joined_rows(views, covariates.as_frame(y), named)
-        n = len(next(iter(views.values())))
-        C = table.nuisance.coding.table(next(iter(views.values())), confounders, n)
-        explained, parts = table.nuisance.of_x(C), []
-        for (name, scale), where in zip(table.views.items(), table.bounds, strict=True):
-            values = np.full((n, len(scale.names)), np.nan)
-            if name in views:
-                values = data.columns_like(name, views[name], scale.names)
-            if len(values) != n:
-                raise errors.lengths_differ(n, len(values))
-            parts.append((values - explained[:, where] - scale.mean) / scale.sd)
-        X_new = np.hstack(parts)
-        if frame is None:
-            return X_new, np.full((len(X_new), self._problem.p), np.nan)
-        Y = data.apply_with_gaps(table.encoding, frame)
-        if len(Y) != len(X_new):
-            raise errors.lengths_differ(len(X_new), len(Y))
-        return X_new, (Y - table.nuisance.of_y(C) - table.mean_y) / table.sd_y
-
     def impute(self, view: str | None = None, *, return_std: bool = False) -> Any:
         """A view as a DataFrame, observed cells as they were and gaps at their posterior means.
 
@@ -453,9 +484,11 @@ class InformedFactorAnalysis(BaseEstimator):
         view = next(iter(self._table.views)) if view is None else view
         if view not in self._table.views:
             raise errors.unknown_views([view], list(self._table.views))
+        if isinstance(self._rows, outofcore.Streamed):
+            raise errors.rows_in_memory_needed("impute")
         at = list(self._table.views).index(view)
         scale, where = self._table.views[view], self._problem.bounds[at]
-        values = self._rows.X[:, where].copy()
+        values = self._rows.X[:, where].astype(np.float64)
         missing = np.isnan(values)
         k = self._problem.k
         cov, group = self._state.z.cov.reshape(-1, k, k), self._combinations
@@ -472,6 +505,8 @@ class InformedFactorAnalysis(BaseEstimator):
     @property
     def _explained(self) -> Array:
         """What confounders explain of X (n x D)."""
+        if self._rows.C is None:
+            raise errors.rows_not_kept()
         return self._table.nuisance.of_x(self._rows.C)
 
     def reconstruct(self) -> Any:
