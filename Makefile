@@ -32,6 +32,7 @@ bench: setup
 	$(RUN) benchmarks/aligner.py
 	$(RUN) benchmarks/factor.py
 	$(RUN) benchmarks/gaps.py
+	$(RUN) benchmarks/scale_factor.py
 
 figures: setup
 	$(RUN) examples/demo.py --out docs/img
