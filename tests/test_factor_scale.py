@@ -385,7 +385,7 @@ def test_gaps_that_never_recur_are_refused_before_memory_is_full(data, monkeypat
     X = data[0].copy()
     X[np.random.default_rng(0).random(X.shape) < 0.5] = np.nan
     monkeypatch.setattr(gathering, "MOST_HELD", 1000)
-    with pytest.raises(ValueError, match="need to recur, got .* combinations .* load X into memory"):
+    with pytest.raises(ValueError, match=r"need to recur, got .* combinations .* load X into memory"):
         model().fit(ArrayRows(X, "X", chunk_rows=20), data[1])
 
 

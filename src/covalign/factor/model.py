@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import warnings
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from covalign import _store as store
 from covalign import _validation as errors
 from covalign import regimes
-from covalign._linalg import Array, blas
+from covalign._linalg import Array
 from covalign.factor import (
     data,
     fitting,
@@ -35,20 +34,10 @@ from covalign.factor.patterns import Gapped
 from covalign.factor.progress import Progress
 from covalign.factor.start import alternatives, covariate_turn, start, starts
 from covalign.factor.state import Factors, Problem, State
-from covalign.factor.statistics import Gram
 from covalign.moments import Moments
 
 TRIAL_SWEEPS = 1  # enough to tell which mirror image is better
 EXPLORE_SWEEPS = 20  # enough to tell which covariate is best given up, where a fit has not converged by then
-SMALL = 2e8  # multiplications in a sweep below which BLAS threads cost more than they bring
-
-
-class Realigned(NamedTuple):
-    """The regime a model was moved to, and its T (P x P)."""
-
-    regime: str
-    lam: float
-    T: Array
 
 
 class InformedFactorAnalysis(BaseEstimator):
@@ -104,7 +93,7 @@ class InformedFactorAnalysis(BaseEstimator):
     """
 
     _problem: Problem
-    _realigned: Realigned | None
+    _realigned: realignment.Realigned | None
     n_iter_: int
     _laplace: uncertainty.Laplace | None = None  # of stage 1, once asked for
     _factor_std: Array | None = None
@@ -175,15 +164,15 @@ class InformedFactorAnalysis(BaseEstimator):
             raise errors.too_many_factors_asked(p, k)
         problem = Problem(engine, n, p, k, table.bounds, self.posterior == "full")
         tried: dict[int, float] = {}
-        with _few_threads(problem):
+        with fitting.few_threads(problem):
             if resume:
                 fits = [self._run(problem, fitting.Fit(self._resume(problem), [], False))]
             else:
                 problem, first, tried = self._first(problem)
                 seeds = np.random.default_rng(self.random_state).spawn(self.n_init - 1)
                 fits = [first, *(self._run(problem, self._begin(problem, rng)) for rng in seeds)]
-        best = max(fits, key=_height)
-        tried[problem.k] = _height(best)
+        best = max(fits, key=fitting.height)
+        tried[problem.k] = fitting.height(best)
         self.n_factors_path_ = pd.Series(tried, name="elbo").rename_axis("n_factors").sort_index()
         self._table, self._problem, self._rows, self._realigned = table, problem, rows, None
         best = best._replace(state=updates.in_order(best.state, p))
@@ -222,7 +211,7 @@ class InformedFactorAnalysis(BaseEstimator):
             images = starts(problem)
             sweeps = min(TRIAL_SWEEPS, self.max_iter) if len(images) > 1 else 0
             tried = [fitting.fit(problem, image, True, sweeps, -np.inf) for image in images]
-            return max(tried, key=_height)
+            return max(tried, key=fitting.height)
         state = start(problem, rng)
         if not self.pretrain_iter:
             return fitting.Fit(state, [], False)
@@ -246,7 +235,7 @@ class InformedFactorAnalysis(BaseEstimator):
         if first.converged:
             return first
         others = [fitting.Fit(state, [], False) for state in alternatives(problem)]
-        return max([first, *(self._run(problem, other, EXPLORE_SWEEPS) for other in others)], key=_height)
+        return max([first, *(self._run(problem, other, EXPLORE_SWEEPS) for other in others)], key=fitting.height)
 
     def _run(self, problem: Problem, begun: fitting.Fit, most: int | None = None) -> fitting.Fit:
         """Sweeps until there are ``most`` of them, or the fit has converged."""
@@ -333,7 +322,7 @@ class InformedFactorAnalysis(BaseEstimator):
     def _rotation(self) -> uncertainty.Laplace:
         self._check_fitted()
         if self._laplace is None:
-            with _few_threads(self._problem):
+            with fitting.few_threads(self._problem):
                 self._laplace = uncertainty.laplace(self._problem, self._stage_1)
         return self._laplace
 
@@ -375,9 +364,7 @@ class InformedFactorAnalysis(BaseEstimator):
     def _with_covariates(self, columns: tuple[int, ...]) -> Moments:
         """Moments of some informed factors and their covariates, over the samples that have these."""
         if isinstance(self._state.z, Factors):  # from sums: no row is read again
-            at, z, n = list(columns), self._state.z, self._problem.n
-            S_z, S_y = z.zz[np.ix_(at, at)] / n, self._problem.data.yy[np.ix_(at, at)] / n
-            return Moments.from_covariances(S_z, z.zy[np.ix_(at, at)] / n, S_y, n=n)
+            return placing.with_covariates(self._problem, self._state, list(columns))
         Z, Y = self.factors_[:, list(columns)], self._rows.Y[:, list(columns)]
         has = ~np.isnan(Y).any(axis=1)
         return Moments.from_arrays(Z[has], Y[has])
@@ -398,10 +385,10 @@ class InformedFactorAnalysis(BaseEstimator):
         problem, first = self._problem, self._stage_1
         m = realignment.model_moments(first.beta, problem.data.yy / problem.n, self.covariate_names_)
         T = regimes.turned(regimes.whitened_polar(m), regime, np.nan if lam is None else lam)
-        with _few_threads(problem):
+        with fitting.few_threads(problem):
             fit = realignment.realign(problem, first, T, self.accelerate, self.max_iter, self.tol)
         other = copy.copy(self)
-        other._realigned = Realigned(regime, float("nan") if lam is None else float(lam), T)
+        other._realigned = realignment.Realigned(regime, float("nan") if lam is None else float(lam), T)
         other._remember(fit)
         if not fit.converged:
             warnings.warn(errors.not_converged(len(fit.elbo)), ConvergenceWarning, stacklevel=2)
@@ -452,23 +439,14 @@ class InformedFactorAnalysis(BaseEstimator):
         the path is returned: complete or not there, and the same call goes on where an earlier one was interrupted.
         """
         self._check_fitted()
+        stages = [newcomers.Stage(self._state, self._sy, self.T_)]
+        if self._realigned is not None and return_std:  # which starts from the means before realigning
+            stages = [newcomers.Stage(self._stage_1, self._sy, np.eye(self._problem.p)), *stages]
+        std = self._std if return_std else None
         if newcomers.needs_chunks(X, out):
             incoming = newcomers.Incoming(self._table, X, y, confounders, chunk_rows)
-            stages = [newcomers.Stage(self._state, self._sy, self.T_)]
-            if self._realigned is not None and return_std:
-                stages = [newcomers.Stage(self._stage_1, self._sy, np.eye(self._problem.p)), *stages]
-            placer = newcomers.Placer(incoming, stages, self._std if return_std else None)
-            names = self.factor_names_ + [f"{name}_std" for name in self.factor_names_ if return_std]
-            result = newcomers.by_chunks(placer, names, out, overwrite)
-            return tuple(np.hsplit(result, 2)) if return_std and out is None else result
-        X_new, Y_new = newcomers.whole(self._table, X, y, confounders)
-        placed = placing.place(self._state, self._sy, X_new, Y_new, self.T_)
-        if not return_std:
-            return placed.mean
-        first = placed.mean
-        if self._realigned is not None:
-            first = placing.place(self._stage_1, self._sy, X_new, Y_new, np.eye(self._problem.p)).mean
-        return placed.mean, self._std(np.einsum("ckk->ck", placed.cov)[placed.group], first)
+            return newcomers.by_chunks(newcomers.Placer(incoming, stages, std), self.factor_names_, out, overwrite)
+        return newcomers.placed(*newcomers.whole(self._table, X, y, confounders), stages, std)
 
     @property
     def _sy(self) -> Array:
@@ -488,19 +466,12 @@ class InformedFactorAnalysis(BaseEstimator):
             raise errors.rows_in_memory_needed("impute")
         at = list(self._table.views).index(view)
         scale, where = self._table.views[view], self._problem.bounds[at]
-        values = self._rows.X[:, where].astype(np.float64)
-        missing = np.isnan(values)
-        k = self._problem.k
-        cov, group = self._state.z.cov.reshape(-1, k, k), self._combinations
-        mean, variance = placing.predicted(cov, group, self._state.views[at], self.factors_, missing)
-        values[missing] = (mean * scale.sd + scale.mean)[missing]
-        values += self._explained[:, where]
+        cov, k = self._state.z.cov, self._problem.k
+        q_z = placing.Placed(self.factors_, cov.reshape(-1, k, k), self._combinations)
+        values, std = placing.imputed(self._rows.X[:, where], scale, self._state.views[at], q_z)
         index = None if self._table.samples is None else pd.Index(self._table.samples)
-        frame = pd.DataFrame(values, index=index, columns=scale.names)
-        if not return_std:
-            return frame
-        std = np.where(missing, np.sqrt(variance) * scale.sd, 0.0)
-        return frame, pd.DataFrame(std, index=index, columns=scale.names)
+        frame = pd.DataFrame(values + self._explained[:, where], index=index, columns=scale.names)
+        return (frame, pd.DataFrame(std, index=index, columns=scale.names)) if return_std else frame
 
     @property
     def _explained(self) -> Array:
@@ -571,7 +542,7 @@ class InformedFactorAnalysis(BaseEstimator):
             model._realigned = None
         else:
             regime, lam = meta["realigned"]
-            model._realigned = Realigned(regime, lam, arrays["realigned.T"])
+            model._realigned = realignment.Realigned(regime, lam, arrays["realigned.T"])
         model._remember(fitting.Fit(state, arrays["elbo"].tolist(), meta["converged"]))
         return model
 
@@ -582,15 +553,3 @@ class InformedFactorAnalysis(BaseEstimator):
 
 def _is_count(value: Any) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= 1)
-
-
-def _height(fit: fitting.Fit) -> float:
-    """The bound a fit has reached."""
-    return fit.elbo[-1] if fit.elbo else -np.inf
-
-
-def _few_threads(problem: Problem) -> Any:
-    """One BLAS thread where matrices are small: waking a second takes longer than the work."""
-    d = problem.bounds[-1].stop
-    work = d * problem.k * (d if isinstance(problem.data, Gram) else 2 * problem.n)
-    return blas().limit(limits=1) if work < SMALL else contextlib.nullcontext()

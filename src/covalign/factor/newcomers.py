@@ -138,6 +138,11 @@ class Placer:
         # Where nothing is missing the means are one linear map of the rows, made once.
         self._maps = [placing.linear(s.state, s.S_y, s.T, present, incoming.Y is not None) for s in stages]
 
+    @property
+    def with_std(self) -> bool:
+        """Whether standard deviations are wanted."""
+        return self._std is not None
+
     def __call__(self, here: slice, parts: dict[str, Any]) -> Array:
         """E[z_n], and beside it the standard deviations where they are wanted."""
         finite = {name: is_finite(part.data if hasattr(part, "indptr") else part) for name, part in parts.items()}
@@ -167,7 +172,9 @@ class Placer:
 
     def _placed(self, here: slice, parts: dict[str, Any]) -> tuple[list[Array], Array]:
         """The same where something is missing, some rows at a time."""
-        width, means, own = self.incoming.table.bounds[-1].stop, [], []
+        width = self.incoming.table.bounds[-1].stop
+        means: list[list[Array]] = []
+        own: list[Array] = []
         for rows in outofcore.spans(here, width):
             inside = slice(rows.start - here.start, rows.stop - here.start)
             X, Y = self.incoming.rows(rows, {name: part[inside] for name, part in parts.items()})
@@ -177,15 +184,23 @@ class Placer:
         return [np.vstack(stage) for stage in zip(*means, strict=True)], np.vstack(own)
 
 
-def by_chunks(place: Placer, names: list[str], out: Any, overwrite: bool) -> Any:
-    """The factors of all rows as an array, or written to ``out`` as they come, which is then returned as a path."""
-    incoming = place.incoming
+def placed(X: Array, Y: Array, stages: list[Stage], std: Finish | None) -> Any:
+    """E[z_n] of standardised rows, with ``std`` also their standard deviations."""
+    of = [placing.place(stage.state, stage.S_y, X, Y, stage.T) for stage in stages]
+    if std is None:
+        return of[-1].mean
+    return of[-1].mean, std(np.einsum("ckk->ck", of[-1].cov)[of[-1].group], of[0].mean)
+
+
+def by_chunks(place: Placer, factors: list[str], out: Any, overwrite: bool) -> Any:
+    """The same a chunk at a time; or written to ``out`` as they come, side by side, and the path returned."""
+    incoming, names = place.incoming, [*factors, *(f"{name}_std" for name in factors if place.with_std)]
     rows, width = incoming.views.chunk_rows, len(names)
     if out is None:
         result = np.empty((incoming.views.n, width))
         for here, parts in incoming.chunks(rows):
             result[here] = place(here, parts)
-        return result
+        return tuple(np.hsplit(result, 2)) if place.with_std else result
     key = fingerprint(place, rows)
     with open_sink(out, (incoming.views.n, width), np.float64, names, key=key, overwrite=overwrite) as sink:
         first = sink.start - sink.start % rows  # chunks are cut at the same places when work is taken up again

@@ -14,6 +14,7 @@ from covalign import confounders, covariates
 from covalign._linalg import Array, affine, dense
 from covalign.factor import combining, data, placing
 from covalign.factor.gathering import Gathered, Sizes, gather
+from covalign.factor.nuisance import Nuisance
 from covalign.factor.patterns import Index
 from covalign.factor.state import Factors, Problem, State
 from covalign.factor.streaming import Batch, Batches, Chunk, Coder, Views, of_batches, of_views
@@ -227,12 +228,12 @@ def finished(
         if C.shape[1]:
             raise errors.confounders_and_gaps()
         nothing = np.empty(0), np.empty((0, sum(map(len, names.values())))), np.empty((0, Y.shape[1]))
-        nuisance = data.Nuisance(coding, *nothing)
+        nuisance = Nuisance(coding, *nothing)
         made = combining.gapped(found, Y, names)
     else:
         assert found.complete is not None
         m, adjustment = confounders.adjusted(found.complete.with_names(coding.covariates.names), C.shape[1])
-        nuisance = data.Nuisance(coding, *adjustment)
+        nuisance = Nuisance(coding, *adjustment)
         Y = Y - nuisance.of_y(C) if C.shape[1] else Y
         made = data.of_moments(m, Y)
     mean, sd, mean_y, sd_y, of_data = made

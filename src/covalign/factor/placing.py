@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 
 from covalign._linalg import Array
 from covalign.factor import gaps
-from covalign.factor.data import Rows, Table, gapped_rows
+from covalign.factor.data import Rows, Table, ViewScale, gapped_rows
 from covalign.factor.grouped import GroupedLoadings
 from covalign.factor.kernel import kernel_of
 from covalign.factor.patterns import Gapped, Index, grouped_product, slices
 from covalign.factor.state import Problem, State, View
+from covalign.moments import Moments
 
 
 class Placed(NamedTuple):
@@ -167,6 +168,20 @@ def predicted(cov_z: Array, group: Index, view: View, means: Array, wanted: NDAr
         both += np.einsum("ik,ikl,il->i", means[n], C_w[d], means[n])
         variance[n, d] = both + 1 / view.noise.mean[d]
     return mean, variance
+
+
+def imputed(X: Array, scale: ViewScale, view: View, z: Placed) -> tuple[Array, Array]:
+    """Cells of a view as they are, gaps at their means; and standard deviations, 0 where observed; in units of X."""
+    values, missing = X.astype(np.float64), np.isnan(X)
+    mean, variance = predicted(z.cov, z.group, view, z.mean, missing)
+    values[missing] = (mean * scale.sd + scale.mean)[missing]
+    return values, np.where(missing, np.sqrt(variance) * scale.sd, 0.0)
+
+
+def with_covariates(problem: Problem, state: State, columns: list[int]) -> Moments:
+    """Moments of some informed factors and their covariates where nothing is missing, from the sums."""
+    at, n = np.ix_(columns, columns), problem.n
+    return Moments.from_covariances(state.z.zz[at] / n, state.z.zy[at] / n, problem.data.yy[at] / n, n=n)
 
 
 def shares(problem: Problem, state: State, kind: str) -> Array:

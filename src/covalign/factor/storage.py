@@ -11,7 +11,8 @@ from covalign._linalg import Array
 from covalign.confounders import Coding
 from covalign.covariates import Column, Encoding
 from covalign.factor import grouped
-from covalign.factor.data import Nuisance, Rows, Table, ViewScale
+from covalign.factor.data import Rows, Table, ViewScale
+from covalign.factor.nuisance import Nuisance
 from covalign.factor.outofcore import Streamed
 from covalign.factor.patterns import Gapped
 from covalign.factor.state import Factors, Gamma, Loadings, Problem, State, View
