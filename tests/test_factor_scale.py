@@ -381,6 +381,15 @@ def test_gaps_by_chunks_are_gaps_in_memory(gappy, rows, threads, monkeypatch):
             np.testing.assert_allclose(x, z, atol=1e-5)
 
 
+def test_complete_rows_are_mapped_as_they_are_placed(gappy, data):
+    """Rows without gaps take a shorter way; the model's features have intercepts of their own."""
+    fa = model().fit(*gappy).realign(0.5)
+    for y in (None, data[1]):
+        mapped = fa.transform(ArrayRows(data[0], "X", chunk_rows=70), y, return_std=True)
+        for got, need in zip(mapped, fa.transform(data[0], y, return_std=True), strict=True):
+            np.testing.assert_allclose(got, need, atol=1e-10)
+
+
 def test_gaps_that_never_recur_are_refused_before_memory_is_full(data, monkeypatch):
     X = data[0].copy()
     X[np.random.default_rng(0).random(X.shape) < 0.5] = np.nan
