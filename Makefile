@@ -33,6 +33,7 @@ bench: setup
 	$(RUN) benchmarks/scale.py
 	$(RUN) benchmarks/factor.py
 	$(RUN) benchmarks/gaps.py
+	$(RUN) benchmarks/scale_factor.py
 
 figures: setup
 	$(RUN) examples/demo.py --out docs/img

@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from covalign import _validation as errors
 from covalign import confounders, covariates
-from covalign._linalg import Array, affine, is_constant, is_explained
+from covalign._linalg import Array, affine, is_constant
+from covalign.factor.nuisance import Nuisance, learn_nuisance, without
 from covalign.factor.patterns import Gapped, Labels, compressed
 from covalign.factor.statistics import Dense, Gram
+from covalign.factor.uncertainty import Tails
 from covalign.moments import Moments
 
 SINGLE = "X"  # the name of the view where X is one table
@@ -25,33 +27,6 @@ class ViewScale(NamedTuple):
     names: list[str]
     mean: Array
     sd: Array
-
-
-class Nuisance(NamedTuple):
-    """Confounders: how they are coded, their means c, and what is regressed out, (C - c) B_x of X, (C - c) B_y of Y."""
-
-    coding: confounders.Coding
-    centre: Array  # q
-    B_x: Array  # q x D
-    B_y: Array  # q x P
-
-    @classmethod
-    def of(cls, coding: confounders.Coding, C: Array, X: Array, Y: Array) -> Nuisance:
-        """Every column by the rows that have it; refused where they explain a covariate altogether."""
-        made = cls(coding, C.mean(axis=0), confounders.coefficients(C, X)[1], confounders.coefficients(C, Y)[1])
-        left = np.nanvar(Y - made.of_y(C), axis=0)
-        follows = is_explained(left, np.nanvar(Y, axis=0))
-        if follows.any():
-            raise errors.explained_by_confounders(np.array(coding.covariates.names)[follows])
-        return made
-
-    def of_x(self, C: Array) -> Array:
-        """What the confounders explain of X."""
-        return np.asarray((C - self.centre) @ self.B_x)
-
-    def of_y(self, C: Array) -> Array:
-        """What they explain of Y."""
-        return np.asarray((C - self.centre) @ self.B_y)
 
 
 class Table(NamedTuple):
@@ -81,7 +56,10 @@ def as_views(X: Any) -> dict[str, Any]:
 
 
 def numeric(name: str, view: Any, gaps: bool = False) -> Array:
-    """A view as a float64 matrix of finite numbers; with ``gaps`` NaN stands for a missing cell."""
+    """A view as a matrix of finite numbers; with ``gaps`` NaN stands for a missing cell.
+
+    In float64, unless it is float32, which is widened some rows at a time.
+    """
     values = np.asarray(view)
     if values.ndim != 2:
         raise errors.not_two_dimensional(f"view {name!r}", values.shape)
@@ -96,7 +74,7 @@ def numeric(name: str, view: Any, gaps: bool = False) -> Array:
         bad = ~np.isfinite(values) if not gaps else np.isinf(values)
         if bad.any():
             raise errors.not_finite(f"view {name!r}", feature_names(view)[int(np.flatnonzero(bad.any(axis=0))[0])])
-    return np.asarray(values, dtype=np.float64)
+    return values if values.dtype == np.float32 else np.asarray(values, dtype=np.float64)
 
 
 def feature_names(view: Any) -> list[str]:
@@ -130,6 +108,11 @@ class Rows(NamedTuple):
     X: Array
     Y: Array
     C: Array  # coded confounders, n x q
+
+    @property
+    def tails(self) -> Tails:
+        """What the uncertainty of beta needs of the covariates."""
+        return Tails.of(self.Y)
 
 
 def project(table: Table, rows: Rows, of_x: Array, of_y: Array) -> Array:
@@ -165,19 +148,27 @@ def prepare(X: Any, y: Any, nuisance: Any, asked: Asked) -> tuple[Table, Any, Ro
     out, C = learn_nuisance(nuisance_table, nuisance is not nuisance_table, encoding, index, X_all, Y)
     if C.shape[1]:
         X_all, Y = without(X_all, out.of_x(C)), Y - out.of_y(C)
+    use_gram = choose_engine(asked.engine, *X_all.shape)
     make = complete if np.isfinite(X_all.sum()) and np.isfinite(Y.sum()) else gapped
-    mean, sd, mean_y, sd_y, of_data = make(X_all, Y, choose_engine(asked.engine, *X_all.shape))
-    scales, at = {}, 0
-    for name, view in views.items():
-        names = feature_names(view)
-        here, at = slice(at, at + len(names)), at + len(names)
-        if not (asked.scale if isinstance(asked.scale, bool) else asked.scale.get(name, True)):
-            sd[here] = 1.0
-        scales[name] = ViewScale(names, mean[here], sd[here])
+    if make is gapped or not use_gram:
+        X_all = np.asarray(X_all, dtype=np.float64)
+    mean, sd, mean_y, sd_y, of_data = make(X_all, Y, use_gram)
+    scales = scaled({name: feature_names(view) for name, view in views.items()}, mean, sd, asked.scale)
     samples = None if index is None else list(index)
     table = Table(scales, not isinstance(X, Mapping), samples, encoding, mean_y, sd_y, out)
     rows = Rows(X_all, (Y - mean_y) / sd_y, C)
     return table, of_data(sd, rows), rows
+
+
+def scaled(names: dict[str, list[str]], mean: Array, sd: Array, scale: Any) -> dict[str, ViewScale]:
+    """Centre and spread of every view; ``sd`` becomes 1 where the user wants no scaling."""
+    scales, at = {}, 0
+    for view, features in names.items():
+        here, at = slice(at, at + len(features)), at + len(features)
+        if not (scale if isinstance(scale, bool) else scale.get(view, True)):
+            sd[here] = 1.0
+        scales[view] = ViewScale(features, mean[here], sd[here])
+    return scales
 
 
 def index_of(views: dict[str, Any]) -> pd.Index | None:
@@ -186,52 +177,43 @@ def index_of(views: dict[str, Any]) -> pd.Index | None:
     return first.index if isinstance(first, pd.DataFrame) else None
 
 
-def learn_nuisance(
-    table: Any, named: bool, encoding: covariates.Encoding, index: pd.Index | None, X: Array, Y: Array
-) -> tuple[Nuisance, Array]:
-    """What confounders explain, and their coded values (n x 0 where there are none)."""
-    if table is None:
-        none = np.empty((0, X.shape[1])), np.empty((0, Y.shape[1]))
-        return Nuisance(confounders.Coding(encoding), np.empty(0), *none), np.empty((len(X), 0))
-    frame = confounders.matched(table, index)
-    if len(frame) != len(X):
-        raise errors.confounder_rows_differ(len(X), len(frame))
-    coding = confounders.Coding(encoding, confounders.learn(frame), named)
-    C = confounders.coded(coding.confounders, frame)
-    return Nuisance.of(coding, C, X, Y), C
-
-
-def without(X: Array, explained: Array) -> Array:
-    """X minus what is explained of it; a feature of which nothing is left becomes a constant, not rounding noise."""
-    before, left = np.nanvar(X, axis=0), X - explained
-    gone = is_explained(np.nanvar(left, axis=0), before)
-    left[:, gone] = np.where(np.isnan(X[:, gone]), np.nan, np.nanmean(X[:, gone], axis=0))
-    return left
-
-
 Maker = Callable[[Array, Rows], Any]
 
 
 def complete(X: Array, Y: Array, use_gram: bool) -> tuple[Array, Array, Array, Array, Maker]:
     """Centre and spread of X and Y, and how the engine is made of them once the user's scales are known."""
-    m = Moments.from_arrays(X, Y) if use_gram else None
-    mean, variance = (m.mean_z, np.diag(m.cov_z)) if m is not None else (X.mean(axis=0), X.var(axis=0))
+    if use_gram:
+        return of_moments(Moments.from_arrays(X, Y), Y)
+    mean, variance = X.mean(axis=0), X.var(axis=0)
     constant = is_constant(mean, variance)
-    spread = np.where(constant, 1.0, np.sqrt(np.where(constant, 1.0, variance)))
+
+    def make(sd: Array, rows: Rows) -> Dense:
+        centred = (X - mean) / sd
+        centred[:, constant] = 0.0
+        return Dense(centred, rows.Y)
+
+    return mean, spread_of(constant, variance), Y.mean(axis=0), Y.std(axis=0), make
+
+
+def of_moments(m: Moments, Y: Array) -> tuple[Array, Array, Array, Array, Maker]:
+    """The same from moments of X and Y."""
+    mean, variance = m.mean_z, np.diag(m.cov_z)
+    constant = is_constant(mean, variance)
     mean_y, sd_y = Y.mean(axis=0), Y.std(axis=0)
 
-    def make(sd: Array, rows: Rows) -> Any:
-        if m is None:
-            centred = (X - mean) / sd
-            centred[:, constant] = 0.0
-            return Dense(centred, rows.Y)
+    def make(sd: Array, rows: Rows) -> Gram:
         gram = m.cov_z / sd / sd[:, None] * len(Y)
         gram[constant], gram[:, constant] = 0.0, 0.0
         xy = m.cov_zy / sd[:, None] / sd_y * len(Y)
         xy[constant] = 0.0
         return Gram(len(Y), gram, xy, m.cov_y / sd_y / sd_y[:, None] * len(Y))
 
-    return mean, spread, mean_y, sd_y, make
+    return mean, spread_of(constant, variance), mean_y, sd_y, make
+
+
+def spread_of(constant: NDArray[np.bool_], variance: Array) -> Array:
+    """Standard deviations, 1 for features that do not vary."""
+    return np.where(constant, 1.0, np.sqrt(np.where(constant, 1.0, variance)))
 
 
 def gapped(X: Array, Y: Array, use_gram: bool) -> tuple[Array, Array, Array, Array, Maker]:
@@ -243,7 +225,6 @@ def gapped(X: Array, Y: Array, use_gram: bool) -> tuple[Array, Array, Array, Arr
     centred -= mean
     variance = np.einsum("nd,nd->d", zero_in_gaps(centred, observed), centred) / counts
     constant = is_constant(mean, variance)
-    spread = np.where(constant, 1.0, np.sqrt(np.where(constant, 1.0, variance)))
     mean_y, S = gaussian_fit(Y)
     sd_y = np.sqrt(np.diag(S))
 
@@ -255,7 +236,7 @@ def gapped(X: Array, Y: Array, use_gram: bool) -> tuple[Array, Array, Array, Arr
         made = Gapped.of(scaled, observed, np.where(has_y, rows.Y, 0.0), has_y, S_y)
         return compressed(made) if use_gram else made
 
-    return mean, spread, mean_y, sd_y, make
+    return mean, spread_of(constant, variance), mean_y, sd_y, make
 
 
 def gapped_rows(rows: Rows, mean: Array, sd: Array, S_y: Array) -> Gapped:
@@ -296,14 +277,14 @@ def joined_rows(views: dict[str, Any], frame: pd.DataFrame, named: bool) -> tupl
     return joined, frame.reindex(union)
 
 
-def learn_with_gaps(frame: pd.DataFrame, drop_first: bool) -> covariates.Encoding:
-    """A coding of every column from the rows that have it."""
+def learn_with_gaps(frame: pd.DataFrame, drop_first: bool, declared: bool = False) -> covariates.Encoding:
+    """A coding of every column from the rows that have it; ``declared`` is that of ``Encoding.learn``."""
     columns: list[covariates.Column] = []
     for name in frame.columns:
         present = frame[[name]].dropna()
         if present.empty:
             raise errors.covariate_missing_everywhere(str(name))
-        columns += covariates.Encoding.learn(present, drop_first=drop_first).columns
+        columns += covariates.Encoding.learn(present, drop_first=drop_first, declared=declared).columns
     encoding = covariates.Encoding(tuple(columns))
     if len(set(encoding.names)) < len(encoding.names):
         raise errors.duplicated_columns([n for n in encoding.names if encoding.names.count(n) > 1])
@@ -327,9 +308,16 @@ def apply_with_gaps(encoding: covariates.Encoding, frame: pd.DataFrame) -> Array
 def refuse_empty(views: dict[str, Any], tables: dict[str, Array], names: list[str], Y: Array) -> None:
     """A feature or covariate nobody has seen, or a covariate that does not vary where it was seen."""
     for name, values in tables.items():
-        nothing = np.isnan(values).all(axis=0)
+        nothing = np.isnan(values[0]) if len(values) else np.zeros(0, dtype=bool)
+        if nothing.any():  # only then the other rows are looked at
+            nothing[nothing] = np.isnan(values[:, nothing]).all(axis=0)
         if nothing.any():
             raise errors.features_all_missing(name, [feature_names(views[name])[d] for d in np.flatnonzero(nothing)])
+    refuse_constant(names, Y)
+
+
+def refuse_constant(names: list[str], Y: Array) -> None:
+    """A covariate that does not vary where it was seen."""
     low, high = np.nanmin(Y, axis=0), np.nanmax(Y, axis=0)
     if (low == high).any():
         raise errors.constant_covariates([name for name, is_in in zip(names, low == high, strict=True) if is_in])

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from contextlib import nullcontext
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from covalign._linalg import Array
+from covalign._linalg import Array, blas
 from covalign.factor import updates
 from covalign.factor.bound import bound
 from covalign.factor.kernel import kernel_of
 from covalign.factor.rotation import rotate
 from covalign.factor.state import Problem, State
+from covalign.factor.statistics import Gram
 
 LONGEST_LEAP = 64.0
+SMALL = 2e8  # multiplications in a sweep below which BLAS threads cost more than they bring
 
 
 class Fit(NamedTuple):
@@ -23,6 +26,18 @@ class Fit(NamedTuple):
     state: State
     elbo: list[float]
     converged: bool
+
+
+def height(fit: Fit) -> float:
+    """The bound a fit has reached."""
+    return fit.elbo[-1] if fit.elbo else -np.inf
+
+
+def few_threads(problem: Problem) -> Any:
+    """One BLAS thread where matrices are small: waking a second takes longer than the work."""
+    d = problem.bounds[-1].stop
+    work = d * problem.k * (d if isinstance(problem.data, Gram) else 2 * problem.n)
+    return blas().limit(limits=1) if work < SMALL else nullcontext()
 
 
 def sweep(problem: Problem, state: State, accelerate: bool, supervised: bool = True) -> State:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import warnings
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,28 +14,30 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from covalign import _store as store
 from covalign import _validation as errors
-from covalign import covariates, regimes
-from covalign._linalg import Array, blas
-from covalign.factor import data, fitting, placing, realignment, selection, storage, uncertainty, updates
+from covalign import regimes
+from covalign._linalg import Array
+from covalign.factor import (
+    data,
+    fitting,
+    newcomers,
+    outofcore,
+    placing,
+    realignment,
+    selection,
+    storage,
+    streaming,
+    uncertainty,
+    updates,
+)
 from covalign.factor.kernel import kernel_of
 from covalign.factor.patterns import Gapped
 from covalign.factor.progress import Progress
 from covalign.factor.start import alternatives, covariate_turn, start, starts
 from covalign.factor.state import Factors, Problem, State
-from covalign.factor.statistics import Gram
 from covalign.moments import Moments
 
 TRIAL_SWEEPS = 1  # enough to tell which mirror image is better
 EXPLORE_SWEEPS = 20  # enough to tell which covariate is best given up, where a fit has not converged by then
-SMALL = 2e8  # multiplications in a sweep below which BLAS threads cost more than they bring
-
-
-class Realigned(NamedTuple):
-    """The regime a model was moved to, and its T (P x P)."""
-
-    regime: str
-    lam: float
-    T: Array
 
 
 class InformedFactorAnalysis(BaseEstimator):
@@ -92,10 +93,11 @@ class InformedFactorAnalysis(BaseEstimator):
     """
 
     _problem: Problem
-    _realigned: Realigned | None
+    _realigned: realignment.Realigned | None
     n_iter_: int
     _laplace: uncertainty.Laplace | None = None  # of stage 1, once asked for
     _factor_std: Array | None = None
+    _factors: Array | None = None
 
     def __init__(
         self,
@@ -138,17 +140,23 @@ class InformedFactorAnalysis(BaseEstimator):
 
     # -- fitting ------------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, *, confounders: Any = None, warm_start: bool = False) -> InformedFactorAnalysis:
+    def fit(
+        self, X: Any, y: Any = None, *, confounders: Any = None, warm_start: bool = False
+    ) -> InformedFactorAnalysis:
         """Fit to X (table, or dict name -> table) and y (n x P); ``warm_start`` goes on from where the model is.
+
+        A table is an array or DataFrame, or rows that need not fit into memory: whatever ``rows.open_rows`` takes. In
+        place of X and y, ``fit(batches)`` takes an iterable of (X, y). If there are more rows than features, such data
+        are read once, and again when ``factors_`` are asked for; else they are loaded.
 
         ``confounders`` (batch, age where it is not of interest) are regressed out of X and of y: a table, matched by
         index where it has one, or names of columns of y, which then are not covariates. New samples need theirs.
         """
         self._check_parameters()
-        if y is None:
-            raise errors.y_required()
         asked = data.Asked(self.scale, self.engine, self.drop_first)
-        table, engine, rows = data.prepare(X, y, confounders, asked)
+        in_memory = y is not None and streaming.is_in_memory(X)
+        prepare = data.prepare if in_memory else outofcore.prepare
+        table, engine, rows = prepare(X, y, confounders, asked)
         p, n = len(table.mean_y), len(rows.Y)
         resume = warm_start and hasattr(self, "_state")
         k = self._problem.k if resume else p if self.n_factors == "auto" else int(self.n_factors)
@@ -156,15 +164,15 @@ class InformedFactorAnalysis(BaseEstimator):
             raise errors.too_many_factors_asked(p, k)
         problem = Problem(engine, n, p, k, table.bounds, self.posterior == "full")
         tried: dict[int, float] = {}
-        with _few_threads(problem):
+        with fitting.few_threads(problem):
             if resume:
                 fits = [self._run(problem, fitting.Fit(self._resume(problem), [], False))]
             else:
                 problem, first, tried = self._first(problem)
                 seeds = np.random.default_rng(self.random_state).spawn(self.n_init - 1)
                 fits = [first, *(self._run(problem, self._begin(problem, rng)) for rng in seeds)]
-        best = max(fits, key=_height)
-        tried[problem.k] = _height(best)
+        best = max(fits, key=fitting.height)
+        tried[problem.k] = fitting.height(best)
         self.n_factors_path_ = pd.Series(tried, name="elbo").rename_axis("n_factors").sort_index()
         self._table, self._problem, self._rows, self._realigned = table, problem, rows, None
         best = best._replace(state=updates.in_order(best.state, p))
@@ -203,7 +211,7 @@ class InformedFactorAnalysis(BaseEstimator):
             images = starts(problem)
             sweeps = min(TRIAL_SWEEPS, self.max_iter) if len(images) > 1 else 0
             tried = [fitting.fit(problem, image, True, sweeps, -np.inf) for image in images]
-            return max(tried, key=_height)
+            return max(tried, key=fitting.height)
         state = start(problem, rng)
         if not self.pretrain_iter:
             return fitting.Fit(state, [], False)
@@ -227,7 +235,7 @@ class InformedFactorAnalysis(BaseEstimator):
         if first.converged:
             return first
         others = [fitting.Fit(state, [], False) for state in alternatives(problem)]
-        return max([first, *(self._run(problem, other, EXPLORE_SWEEPS) for other in others)], key=_height)
+        return max([first, *(self._run(problem, other, EXPLORE_SWEEPS) for other in others)], key=fitting.height)
 
     def _run(self, problem: Problem, begun: fitting.Fit, most: int | None = None) -> fitting.Fit:
         """Sweeps until there are ``most`` of them, or the fit has converged."""
@@ -253,9 +261,20 @@ class InformedFactorAnalysis(BaseEstimator):
         self.loadings_std_ = {name: np.sqrt(view.w.variance) for name, view in named.items()}
         self.noise_precision_ = {name: view.noise.mean for name, view in named.items()}
         self.ard_precision_ = {name: view.ard.mean for name, view in named.items()}
-        self.factors_ = self._means(state)
+        self._factors = None
         self.active_factors_ = (self._shares("loadings") > selection.ACTIVE_SHARE).any(axis=0)
         self.n_factors_ = self._problem.k
+
+    @property
+    def factors_(self) -> Array:
+        """Posterior means of the factors of the fitted samples (n x K), computed when first asked for.
+
+        Where the fit did not hold the rows, this reads them again; a model of a stream, or a saved one, cannot.
+        """
+        self._check_fitted()
+        if self._factors is None:
+            self._factors = self._means(self._state)
+        return self._factors
 
     # -- how sure -----------------------------------------------------------------------------------------------------
 
@@ -275,6 +294,8 @@ class InformedFactorAnalysis(BaseEstimator):
 
     def _means(self, state: State) -> Array:
         """E[z_n] of the fitted samples."""
+        if isinstance(self._rows, outofcore.Streamed):
+            return self._rows.means(self._table, self._problem, self._stage_1, state, self.T_)
         if isinstance(state.z, Factors):
             return data.project(self._table, self._rows, state.z.of_x, state.z.of_y)
         return placing.fitted_means(self._samples, self._stage_1, state, self.T_)
@@ -288,18 +309,20 @@ class InformedFactorAnalysis(BaseEstimator):
     def _combinations(self) -> Any:
         """Which of the covariances of ``_state.z`` each sample has."""
         if isinstance(self._problem.data, Gapped):
+            if isinstance(self._rows, outofcore.Streamed):
+                return self._rows.combinations(self._problem)
             return self._samples.data.samples[0]
         return np.zeros(self._problem.n, dtype=np.intp)
 
     @property
     def beta_std_(self) -> Array:
         """Standard deviations of ``beta_``."""
-        return uncertainty.beta_std(self.beta_, self._rotation().gamma, self._rows.Y)
+        return uncertainty.beta_std(self.beta_, self._rotation().gamma, self._rows.tails)
 
     def _rotation(self) -> uncertainty.Laplace:
         self._check_fitted()
         if self._laplace is None:
-            with _few_threads(self._problem):
+            with fitting.few_threads(self._problem):
                 self._laplace = uncertainty.laplace(self._problem, self._stage_1)
         return self._laplace
 
@@ -340,9 +363,11 @@ class InformedFactorAnalysis(BaseEstimator):
 
     def _with_covariates(self, columns: tuple[int, ...]) -> Moments:
         """Moments of some informed factors and their covariates, over the samples that have these."""
-        Y = self._rows.Y[:, list(columns)]
+        if isinstance(self._state.z, Factors):  # from sums: no row is read again
+            return placing.with_covariates(self._problem, self._state, list(columns))
+        Z, Y = self.factors_[:, list(columns)], self._rows.Y[:, list(columns)]
         has = ~np.isnan(Y).any(axis=1)
-        return Moments.from_arrays(self.factors_[has][:, list(columns)], Y[has])
+        return Moments.from_arrays(Z[has], Y[has])
 
     # -- other regimes ------------------------------------------------------------------------------------------------
 
@@ -360,10 +385,10 @@ class InformedFactorAnalysis(BaseEstimator):
         problem, first = self._problem, self._stage_1
         m = realignment.model_moments(first.beta, problem.data.yy / problem.n, self.covariate_names_)
         T = regimes.turned(regimes.whitened_polar(m), regime, np.nan if lam is None else lam)
-        with _few_threads(problem):
+        with fitting.few_threads(problem):
             fit = realignment.realign(problem, first, T, self.accelerate, self.max_iter, self.tol)
         other = copy.copy(self)
-        other._realigned = Realigned(regime, float("nan") if lam is None else float(lam), T)
+        other._realigned = realignment.Realigned(regime, float("nan") if lam is None else float(lam), T)
         other._remember(fit)
         if not fit.converged:
             warnings.warn(errors.not_converged(len(fit.elbo)), ConvergenceWarning, stacklevel=2)
@@ -391,57 +416,41 @@ class InformedFactorAnalysis(BaseEstimator):
 
     # -- use ----------------------------------------------------------------------------------------------------------
 
-    def transform(self, X: Any, y: Any = None, *, confounders: Any = None, return_std: bool = False) -> Any:
+    def transform(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        confounders: Any = None,
+        return_std: bool = False,
+        out: Any = None,
+        chunk_rows: int | None = None,
+        overwrite: bool = False,
+    ) -> Any:
         """Posterior means of the factors of new samples (n x K), from any subset of the views.
 
         Views may have gaps and samples of their own (DataFrames are joined by index); so may y. With y the prior of
         the informed factors is T(beta y); what is missing of it is integrated out: without any, z ~ N(0, T S_z T').
         ``return_std`` adds their standard deviations (n x K), as in ``factor_std_``. ``confounders`` are those of the
         new samples, where the model was fitted with some (columns of y, if they were columns of y then).
+
+        X is what ``fit`` takes, read ``chunk_rows`` at a time where it is not in memory. With ``out``, a path to
+        ``.npy``, ``.zarr`` or ``.parquet``, the factors (then their standard deviations) are written as they come, and
+        the path is returned: complete or not there, and the same call goes on where an earlier one was interrupted.
         """
         self._check_fitted()
-        X_new, Y_new = self._new_rows(X, y, confounders)
-        placed = placing.place(self._state, self._sy, X_new, Y_new, self.T_)
-        if not return_std:
-            return placed.mean
-        first = placed.mean
-        if self._realigned is not None:
-            first = placing.place(self._stage_1, self._sy, X_new, Y_new, np.eye(self._problem.p)).mean
-        return placed.mean, self._std(np.einsum("ckk->ck", placed.cov)[placed.group], first)
+        stages = [newcomers.Stage(self._state, self._sy, self.T_)]
+        if self._realigned is not None and return_std:  # which starts from the means before realigning
+            stages = [newcomers.Stage(self._stage_1, self._sy, np.eye(self._problem.p)), *stages]
+        std = self._std if return_std else None
+        if newcomers.needs_chunks(X, out):
+            incoming = newcomers.Incoming(self._table, X, y, confounders, chunk_rows)
+            return newcomers.by_chunks(newcomers.Placer(incoming, stages, std), self.factor_names_, out, overwrite)
+        return newcomers.placed(*newcomers.whole(self._table, X, y, confounders), stages, std)
 
     @property
     def _sy(self) -> Array:
         return np.asarray(self._problem.data.yy / self._problem.n)
-
-    def _new_rows(self, X: Any, y: Any, confounders: Any) -> tuple[Array, Array]:
-        """All features of new samples and their covariates, standardised as in the fit, NaN where missing."""
-        views, table = data.as_views(X), self._table
-        unknown = [name for name in views if name not in table.views]
-        if unknown:
-            raise errors.unknown_views(unknown, list(table.views))
-        named = isinstance(y, pd.DataFrame | pd.Series)
-        y, confounders = table.nuisance.coding.recall(y, confounders)
-        if y is None:
-            views, frame = data.joined_views(views), None
-        else:
-            views, frame = data.joined_rows(views, covariates.as_frame(y), named)
-        n = len(next(iter(views.values())))
-        C = table.nuisance.coding.table(next(iter(views.values())), confounders, n)
-        explained, parts = table.nuisance.of_x(C), []
-        for (name, scale), where in zip(table.views.items(), table.bounds, strict=True):
-            values = np.full((n, len(scale.names)), np.nan)
-            if name in views:
-                values = data.columns_like(name, views[name], scale.names)
-            if len(values) != n:
-                raise errors.lengths_differ(n, len(values))
-            parts.append((values - explained[:, where] - scale.mean) / scale.sd)
-        X_new = np.hstack(parts)
-        if frame is None:
-            return X_new, np.full((len(X_new), self._problem.p), np.nan)
-        Y = data.apply_with_gaps(table.encoding, frame)
-        if len(Y) != len(X_new):
-            raise errors.lengths_differ(len(X_new), len(Y))
-        return X_new, (Y - table.nuisance.of_y(C) - table.mean_y) / table.sd_y
 
     def impute(self, view: str | None = None, *, return_std: bool = False) -> Any:
         """A view as a DataFrame, observed cells as they were and gaps at their posterior means.
@@ -453,25 +462,22 @@ class InformedFactorAnalysis(BaseEstimator):
         view = next(iter(self._table.views)) if view is None else view
         if view not in self._table.views:
             raise errors.unknown_views([view], list(self._table.views))
+        if isinstance(self._rows, outofcore.Streamed):
+            raise errors.rows_in_memory_needed("impute")
         at = list(self._table.views).index(view)
         scale, where = self._table.views[view], self._problem.bounds[at]
-        values = self._rows.X[:, where].copy()
-        missing = np.isnan(values)
-        k = self._problem.k
-        cov, group = self._state.z.cov.reshape(-1, k, k), self._combinations
-        mean, variance = placing.predicted(cov, group, self._state.views[at], self.factors_, missing)
-        values[missing] = (mean * scale.sd + scale.mean)[missing]
-        values += self._explained[:, where]
+        cov, k = self._state.z.cov, self._problem.k
+        q_z = placing.Placed(self.factors_, cov.reshape(-1, k, k), self._combinations)
+        values, std = placing.imputed(self._rows.X[:, where], scale, self._state.views[at], q_z)
         index = None if self._table.samples is None else pd.Index(self._table.samples)
-        frame = pd.DataFrame(values, index=index, columns=scale.names)
-        if not return_std:
-            return frame
-        std = np.where(missing, np.sqrt(variance) * scale.sd, 0.0)
-        return frame, pd.DataFrame(std, index=index, columns=scale.names)
+        frame = pd.DataFrame(values + self._explained[:, where], index=index, columns=scale.names)
+        return (frame, pd.DataFrame(std, index=index, columns=scale.names)) if return_std else frame
 
     @property
     def _explained(self) -> Array:
         """What confounders explain of X (n x D)."""
+        if self._rows.C is None:
+            raise errors.rows_not_kept()
         return self._table.nuisance.of_x(self._rows.C)
 
     def reconstruct(self) -> Any:
@@ -536,7 +542,7 @@ class InformedFactorAnalysis(BaseEstimator):
             model._realigned = None
         else:
             regime, lam = meta["realigned"]
-            model._realigned = Realigned(regime, lam, arrays["realigned.T"])
+            model._realigned = realignment.Realigned(regime, lam, arrays["realigned.T"])
         model._remember(fitting.Fit(state, arrays["elbo"].tolist(), meta["converged"]))
         return model
 
@@ -547,15 +553,3 @@ class InformedFactorAnalysis(BaseEstimator):
 
 def _is_count(value: Any) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= 1)
-
-
-def _height(fit: fitting.Fit) -> float:
-    """The bound a fit has reached."""
-    return fit.elbo[-1] if fit.elbo else -np.inf
-
-
-def _few_threads(problem: Problem) -> Any:
-    """One BLAS thread where matrices are small: waking a second takes longer than the work."""
-    d = problem.bounds[-1].stop
-    work = d * problem.k * (d if isinstance(problem.data, Gram) else 2 * problem.n)
-    return blas().limit(limits=1) if work < SMALL else contextlib.nullcontext()

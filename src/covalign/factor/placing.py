@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 
 from covalign._linalg import Array
 from covalign.factor import gaps
-from covalign.factor.data import Rows, Table, gapped_rows
+from covalign.factor.data import Rows, Table, ViewScale, gapped_rows
 from covalign.factor.grouped import GroupedLoadings
 from covalign.factor.kernel import kernel_of
 from covalign.factor.patterns import Gapped, Index, grouped_product, slices
 from covalign.factor.state import Problem, State, View
+from covalign.moments import Moments
 
 
 class Placed(NamedTuple):
@@ -36,15 +37,20 @@ def feature_moments(w: Any, weights: Array) -> Array:
     return np.asarray(weights[:, None, None] * (w.mean[:, :, None] * w.mean[:, None, :] + cov))
 
 
-def place(state: State, S_y: Array, X: Array, Y: Array, T: Array) -> Placed:
-    """q(z) of new samples from their observed cells (NaN where missing), informed factors in the regime of T."""
-    observed, has_y, beta = ~np.isnan(X), ~np.isnan(Y), state.beta
-    k, p = state.views[0].w.mean.shape[1], len(beta)
-    new = Gapped.of(np.where(observed, X, 0.0), observed, np.where(has_y, Y, 0.0), has_y, S_y)
-    group, of_row, of_label = new.samples
-    Q, at = np.zeros((len(new.rows.distinct), k, k)), 0
-    r = np.zeros((len(X), k))
-    for view in state.views:
+def as_gapped(X: Array, Y: Array, S_y: Array) -> Gapped:
+    """Standardised rows with NaN in gaps as the kernel with gaps wants them."""
+    observed, has_y = ~np.isnan(X), ~np.isnan(Y)
+    return Gapped.of(np.where(observed, X, 0.0), observed, np.where(has_y, Y, 0.0), has_y, S_y)
+
+
+def evidence(views: tuple[View, ...], new: Gapped) -> tuple[Array, Array]:
+    """sum of E[tau_d] E[w_d w_d'] for every row pattern, and of E[tau_d] (x_nd - intercept_d) E[w_d] for every row.
+
+    Over observed features. Unlike those of the kernels, these rows need not have the patterns of the fit.
+    """
+    k, at = views[0].w.mean.shape[1], 0
+    Q, r = np.zeros((len(new.rows.distinct), k, k)), np.zeros((len(new.X), k))
+    for view in views:
         d = len(view.w.mean)
         flags, tau, W = new.rows.distinct[:, at : at + d], view.noise.mean, view.w.mean
         if flags.all():  # the same sum for everybody
@@ -53,9 +59,18 @@ def place(state: State, S_y: Array, X: Array, Y: Array, T: Array) -> Placed:
             for part in slices(d, k * k):
                 moments = feature_moments(_part(view.w, part), tau[part])
                 Q += (flags[:, part] @ moments.reshape(-1, k * k)).reshape(-1, k, k)
-        shifted = np.where(observed[:, at : at + d], new.X[:, at : at + d] - intercept(view.w), 0.0)
+        shifted = np.where(new.observed[:, at : at + d], new.X[:, at : at + d] - intercept(view.w), 0.0)
         r += shifted @ (W * tau[:, None])
         at += d
+    return Q, r
+
+
+def place(state: State, S_y: Array, X: Array, Y: Array, T: Array) -> Placed:
+    """q(z) of new samples from their observed cells (NaN where missing), informed factors in the regime of T."""
+    new, beta = as_gapped(X, Y, S_y), state.beta
+    k, p = state.views[0].w.mean.shape[1], len(beta)
+    group, of_row, of_label = new.samples
+    Q, r = evidence(state.views, new)
     labels, means = new.labels, np.zeros((len(X), k))
     means[:, :p] = (labels.mean * beta) @ T.T
     prior_cov = np.tile(np.eye(k), (len(of_label), 1, 1))
@@ -66,6 +81,44 @@ def place(state: State, S_y: Array, X: Array, Y: Array, T: Array) -> Placed:
     cov = (solved + solved.transpose(0, 2, 1)) / 2
     away = r - grouped_product(means, Q[of_row], group)
     return Placed(means + grouped_product(away, cov, group), cov, group)
+
+
+class Linear(NamedTuple):
+    """E[z] = x of_x + y of_y + shift for standardised rows without gaps, and the covariance they share."""
+
+    of_x: Array  # D x K
+    of_y: Array  # P x K
+    shift: Array
+    cov: Array
+
+
+def linear(state: State, S_y: Array, T: Array, present: list[bool], has_y: bool) -> Linear:
+    """What ``place`` does to rows that lack nothing but the views not present and, unless ``has_y``, all covariates."""
+    k, p, beta = state.views[0].w.mean.shape[1], len(state.beta), state.beta
+    tau = [view.noise.mean * there for view, there in zip(state.views, present, strict=True)]
+    direct = np.vstack([view.w.mean * t[:, None] for view, t in zip(state.views, tau, strict=True)])
+    Q = np.sum([view.w.weighted_second_moment(t) for view, t in zip(state.views, tau, strict=True)], axis=0)
+    prior_cov, prior_mean = np.eye(k), np.zeros((p, k))
+    own = np.diag(1 - beta**2) if has_y else beta[:, None] * S_y * beta + np.diag(1 - beta**2)
+    prior_cov[:p, :p], prior_mean[:, :p] = T @ own @ T.T, beta[:, None] * T.T
+    solved = np.linalg.solve(np.eye(k) + prior_cov @ Q, prior_cov)
+    cov = (solved + solved.T) / 2
+    of_x = direct @ cov
+    intercepts = np.concatenate([intercept(view.w) for view in state.views])
+    return Linear(of_x, prior_mean - prior_mean @ Q @ cov, -intercepts @ of_x, cov)
+
+
+def fitted(first: State, state: State, S_y: Array, X: Array, Y: Array, T: Array) -> Array:
+    """E[z_n] of samples of the fit, given some at a time: T z_I of stage 1 held, z_F = C (r_F - Q_FI z_I)."""
+    p = len(first.beta)
+    z = place(first, S_y, X, Y, np.eye(p)).mean
+    if state is first:
+        return z
+    new, informed = as_gapped(X, Y, S_y), z[:, :p] @ T.T
+    Q, r = evidence(state.views, new)
+    C = gaps.symmetric_inverses(np.eye(z.shape[1] - p) + Q[:, p:, p:])
+    away = r[:, p:] - grouped_product(informed, Q[:, :p, p:], new.rows.group)
+    return np.hstack([informed, grouped_product(away, C, new.rows.group)])
 
 
 def _part(w: Any, part: slice) -> Any:
@@ -115,6 +168,20 @@ def predicted(cov_z: Array, group: Index, view: View, means: Array, wanted: NDAr
         both += np.einsum("ik,ikl,il->i", means[n], C_w[d], means[n])
         variance[n, d] = both + 1 / view.noise.mean[d]
     return mean, variance
+
+
+def imputed(X: Array, scale: ViewScale, view: View, z: Placed) -> tuple[Array, Array]:
+    """Cells of a view as they are, gaps at their means; and standard deviations, 0 where observed; in units of X."""
+    values, missing = X.astype(np.float64), np.isnan(X)
+    mean, variance = predicted(z.cov, z.group, view, z.mean, missing)
+    values[missing] = (mean * scale.sd + scale.mean)[missing]
+    return values, np.where(missing, np.sqrt(variance) * scale.sd, 0.0)
+
+
+def with_covariates(problem: Problem, state: State, columns: list[int]) -> Moments:
+    """Moments of some informed factors and their covariates where nothing is missing, from the sums."""
+    at, n = np.ix_(columns, columns), problem.n
+    return Moments.from_covariances(state.z.zz[at] / n, state.z.zy[at] / n, problem.data.yy[at] / n, n=n)
 
 
 def shares(problem: Problem, state: State, kind: str) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,6 +12,14 @@ from covalign.factor.kernel import kernel_of
 from covalign.factor.rotation import rotate
 from covalign.factor.state import Problem, State
 from covalign.moments import Moments
+
+
+class Realigned(NamedTuple):
+    """The regime a model was moved to, and its T (P x P)."""
+
+    regime: str
+    lam: float
+    T: Array
 
 
 def model_moments(beta: Array, S_y: Array, names: list[str]) -> Moments:

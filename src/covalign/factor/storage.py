@@ -11,10 +11,13 @@ from covalign._linalg import Array
 from covalign.confounders import Coding
 from covalign.covariates import Column, Encoding
 from covalign.factor import grouped
-from covalign.factor.data import Nuisance, Rows, Table, ViewScale
+from covalign.factor.data import Rows, Table, ViewScale
+from covalign.factor.nuisance import Nuisance
+from covalign.factor.outofcore import Streamed
 from covalign.factor.patterns import Gapped
 from covalign.factor.state import Factors, Gamma, Loadings, Problem, State, View
 from covalign.factor.statistics import Dense, Gram
+from covalign.factor.uncertainty import Tails
 
 KIND = "InformedFactorAnalysis"
 ENGINE_ARRAYS: dict[type, tuple[str, ...]] = {
@@ -27,7 +30,7 @@ ENGINE_ARRAYS: dict[type, tuple[str, ...]] = {
 def pack(model: Any) -> tuple[dict[str, Any], dict[str, Array]]:
     """Everything needed to transform, realign and go on fitting."""
     problem, table, realigned = model._problem, model._table, model._realigned
-    arrays = {f"rows.{name}": value for name, value in model._rows._asdict().items()} | {"elbo": model.elbo_}
+    arrays = {"elbo": model.elbo_} | _pack_rows(model._rows)
     arrays |= {f"nuisance.{name}": getattr(table.nuisance, name) for name in ("centre", "B_x", "B_y")}
     arrays |= {"tried.k": model.n_factors_path_.index.to_numpy(), "tried.elbo": model.n_factors_path_.to_numpy()}
     arrays |= {"table.mean_y": table.mean_y, "table.sd_y": table.sd_y}
@@ -72,12 +75,25 @@ def unpack(meta: dict[str, Any], arrays: dict[str, Array], model: Any) -> Any:
     saved = [arrays[f"data.{name}"] for name in ENGINE_ARRAYS[kind]]
     engine = Gram(meta["n"], *saved) if kind is Gram else kind(*saved)
     p = len(table.mean_y)
-    model._table, model._rows = table, Rows(*(arrays[f"rows.{name}"] for name in Rows._fields))
+    model._table, model._rows = table, _unpack_rows(arrays)
     model._problem = Problem(engine, meta["n"], p, meta["k"], table.bounds, meta["full"])
     tried = pd.Index(arrays["tried.k"], name="n_factors")
     model.n_factors_path_ = pd.Series(arrays["tried.elbo"], index=tried, name="elbo")
     model._stage_1 = _unpack_state("stage1", arrays, len(views))
     return _unpack_state("now", arrays, len(views))
+
+
+def _pack_rows(rows: Any) -> dict[str, Array]:
+    """The rows of a fit to what was in memory; of another, only what is known of its covariates."""
+    if isinstance(rows, Streamed):
+        return {f"tails.{name}": value for name, value in rows.tails._asdict().items()}
+    return {f"rows.{name}": value for name, value in rows._asdict().items()}
+
+
+def _unpack_rows(arrays: dict[str, Array]) -> Any:
+    if "tails.counts" in arrays:
+        return Streamed(None, None, None, Tails(*(arrays[f"tails.{name}"] for name in Tails._fields)))
+    return Rows(*(arrays[f"rows.{name}"] for name in Rows._fields))
 
 
 def _pack_state(prefix: str, state: State) -> dict[str, Array]:

@@ -66,11 +66,23 @@ def factor_std(own: Array, by_rotation: Array, n: int) -> Array:
     return np.sqrt(variance)
 
 
-def beta_std(beta: Array, of_gamma: Array, Y: Array) -> Array:
-    """(1 - beta^2) sqrt(Var(gamma) + beta^2 (kurtosis - 1) / (4 N)), by the delta method; Y is standardised.
+class Tails(NamedTuple):
+    """Of every covariate, standardised: its kurtosis, and how many samples have it."""
+
+    kurtosis: Array
+    counts: Array
+
+    @classmethod
+    def of(cls, Y: Array) -> Tails:
+        """From the rows that have it."""
+        return cls(np.nanmean(Y**4, axis=0), np.count_nonzero(~np.isnan(Y), axis=0).astype(np.float64))
+
+
+def beta_std(beta: Array, of_gamma: Array, tails: Tails) -> Array:
+    """(1 - beta^2) sqrt(Var(gamma) + beta^2 (kurtosis - 1) / (4 N)), by the delta method.
 
     beta is a correlation in the population, but y was divided by its standard deviation in the sample, whose logarithm
     has the variance (kurtosis - 1) / (4 N); sinh gamma is proportional to it.
     """
-    of_scale = beta**2 * (np.nanmean(Y**4, axis=0) - 1) / (4 * np.count_nonzero(~np.isnan(Y), axis=0))
+    of_scale = beta**2 * (tails.kurtosis - 1) / (4 * tails.counts)
     return np.asarray((1 - beta**2) * np.sqrt(of_gamma + of_scale))
