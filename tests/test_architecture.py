@@ -21,6 +21,7 @@ ROOMS = [
     {"moments", "covariates"},
     {"incomplete", "rows"},
     {"confounders"},
+    {"cluster"},
     {"regimes", "metrics", "simulate"},
     {"heldout", "permutation", "editing"},
     {"aligner", "factor"},

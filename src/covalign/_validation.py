@@ -908,3 +908,27 @@ def disk_full(path: Any, need: int, free: int | None, done: int) -> DiskFullErro
         f"{str(path)!r} needs about {need} bytes more on its disk{room}: the disk is full or a size limit was reached. "
         f"Make room and call again with the same arguments: it goes on at row {done}."
     )
+
+
+# -- clusters ---------------------------------------------------------------------------------------------------------
+
+
+def partitions_differ(n_z: int, n_y: int) -> ValueError:
+    return ValueError(
+        f"Z and Y in dask need the same partitions, got {n_z} and {n_y}: repartition one like the other "
+        "(Y.repartition(divisions=Z.divisions)), or pass Y from memory."
+    )
+
+
+def partition_lengths_differ(partition: int, n_z: int, n_y: int) -> ValueError:
+    return ValueError(
+        f"Z and Y need the same number of rows in every partition, got {n_z} and {n_y} in partition {partition}: cut "
+        "both in the same way, or pass Y from memory."
+    )
+
+
+def levels_unknown(column: str) -> ValueError:
+    return ValueError(
+        f"a covariate in dask needs a type that says its levels, got text or unknown categories in column {column!r}: "
+        "use Y.categorize() first, or pass Y from memory."
+    )
