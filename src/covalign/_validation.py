@@ -932,3 +932,16 @@ def levels_unknown(column: str) -> ValueError:
         f"a covariate in dask needs a type that says its levels, got text or unknown categories in column {column!r}: "
         "use Y.categorize() first, or pass Y from memory."
     )
+
+
+def no_scheduler(address: str, why: str) -> ValueError:
+    return ValueError(
+        f"a dask scheduler is needed at {address!r}, got no answer ({why}): start one with  dask scheduler, workers "
+        "with  dask worker ADDRESS, and pass the address it prints (tcp://host:8786)."
+    )
+
+
+def no_workers(address: str) -> ValueError:
+    return ValueError(
+        f"the dask cluster at {address!r} needs at least one worker, got none: start them with  dask worker {address}."
+    )

@@ -56,6 +56,9 @@ def reproduce(
         list[str] | None, typer.Option(help="NAME=PATH of a representation; may be repeated.")
     ] = None,
     peers: Annotated[bool, typer.Option("--peers/--no-peers", help="Run MOFA, SOFA and others, if installed.")] = True,
+    dask: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Run on the dask cluster there (tcp://host:8786).")
+    ] = None,
     redraw: Annotated[bool, typer.Option("--redraw", help="Draw from the results there are; compute nothing.")] = False,
 ) -> None:
     """Re-make the paper's figures, tables and claims.
@@ -82,7 +85,8 @@ def reproduce(
             if not path:
                 raise errors.not_a_named_path(name)
         inputs = Inputs(tcga, {name: Path(path) for name, _, path in pairs})
-        made = command.reproduce(names or [], profile, out, inputs, jobs or os.cpu_count() or 1, peers, redraw, claims)
+        processes = jobs or os.cpu_count() or 1
+        made = command.reproduce(names or [], profile, out, inputs, processes, peers, redraw, claims, dask)
     except ValueError as error:
         typer.echo(f"covalign: {error}", err=True)
         raise typer.Exit(2) from None

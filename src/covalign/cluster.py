@@ -5,7 +5,7 @@ time, in an order that depends on nothing but the chunks. Which threads, process
 some of them are lost on the way (dask then runs their tasks again) leaves no trace. Folds follow from the content of a
 row, so cross-validation and the choice of a shrinkage need nothing but these sums.
 
-Everything here takes the scheduler in use (``dask.config``, the ``distributed.Client`` that was made last), or a client.
+The scheduler is the one in use (``dask.config``, or the ``distributed.Client`` made last) unless a client is passed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ ROWS_AT_ONCE = 2**13
 
 # A task's sums cost as much as some hundred rows a fold whatever it was given, so it should have many; but small data
 # should still be enough tasks to keep several workers busy.
-LEAST_BYTES, MOST_BYTES, TASKS = 2**25, 2**28, 32
+LEAST_BYTES, MOST_BYTES, TASKS = 2**26, 2**28, 32
 
 
 def is_dask(data: Any) -> bool:
@@ -51,8 +51,8 @@ def fold_moments(
 ) -> list[Rows | None]:
     """``incomplete.fold_moments`` of a Z in dask (array or DataFrame): equal to it but for rounding.
 
-    Y is in dask with the partitions of Z, or in memory (a DataFrame is matched by index where Z is one, too). The last q
-    columns of Z are confounders. ``drop`` leaves out rows in which Y has gaps.
+    Y is in dask with the partitions of Z, or in memory (a DataFrame is matched by index where Z is one, too). The last
+    q columns of Z are confounders. ``drop`` leaves out rows in which Y has gaps.
     """
     dask = optional("dask", "dask")
     names = covariate_names(Y)
@@ -108,9 +108,8 @@ def match_rows(Z: Any, Y: Any) -> Any:
     """
     if not (hasattr(Z, "map_partitions") and hasattr(Z, "columns") and isinstance(Y, pd.DataFrame | pd.Series)):
         return Y
-    parts = compute(*Z.map_partitions(_index, meta=(None, "object")).to_delayed())
-    counted = all(isinstance(part, pd.RangeIndex) and (part.start, part.step) == (0, 1) for part in parts)
-    if counted and len(parts) > 1:
+    parts = compute(*_index_parts(Z))
+    if len(parts) > 1 and all(part.equals(pd.RangeIndex(len(part))) for part in parts):
         return Y
     names = parts[0].append(list(parts[1:])) if len(parts) > 1 else parts[0]
     return covariates.match_rows(pd.DataFrame(index=names), Y)
@@ -118,6 +117,7 @@ def match_rows(Z: Any, Y: Any) -> Any:
 
 def learn(Y: Any, *, drop_first: bool = False) -> Encoding:
     """How the covariates of a dask DataFrame or array are coded, from their types alone: no row is read."""
+    Y = Y.to_frame() if _is_series(Y) else Y
     if not hasattr(Y, "columns"):
         return Encoding.learn(covariates.as_frame(np.empty((0, Y.shape[1] if Y.ndim == 2 else 1))))
     meta = covariates.as_frame(Y._meta)
@@ -131,6 +131,7 @@ def learn(Y: Any, *, drop_first: bool = False) -> Encoding:
 
 def encoded(Y: Any, encoding: Encoding) -> Any:
     """The numeric columns of a Y in dask, lazily."""
+    Y = Y.to_frame() if _is_series(Y) else Y
     if not hasattr(Y, "columns"):
         return Y
     meta = pd.DataFrame(np.empty((0, len(encoding.names))), columns=encoding.names)
@@ -142,14 +143,15 @@ def as_array(Z: Any) -> Any:
     if not hasattr(Z, "columns"):
         return Z
     dtype = frame_dtype(Z.dtypes, "Z")
-    return Z.map_partitions(frame_values, dtype, meta=np.empty((0, len(Z.columns)), dtype))
+    with _partitions_kept():
+        return Z.map_partitions(frame_values, dtype, meta=np.empty((0, len(Z.columns)), dtype))
 
 
 def row_counts(Z: Any) -> tuple[int, ...]:
     """Rows of every chunk; where dask does not know them they are counted, which is a pass of its own."""
     chunks = getattr(Z, "chunks", ((np.nan,),))[0]
     if np.isnan(chunks).any():
-        parts = Z.to_delayed().ravel() if hasattr(Z, "chunks") else Z.map_partitions(_index).to_delayed()
+        parts = Z.to_delayed().ravel() if hasattr(Z, "chunks") else _index_parts(Z)
         chunks = compute(*[optional("dask", "dask").delayed(_length)(part) for part in parts])
     return tuple(map(int, chunks))
 
@@ -164,6 +166,17 @@ def compute(*lazy: Any, client: Any = None) -> Any:
 
 
 # -- chunks side by side ----------------------------------------------------------------------------------------------
+
+
+def _partitions_kept() -> Any:
+    """A context in which dask does not join partitions of files of which few columns are read: Y would lose step."""
+    return optional("dask", "dask").config.set({"optimization.tune.active": False})
+
+
+def _index_parts(frame: Any) -> Any:
+    """The index of every partition, to be computed; of a file no other column is read."""
+    with _partitions_kept():
+        return frame.index.to_delayed()
 
 
 def _in_step(Z: Any, Y: Any) -> tuple[Any, Any]:
@@ -195,7 +208,7 @@ def _one_column_chunk(M: Any) -> Any:
 
 
 def _is_series(Y: Any) -> bool:
-    return hasattr(Y, "to_frame") and not hasattr(Y, "columns")
+    return hasattr(Y, "to_frame") and Y.ndim == 1
 
 
 def _table(values: Any, lengths: Sequence[int]) -> Any:
@@ -220,23 +233,23 @@ class _Run:
         self.first, self.start, self.graphs, self.keys = first, start, list(graphs), list(keys)
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
-        import dask
-
+        dask = optional("dask", "dask")
         for graph, keys in zip(self.graphs, self.keys, strict=True):
-            z, y = dask.get(graph, list(keys))
-            yield z, y
+            yield tuple(dask.get(graph, list(keys)))
 
 
 def _runs(Z: Any, Y: Any) -> list[Any]:
     """What the tasks are to sum: runs of chunks, each (number of the first chunk, its first row or None, chunks)."""
-    import dask
-
-    Z, Y = dask.optimize(Z, Y)
+    dask = optional("dask", "dask")
+    distributed = sys.modules.get("distributed")
+    held = distributed is not None and bool(distributed.futures_of([Z, Y]))  # what a cluster has computed already
+    if not held:  # which would lose sight of it
+        Z, Y = dask.optimize(Z, Y)
     keys = [tuple(_flat(pair)) for pair in zip(Z.__dask_keys__(), Y.__dask_keys__(), strict=True)]
     ends = np.cumsum(Z.chunks[0])
     starts = [None if np.isnan(end) else int(end - size) for end, size in zip(ends, Z.chunks[0], strict=True)]
     bounds = _cut(Z)
-    graphs = _separate_graphs(Z, Y, keys)
+    graphs = None if held else _separate_graphs(Z, Y, keys)
     if graphs is not None:
         return [_Run(i, starts[i], graphs[i:j], keys[i:j]) for i, j in bounds]
     chunks = list(zip(Z.to_delayed(False).ravel(), Y.to_delayed(False).ravel(), strict=True))
@@ -265,15 +278,8 @@ def _cut(Z: Any) -> list[tuple[int, int]]:
 
 
 def _separate_graphs(Z: Any, Y: Any, keys: Sequence[tuple[Any, Any]]) -> list[Any] | None:
-    """The graph of every chunk, where no two share a task and none waits for what a cluster holds already; else None.
-
-    Shared tasks would be computed, or their data sent, once for every chunk.
-    """
-    from dask.optimization import cull
-
-    distributed = sys.modules.get("distributed")
-    if distributed is not None and distributed.futures_of([Z, Y]):
-        return None
+    """The graph of every chunk where no two share a task, which then would be computed for each of them; else None."""
+    cull = optional("dask.optimization", "dask").cull
     whole = {**dict(Z.__dask_graph__()), **dict(Y.__dask_graph__())}
     graphs = [dict(cull(whole, list(pair))[0]) for pair in keys]
     return graphs if sum(map(len, graphs)) == len(set().union(*graphs)) else None
@@ -309,9 +315,7 @@ class _OneThread:
 _one_thread = _OneThread()
 
 
-def _sums(
-    run: Any, folds: int, blocks: Blocks | None, q: int, names: Sequence[str], drop: bool
-) -> list[Rows | None]:
+def _sums(run: Any, folds: int, blocks: Blocks | None, q: int, names: Sequence[str], drop: bool) -> list[Rows | None]:
     """Moments of every fold of a run of chunks."""
     first, row, chunks = (run.first, run.start, run) if isinstance(run, _Run) else run
     sums = FoldSums(folds, blocks, q)
@@ -395,10 +399,6 @@ def _put_beside(z: Any, c: Array) -> Any:
 
 def _encode(frame: pd.DataFrame, encoding: Encoding) -> pd.DataFrame:
     return encoding.apply(covariates.as_frame(frame))
-
-
-def _index(frame: pd.DataFrame) -> pd.Index:
-    return frame.index
 
 
 def _length(part: Any) -> int:
