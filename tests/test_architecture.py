@@ -25,7 +25,7 @@ ROOMS = [
     {"regimes", "metrics", "simulate"},
     {"heldout", "permutation", "editing"},
     {"aligner", "factor"},
-    {"baselines", "datasets", "embed", "plot", "io", "scverse"},
+    {"baselines", "datasets", "embed", "plot", "io", "scverse", "planning"},
     {"report", "study"},
     {"cli"},
 ]

@@ -17,6 +17,7 @@ from covalign.study.experiments import EXPERIMENTS
 from covalign.study.profiles import TINY, Inputs
 from covalign.study.store import Row, Store, Unit
 
+EXPERIMENTS_RUN = ["theorems", "consistency"]
 distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
 typer_testing = pytest.importorskip("typer.testing")
 
@@ -37,13 +38,13 @@ def reproduce(*arguments: str):
 
 def test_a_cluster_gives_the_same_numbers_and_goes_on(local, tmp_path):
     here, there = (Store(tmp_path / name / "results") for name in ("here", "there"))
-    assert runner.run(["population", "consistency"], TINY, Inputs(), here).failed == {}
+    assert runner.run(EXPERIMENTS_RUN, TINY, Inputs(), here).failed == {}
     with runner.connected(local.scheduler_address) as client:
-        outcome = runner.run(["population", "consistency"], TINY, Inputs(), there, client=client)
+        outcome = runner.run(EXPERIMENTS_RUN, TINY, Inputs(), there, client=client)
         assert outcome.failed == {}
-        assert outcome.done > 2
-        assert runner.run(["population", "consistency"], TINY, Inputs(), there, client=client).done == 0
-    for name in ("population", "consistency"):
+        assert outcome.done == 3
+        assert runner.run(EXPERIMENTS_RUN, TINY, Inputs(), there, client=client).done == 0
+    for name in EXPERIMENTS_RUN:
         a, b = (store.frame(name).sort_values(["method", "setting", "rep", "metric"]) for store in (here, there))
         assert len(a) > 0
         np.testing.assert_allclose(a["value"], b["value"], rtol=1e-9)
@@ -54,10 +55,10 @@ def test_the_command_runs_there(local, tmp_path, monkeypatch):
         raise AssertionError("measured here")
 
     monkeypatch.setattr(runner, "measure", refuse)  # the workers have their own
-    result = reproduce("inference", "--tiny", "--dask", local.scheduler_address, "--out", str(tmp_path))
+    result = reproduce("sup_consistency", "--tiny", "--dask", local.scheduler_address, "--out", str(tmp_path))
     assert result.exit_code == 0, result.output
-    units = Store(tmp_path / "results").units("inference")
-    assert units == set(EXPERIMENTS["inference"].units(TINY, Inputs()))
+    units = Store(tmp_path / "results").units("consistency")
+    assert units == set(EXPERIMENTS["consistency"].units(TINY, Inputs()))
 
 
 def test_nobody_there(tmp_path):

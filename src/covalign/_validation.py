@@ -945,3 +945,20 @@ def no_workers(address: str) -> ValueError:
     return ValueError(
         f"the dask cluster at {address!r} needs at least one worker, got none: start them with  dask worker {address}."
     )
+
+
+def check_count(what: str, value: Any) -> int:
+    """A whole number, at least 1, also written as 1e9."""
+    if not (isinstance(value, int | float) and 1 <= value <= 1e18 and float(value).is_integer()):
+        raise ValueError(f"{what} needs a whole number, at least 1, got {value}: write for example 1000 or 1e9.")
+    return int(value)
+
+
+def check_rate(what: str, value: Any) -> float:
+    if not (isinstance(value, Real) and value > 0):
+        raise ValueError(f"{what} needs a positive number of gigabytes a second, got {value}: write for example 1.5.")
+    return float(value)
+
+
+def unknown_precision(dtype: Any) -> ValueError:
+    return ValueError(f"--dtype needs to be float32 or float64, got {dtype!r}: choose what the data are stored in.")
