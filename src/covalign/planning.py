@@ -113,6 +113,7 @@ def factor_analysis(job: Job, rates: Rates) -> list[Term]:
 def _one_pass(job: Job, rates: Rates, folds: int) -> list[Term]:
     n, q, W, c, t = job.rows, job.dims + job.covariates, job.workers, job.cores, tasks(job)
     levels = math.ceil(math.log(t, FAN_IN)) if t > 1 else 0
+    merge = math.ceil(t / W) * folds * q * q / rates.merge
     travel = 0.0 if W == 1 else 8 * folds * q * q * FAN_IN * levels / rates.network
     return [
         Term("read", "n K b / (W r)", n * job.dims * job.itemsize / (W * rates.read), "s"),
@@ -225,7 +226,8 @@ def _per_core(make: Callable[[], Callable[[], object]], cores: int, seconds: flo
 
     def often(work: Callable[[], object]) -> float:
         work()
-        took, begin = [], time.perf_counter()
+        took: list[float] = []
+        begin = time.perf_counter()
         while len(took) < 3 or time.perf_counter() - begin < seconds:
             start = time.perf_counter()
             work()
