@@ -32,6 +32,8 @@ bench: setup
 	$(RUN) benchmarks/aligner.py
 	$(RUN) benchmarks/factor.py
 	$(RUN) benchmarks/gaps.py
+	$(RUN) benchmarks/cluster.py
+	$(RUN) benchmarks/plan.py
 
 figures: setup
 	$(RUN) examples/demo.py --out docs/img

@@ -1,4 +1,4 @@
-"""What ``covalign plan`` predicts beside what the aligner takes, at sizes that fit; writes the table of docs/scaling.md.
+"""What ``covalign plan`` predicts beside what the aligner takes, at sizes that fit: the table of docs/scaling.md.
 
 Run: python benchmarks/plan.py [--repeats 3] [--write docs/scaling.md]
 """

@@ -955,7 +955,7 @@ def check_count(what: str, value: Any) -> int:
 
 
 def check_rate(what: str, value: Any) -> float:
-    if not (isinstance(value, Real) and value > 0):
+    if not (isinstance(value, int | float) and value > 0):
         raise ValueError(f"{what} needs a positive number of gigabytes a second, got {value}: write for example 1.5.")
     return float(value)
 

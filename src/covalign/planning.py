@@ -119,9 +119,7 @@ def _one_pass(job: Job, rates: Rates, folds: int) -> list[Term]:
         Term("read", "n K b / (W r)", n * job.dims * job.itemsize / (W * rates.read), "s"),
         Term("centre", "n q / (W c g)", n * q / (W * c * rates.centre), "s"),
         Term("gram", "n q (q + 1) / (W c s)", n * q * (q + 1) / (W * c * rates.gram), "s"),
-        Term(
-            "merge", f"ceil(t / W) F q^2 / m, F = {folds}, t = {t}", math.ceil(t / W) * folds * q * q / rates.merge, "s"
-        ),
+        Term("merge", f"ceil(t / W) F q^2 / m, F = {folds}, t = {t}", merge, "s"),
         Term("travel", f"8 F q^2 {FAN_IN} L / w, L = {levels}", travel, "s"),
     ]
 
