@@ -261,9 +261,9 @@ def test_gram_has_all_products(client):
 def test_a_number_that_is_not_finite_is_found(client):
     Z, Y = correlated(15, n=300)
     Z[231, 4] = np.nan
-    with pytest.raises(ValueError, match=r"nan in row 231, column '4'"):
+    with pytest.raises(ValueError, match=r"(?i)nan in row 231, column '?4"):
         cluster.fold_moments(da.from_array(Z, chunks=(50, -1)), Y, 2, client=client)
-    with pytest.raises(ValueError, match=r"partition 4.*nan in row 31, column '4'"):
+    with pytest.raises(ValueError, match=r"(?i)partition 4.*nan in row 31, column '?4"):
         cluster.fold_moments(dd.from_pandas(pd.DataFrame(Z), npartitions=6), da.from_array(Y, chunks=(50, -1)), 2)
 
 
@@ -300,14 +300,14 @@ def test_threads_of_blas_are_given_back():
 
 
 def chunk_that_waits(folder, block_info=None):
-    """A chunk of rows. Who computes the fifth leaves word, and waits until it is told to go on."""
+    """A chunk of rows. Who has computed one before leaves word, and waits until it is told to go on."""
     (start, stop), _ = block_info[None]["array-location"]
-    folder = Path(folder)
-    if start == 4 * (stop - start):
-        (folder / f"waits {os.getpid()}").touch()
+    folder, pid = Path(folder), os.getpid()
+    if list(folder.glob(f"done * {pid}")) and not (folder / "go").exists():
+        (folder / f"waits {pid}").touch()
         while not (folder / "go").exists():
             time.sleep(0.02)
-    (folder / f"done {start} {os.getpid()}").touch()
+    (folder / f"done {start} {pid}").touch()
     return correlated(16, n=1000, k=12)[0][start:stop]
 
 
@@ -318,20 +318,18 @@ def test_a_worker_killed_in_the_middle_leaves_no_trace(client, tmp_path):
     found = []
     work = threading.Thread(target=lambda: found.append(cluster.fold_moments(rows, Y, 3, client=client)))
     work.start()
-    pid, deadline = None, time.monotonic() + 15
-    while pid is None and time.monotonic() < deadline:
-        waiting = [int(path.name.split()[1]) for path in tmp_path.glob("waits *")]
-        # It has finished another chunk before, so what it knows is lost as well.
-        pid = next((p for p in waiting if list(tmp_path.glob(f"done * {p}"))), None)
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob("waits *")) and time.monotonic() < deadline:
         time.sleep(0.02)
-    assert pid is not None
+    pid = int(next(tmp_path.glob("waits *")).name.split()[1])
+    (lost,) = (path.name.split()[1] for path in tmp_path.glob(f"done * {pid}"))
     assert pid != os.getpid()
     assert work.is_alive()
     os.kill(pid, signal.SIGKILL)
     (tmp_path / "go").touch()
-    work.join(20)
+    work.join(60)
     assert_same(found[0], incomplete.fold_moments(Z, Y, 3))
-    assert len(list(tmp_path.glob("waits *"))) == 2  # the chunk was computed again, by somebody else
+    assert len(list(tmp_path.glob(f"done {lost} *"))) == 2  # what only it knew was computed again, by somebody else
 
 
 def test_is_dask():
