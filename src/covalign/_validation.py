@@ -29,6 +29,14 @@ class MissingExtraError(ImportError):
     """An optional dependency is needed and not installed."""
 
 
+class NotFiniteError(ValueError):
+    """A number is NaN or infinite; ``row`` and ``column`` (positions) say where, if that is known."""
+
+    row: int | None = None
+    column: int | None = None
+    value: float | None = None
+
+
 def some(items: Iterable[Any], most: int = 5) -> str:
     """The first few items, for a message: ``'a', 'b' and 3 more``."""
     listed = list(items)
@@ -71,8 +79,8 @@ def too_little_rank(p: int, rank: int, k: int) -> ValueError:
     )
 
 
-def not_finite(what: str, column: str) -> ValueError:
-    return ValueError(
+def not_finite(what: str, column: str) -> NotFiniteError:
+    return NotFiniteError(
         f"{what} needs finite numbers, got NaN or infinity (inf) in column {column}: drop or impute those rows first."
     )
 
@@ -238,6 +246,17 @@ def confounders_needed(names: Iterable[str]) -> ValueError:
         f"this model was fitted with confounders ({some(names)}), so new samples need theirs, got none: "
         "pass confounders=."
     )
+
+
+def confounders_of_stream() -> ValueError:
+    return ValueError(
+        "confounders of batches need to be columns of their Y, named here, got a table: put them into Y and pass their "
+        "names."
+    )
+
+
+def confounders_in_dask() -> ValueError:
+    return ValueError("confounders need covariates in memory, got Y in dask: compute Y first (it is small beside Z).")
 
 
 def no_confounders_fitted() -> ValueError:
@@ -789,12 +808,15 @@ def columns_without_names(where: str, wrong: Iterable[Any], width: int) -> Value
     )
 
 
-def not_finite_at(what: str, value: Any, row: int, column: Any, label: Any = None) -> ValueError:
-    named = "" if label is None else f" ({str(label)!r})"
-    return ValueError(
-        f"{what} needs finite numbers, got {value} in row {row}{named}, column {str(column)!r}: drop or impute such "
-        "rows first."
+def not_finite_at(what: str, value: Any, row: int, column: int, name: Any = None, label: Any = None) -> NotFiniteError:
+    number = "NaN" if value != value else value
+    of_row = f"row {row}" if label is None else f"row {row} ({str(label)!r})"
+    of_column = f"column {column}" if name is None else f"column {str(name)!r}"
+    error = NotFiniteError(
+        f"{what} needs finite numbers, got {number} in {of_row}, {of_column}: drop or impute such rows first."
     )
+    error.row, error.column, error.value = row, column, value
+    return error
 
 
 def by_columns(where: str) -> str:

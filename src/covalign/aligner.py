@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Iterable, Mapping
+from functools import wraps
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,12 +16,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from covalign import _validation as errors
 from covalign import confounders as nuisance
-from covalign import covariates, editing, heldout, permutation, regimes
+from covalign import covariates, dasks, editing, heldout, intake, permutation, regimes
 from covalign._linalg import Array, affine, dense
-from covalign.confounders import Adjustment, Coding
-from covalign.incomplete import Rows, fold_moments, merged
+from covalign.confounders import Adjustment
+from covalign.fitting import Fitting, Found
+from covalign.incomplete import merged
 from covalign.moments import Moments
 from covalign.regimes import Polar
+from covalign.rows import is_dask, is_elsewhere, is_source, refuse_not_finite
 
 
 class Solution(NamedTuple):
@@ -61,6 +64,8 @@ class LatentAligner(TransformerMixin, BaseEstimator):
     missing : "pairs", "drop" or "raise"
         What to do with rows whose covariates are incomplete: use every pair (z, y_p) that is there, and Z of all rows;
         leave them out; refuse them. How pairs become moments is in ``covalign.incomplete``.
+    chunk_rows : int or None
+        Rows read at a time where Z is not in memory; by default what suits the storage and the cache.
 
     Attributes
     ----------
@@ -130,6 +135,7 @@ class LatentAligner(TransformerMixin, BaseEstimator):
         folds: int = 5,
         drop_first: bool = False,
         missing: str = "pairs",
+        chunk_rows: int | None = None,
     ) -> None:
         self.regime = regime
         self.lam = lam
@@ -138,32 +144,43 @@ class LatentAligner(TransformerMixin, BaseEstimator):
         self.folds = folds
         self.drop_first = drop_first
         self.missing = missing
+        self.chunk_rows = chunk_rows
 
     # -- fitting ------------------------------------------------------------------------------------------------------
 
-    def fit(self, Z: Any, Y: Any, *, confounders: Any = None) -> LatentAligner:
-        """Take the moments of Z (n x K) and Y (n x P), less what confounders explain, and solve the regime."""
+    def fit(self, Z: Any, Y: Any = None, *, confounders: Any = None) -> LatentAligner:
+        """Take the moments of Z (n x K) and Y (n x P), less what confounders explain, and solve the regime.
+
+        Z is whatever ``covalign.rows.open_rows`` takes (a path, say), read once, a chunk at a time; or, without Y, an
+        iterable of batches (Z, Y), of which the first shows the types and the declared levels of the covariates.
+        """
         self._check_parameters()
-        coding, folds = self._moments_of(Z, Y, confounders, None)
-        self._remember(coding, folds)
+        self._remember(self._fitting().moments(Z, Y, confounders, None))
         self._solved = self._solve()
         return self
 
-    def partial_fit(self, Z: Any, Y: Any, *, confounders: Any = None) -> LatentAligner:
+    def partial_fit(self, Z: Any, Y: Any = None, *, confounders: Any = None) -> LatentAligner:
         """Add rows to the moments (the same as ``fit`` on all rows at once); solved when something asks for it."""
         self._check_parameters()
         known = getattr(self, "_coding", None)
-        coding, batch = self._moments_of(Z, Y, confounders, known, partial=True)
-        folds = batch if known is None else [merged(pair) for pair in zip(self._folds, batch, strict=True)]
-        self._remember(coding, folds)
+        found = self._fitting(partial=True).moments(Z, Y, confounders, known)
+        if known is not None:
+            found = found._replace(folds=[merged(pair) for pair in zip(self._folds, found.folds, strict=True)])
+        self._remember(found)
         return self
+
+    def _fitting(self, partial: bool = False) -> Fitting:
+        fixed = errors.check_shrinkage(self.shrinkage) is not None
+        folds = len(self._folds) if partial and hasattr(self, "_folds") else 1 if fixed else self.folds
+        return Fitting(self._validated, folds, self.missing, self.drop_first, self.chunk_rows, partial)
 
     def fit_transform(self, Z: Any, y: Any = None, *, confounders: Any = None) -> Any:
         """``fit(Z, y)``, y the covariates, and ``transform(Z)`` of the same rows."""
+        if y is None:
+            raise errors.y_required()
         self.fit(Z, y, confounders=confounders)
         if confounders is not None:  # in the order of the rows, which y may have settled
-            Y, table = nuisance.separated(y, confounders)
-            confounders = nuisance.tables(Z, covariates.match_rows(Z, Y), table).C
+            confounders = intake.given(Z, y, confounders).tables.C
         return self.transform(Z, confounders=confounders)
 
     def _check_parameters(self) -> None:
@@ -172,38 +189,17 @@ class LatentAligner(TransformerMixin, BaseEstimator):
         errors.check_shrinkage(self.shrinkage)
         errors.check_folds(self.folds)
         errors.check_missing(self.missing)
+        if self.chunk_rows is not None:
+            errors.check_chunk_rows(self.chunk_rows)
 
-    def _moments_of(
-        self, Z: Any, Y: Any, confounders: Any, coding: Coding | None, partial: bool = False
-    ) -> tuple[Coding, list[Rows | None]]:
-        if Y is None:
-            raise errors.y_required()
-        given = Y
-        Y, confounders = nuisance.separated(Y, confounders) if coding is None else coding.recall(Y, confounders)
-        named = Y is not given
-        Y = covariates.match_rows(Z, Y)
-        # Numbers that are not finite are noticed by the accumulation, without a pass of their own.
-        least = 1 if partial else 2
-        rows = self._validated(Z, reset=coding is None, ensure_all_finite=False, ensure_min_samples=least)
-        rows, tables = nuisance.complete(rows, nuisance.tables(Z, Y, confounders), self.missing, partial=partial)
-        if coding is None:
-            coding = Coding.learn(tables, drop_first=self.drop_first, declared=partial, named=named)
-            if len(coding.covariates.names) > rows.shape[1]:
-                raise errors.too_many_covariates(len(coding.covariates.names), rows.shape[1])
-        extended, encoded = coding.apply(rows, tables)
-        if not partial:
-            covariates.refuse_constant(encoded)
-        self._dtype = rows.dtype
-        fixed = errors.check_shrinkage(self.shrinkage) is not None
-        folds = len(self._folds) if partial and hasattr(self, "_folds") else 1 if fixed else self.folds
-        return coding, list(fold_moments(extended, encoded, folds, coding.covariates.blocks, coding.q))
-
-    def _remember(self, coding: Coding, folds: list[Rows | None]) -> None:
-        whole = merged(folds)
+    def _remember(self, found: Found) -> None:
+        whole = merged(found.folds)
         assert whole is not None  # empty input was refused before
-        self._coding, self._folds, self._whole = coding, folds, whole
+        self._coding, self._folds, self._dtype = found
+        self._whole = whole
         self._solved, self._held, self._adjusted = None, None, None
-        self.covariate_names_, self.confounder_names_ = coding.covariates.names, coding.confounders.names
+        self.covariate_names_ = self._coding.covariates.names
+        self.confounder_names_ = self._coding.confounders.names
 
     def _solve(self) -> Solution:
         rho, path = errors.check_shrinkage(self.shrinkage), None
@@ -433,10 +429,30 @@ class LatentAligner(TransformerMixin, BaseEstimator):
 
     # -- use ----------------------------------------------------------------------------------------------------------
 
-    def transform(self, Z: Any, *, confounders: Any = None) -> Any:
-        """(Z - mean) T', less (C - mean) B T' of confounders C: a column per covariate, then the rest if kept."""
-        rows = self._check_rows(Z)
-        return self._turned(rows, self._coding.table(Z, confounders, rows.shape[0]), self.transform_.T)
+    def transform(self, Z: Any, *, confounders: Any = None, out: Any = None, overwrite: bool = False) -> Any:
+        """(Z - mean) T', less (C - mean) B T' of confounders C: a column per covariate, then the rest if kept.
+
+        Z is whatever ``covalign.rows.open_rows`` takes, read once. With ``out``, a path that ends in ``.npy``,
+        ``.zarr`` or ``.parquet``, the result is written there as it is computed, and the path returned: the file
+        appears when it is complete, and the same call after an interruption goes on where that one stopped.
+        """
+        self._check_solved()
+        if is_dask(Z) and out is None:
+            self._validated(Z)
+            return dasks.transform(
+                Z, self._coding, confounders, self.moments_.mean_z, self.transform_, self._adjustment
+            )
+        T = self.transform_.T
+        if out is None and not is_elsewhere(Z):
+            rows = self._check_rows(Z)
+            return self._turned(rows, self._coding.table(Z, confounders, rows.shape[0]), T)
+        source = self._validated(intake.source_of(Z, self.chunk_rows, getattr(self, "feature_names_in_", None)))
+        C = self._coding.table(intake.labels_of(source, confounders), confounders, source.shape[0])
+        turning = intake.Turning(source, C, lambda z, c, dtype: self._turned(z, c, T, dtype), T.shape[1])
+        if out is None:
+            return turning.collected()
+        key = intake.fingerprint(intake.identity(Z, source), T, self.moments_.mean_z, *self._adjustment, C)
+        return turning.written(out, self.get_feature_names_out(), key, overwrite)
 
     def _turned(self, Z: Any, C: Array, matrix: Array, dtype: Any = None) -> Any:
         """(Z - mean_z - (C - mean_c) B_z) matrix."""
@@ -555,10 +571,23 @@ class LatentAligner(TransformerMixin, BaseEstimator):
 
     def _check_rows(self, Z: Any) -> Any:
         self._check_solved()
-        return self._validated(Z, reset=False)
+        rows = self._validated(Z, ensure_all_finite=False)
+        refuse_not_finite(rows, 0, intake.whereabouts(Z))
+        return rows
 
-    def _validated(self, Z: Any, **checks: Any) -> Any:
-        """Z as scikit-learn wants it: float32 or float64, dense or CSR, with the columns of the first fit."""
+    def _validated(self, Z: Any, reset: bool = False, **checks: Any) -> Any:
+        """Z as scikit-learn wants it: float32 or float64, dense or CSR, with the columns of the first fit.
+
+        A Source, or what dask holds, as it is, if it has those columns.
+        """
+        if is_source(Z) or is_dask(Z):
+            names = getattr(Z, "columns", None) if is_dask(Z) else Z.names
+            head = np.empty((0, Z.shape[1])) if names is None else pd.DataFrame(columns=list(names))
+            validate_data(self, head, reset=reset, skip_check_array=True)
+            if not is_dask(Z) and Z.shape[0] < checks.get("ensure_min_samples", 1):
+                raise errors.too_few_rows(Z.shape[0])
+            return Z
+        checks["reset"] = reset
         try:
             return validate_data(self, Z, accept_sparse="csr", dtype=[np.float64, np.float32], **checks)
         except ValueError as error:
@@ -573,6 +602,19 @@ class LatentAligner(TransformerMixin, BaseEstimator):
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _paths_as_they_are(method: Any) -> Any:
+    """``transform`` without ``set_output`` where it returns a path, of which no table can be made."""
+
+    @wraps(method)
+    def transform(self: LatentAligner, Z: Any, *, out: Any = None, **options: Any) -> Any:
+        return (method if out is None else method.__wrapped__)(self, Z, out=out, **options)
+
+    return transform
+
+
+LatentAligner.transform = _paths_as_they_are(LatentAligner.transform)  # type: ignore[method-assign]
 
 
 def _flagged(solution: Solution) -> Solution:

@@ -16,14 +16,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import sparse
 
 from covalign import _validation as errors
-from covalign import covariates
+from covalign import covariates, rows
 from covalign._linalg import Array, is_constant, is_explained, range_eigh
 from covalign.covariates import Encoding
 from covalign.incomplete import Rows
 from covalign.moments import Moments
+from covalign.rows import Beside, is_source
 
 # -- tables -----------------------------------------------------------------------------------------------------------
 
@@ -202,10 +202,10 @@ class Coding(NamedTuple):
 
 
 def beside(Z: Any, C: Array) -> Any:
-    """[Z C]; a copy, unless there is no C."""
+    """[Z C]; a copy of what is in memory, unless there is no C."""
     if C.shape[1] == 0:
         return Z
-    return sparse.hstack([Z, sparse.csr_matrix(C)], format="csr") if sparse.issparse(Z) else np.hstack([Z, C])
+    return Beside(Z, C) if is_source(Z) else rows.beside(Z, C)
 
 
 # -- moments ----------------------------------------------------------------------------------------------------------

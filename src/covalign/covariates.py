@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from pandas.api import types
 
 from covalign import _validation as errors
+from covalign.rows import Kept, is_source
 
 
 class Column(NamedTuple):
@@ -120,7 +121,8 @@ def complete_pairs(Z: Any, frame: pd.DataFrame, missing: str, *, partial: bool =
     complete = complete_rows(frame, missing, partial=partial)
     if complete.all():
         return Z, frame
-    return (Z.loc[complete] if isinstance(Z, pd.DataFrame) else Z[complete]), frame.loc[complete]
+    kept = Kept(Z, complete) if is_source(Z) else Z.loc[complete] if isinstance(Z, pd.DataFrame) else Z[complete]
+    return kept, frame.loc[complete]
 
 
 def match_rows(Z: Any, Y: Any) -> Any:

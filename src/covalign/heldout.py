@@ -19,11 +19,12 @@ from scipy.stats import t as student
 
 from covalign import _validation as errors
 from covalign import confounders as nuisance
-from covalign import covariates, regimes
+from covalign import covariates, dasks, intake, regimes
 from covalign._linalg import Array, range_eigh, to_correlation
 from covalign.incomplete import Rows, fold_moments, merged
 from covalign.moments import Moments
 from covalign.regimes import Polar
+from covalign.rows import is_dask, is_elsewhere
 
 # From no shrinkage to marginal covariances, evenly spaced in log-odds in between.
 SHRINKAGE_GRID = np.concatenate([[0.0], expit(np.linspace(logit(1e-4), logit(0.999), 23)), [1.0]])
@@ -183,13 +184,15 @@ def cross_validated_frontier(
     drop_first: bool = False,
     missing: str = "pairs",
     confounders: Any = None,
+    chunk_rows: int | None = None,
 ) -> pd.DataFrame:
     """The frontier on rows that were not fitted, for about one pass over the data.
 
     ``alignment``, ``coupling`` and the covariates' columns are held out; ``alignment_in_sample`` and
     ``coupling_in_sample`` are what the fitted rows themselves show. With ``shrinkage="auto"`` each training set chooses
-    its own by cross-validation inside it, so the left-out rows take no part in any choice. ``missing`` and
-    ``confounders`` are those of ``LatentAligner``; what confounders explain of left-out rows is said by the training
+    its own by cross-validation inside it, so the left-out rows take no part in any choice. Z may be a path, or anything
+    else ``covalign.rows.open_rows`` takes. ``missing``, ``confounders`` and ``chunk_rows`` are those of
+    ``LatentAligner``; what confounders explain of left-out rows is said by the training
     set, too. ``frame.attrs`` has the numbers of rows (``n``) and of rows with each covariate (``n_pairs``).
 
     >>> import covalign as ca
@@ -199,22 +202,25 @@ def cross_validated_frontier(
     ['independent', 'tunable', 'strongest', 'exclusive']
     """
     folds, fixed = errors.check_folds(folds), errors.check_shrinkage(shrinkage)
-    Z = Z.tocsr() if sparse.issparse(Z) else Z if hasattr(Z, "shape") else np.asarray(Z)
-    Y, confounders = nuisance.separated(Y, confounders)
-    tables = nuisance.tables(Z, covariates.match_rows(Z, Y), confounders)
-    Z, tables = nuisance.complete(Z, tables, missing)
-    coding = nuisance.Coding.learn(tables, drop_first=drop_first)
-    rows, encoded = coding.apply(Z, tables)
-    covariates.refuse_constant(encoded)
     # A training set chooses its shrinkage by leaving out its own buckets, so it needs several.
     several = folds if folds >= 4 or fixed is not None else 3 * folds
-    buckets = fold_moments(rows, encoded, several, coding.covariates.blocks, coding.q)
+    if is_dask(Z):
+        lazy = dasks.given(Z, Y, confounders, None, missing, drop_first=drop_first, partial=False)
+        coding, buckets = lazy.coding, dasks.fold_moments(lazy, several)
+    else:
+        Z = Z.tocsr() if sparse.issparse(Z) else Z if is_elsewhere(Z) or hasattr(Z, "shape") else np.asarray(Z)
+        given = intake.given(Z, Y, confounders, chunk_rows=chunk_rows)
+        Z, tables = nuisance.complete(given.rows, given.tables, missing)
+        coding = nuisance.Coding.learn(tables, drop_first=drop_first)
+        rows, encoded = coding.apply(Z, tables)
+        covariates.refuse_constant(encoded)
+        buckets = list(fold_moments(rows, encoded, several, coding.covariates.blocks, coding.q))
     whole = merged(buckets)
     assert whole is not None  # empty input was refused before
     fitted, _ = nuisance.adjusted(whole, coding.q)
     made = splits(buckets, folds, coding.q)
     if not made:
-        raise errors.too_few_rows(len(encoded), 2 * folds)
+        raise errors.too_few_rows(whole.n or 0, 2 * folds)
     if fixed is None:
         chosen = nested_shrinkages(buckets, folds, coding.q)
         overall = best_shrinkage(shrinkage_path(buckets, coding.q))

@@ -29,16 +29,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
+from itertools import chain
 from operator import add
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from covalign import _validation as errors
 from covalign import moments
 from covalign._linalg import Array, is_constant, positive_semidefinite, whitener
 from covalign.moments import Accumulator, Moments, as_rows, merge_groups
+from covalign.onepass import StreamSums
 
 SUMS_BYTES = 2**26  # for the sums of all parts of a fold
 BLOCK_BYTES = 2**20  # blocks of a part: there are many parts, and blocks wait in memory until they are full
@@ -267,6 +270,13 @@ class IncompleteAccumulator:
             self._rest = SplitSums(self.k, self.p, self.blocks, common)
         return self._rest
 
+    def flush(self) -> None:
+        """Add what is still gathered to the sums."""
+        for sums in self._sums.values():
+            sums.flush()
+        if self._rest is not None:
+            self._rest.flush()
+
     @property
     def empty(self) -> bool:
         """No row has come yet."""
@@ -316,6 +326,11 @@ class SplitSums:
         for sums, having in zip(self._lacking.values(), has, strict=True):
             sums.add(Z, table[:, :0], rows[~having])
 
+    def flush(self) -> None:
+        """Add what is still gathered to the sums."""
+        for sums in (self._all, *self._lacking.values()):
+            sums.flush()
+
     def moments(self, names: Sequence[str]) -> dict[Part, Moments]:
         """Z alone, which counts, then Z with every common block that is there."""
         m = self._all.moments()
@@ -349,6 +364,48 @@ class SplitSums:
             cov_y=S_u - np.outer(u, u),
             covariate_names=tuple(names),
         )
+
+
+class AnyAccumulator:
+    """An ``Accumulator`` until a covariate is missing, an ``IncompleteAccumulator`` from there on: for streams."""
+
+    def __init__(self, k: int, blocks: Blocks) -> None:
+        self.k, self.blocks = k, blocks
+        self._plain: Accumulator | None = None
+        self._gaps: IncompleteAccumulator | None = None
+
+    def add(self, Z: Any, Y: Array, rows: NDArray[np.intp] | None = None) -> None:
+        """Take in Z[rows], Y[rows] (all of them by default)."""
+        if self._gaps is None and np.isnan(Y if rows is None else Y[rows]).any():
+            self._gaps = IncompleteAccumulator(self.k, self.blocks)
+        if self._gaps is not None:
+            self._gaps.add(Z, Y, rows)
+            return
+        if self._plain is None:
+            self._plain = Accumulator(self.k, Y.shape[1])
+        self._plain.add(Z, Y, rows)
+
+    def moments(self, names: Sequence[str]) -> Rows | None:
+        """The sums of all rows so far; None where none has come."""
+        both = (self._plain, self._gaps)
+        return merged(sums.moments(names) for sums in both if sums is not None and not sums.empty)
+
+
+def stream_moments(
+    batches: Iterable[tuple[Any, pd.DataFrame]], folds: int, blocks: Blocks, riding: int = 0
+) -> list[Rows | None]:
+    """``fold_moments`` of batches (Z, Y) that come once; how rows are cut into batches does not matter."""
+    ahead = iter(batches)
+    first = next(ahead, None)
+    if first is None:
+        raise errors.no_rows()
+    names, k = list(first[1].columns), first[0].shape[1]
+    q = k + len(names)
+    with StreamSums(q, folds, lambda: AnyAccumulator(k, blocks), moments.block_rows(q), riding) as sums:
+        for Z, Y in chain([first], ahead):
+            sums.add(Z, Y.to_numpy())
+        lanes = sums.lanes()
+    return [merged(part.moments(names) for part in parts) for parts in zip(*lanes, strict=True)]
 
 
 def fold_moments(Z: Any, Y: Any, folds: int, blocks: Blocks | None = None, riding: int = 0) -> Sequence[Rows | None]:

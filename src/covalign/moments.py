@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,9 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from covalign import _validation as errors
-from covalign._linalg import Array, add_gram, blas, is_constant, is_explained, mirrored, rank_cutoff, whitener
-
-BLOCK_BYTES = 2**23  # a block of rows should stay in the last-level cache between centring and multiplying
+from covalign._linalg import Array, add_gram, is_constant, is_explained, mirrored, rank_cutoff, whitener
+from covalign.onepass import BLOCK_BYTES, sums_of_lanes
+from covalign.onepass import fold_of_rows as fold_of_rows  # folds of moments are asked for here
+from covalign.rows import is_dask, is_elsewhere, is_source, open_rows, refuse_not_finite
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,12 @@ class Moments:
 
     @classmethod
     def from_arrays(cls, Z: Any, Y: Any) -> Moments:
-        """Moments of the rows of Z (n x K, dense or sparse, any real dtype) and Y (n x P, or n)."""
+        """Moments of the rows of Z (n x K, dense or sparse, any real dtype) and Y (n x P, or n).
+
+        Z may also be a path, or anything else that ``covalign.rows.open_rows`` takes; it is read a chunk at a time.
+        """
+        if (is_elsewhere(Z) or is_dask(Z)) and not is_source(Z):
+            Z = open_rows(Z)
         (moments,) = fold_moments(Z, Y, folds=1)
         assert moments is not None  # a single fold holds every row
         return moments
@@ -51,12 +56,16 @@ class Moments:
         """Moments of all rows of an iterable of (Z, Y); how they are cut into batches does not change the result."""
         rows: Accumulator | None = None
         names: tuple[str, ...] = ()
+        n = 0
         for Z, Y in batches:
             batch_names = covariate_names(Y)
             Z, Y = as_rows(Z, Y)
             if rows is None:
                 rows, names = Accumulator(Z.shape[1], Y.shape[1]), batch_names
+            for what, part in (("Z", Z), ("Y", Y)):
+                refuse_not_finite(part, n, what=what)
             rows.add(Z, Y)
+            n += len(Y)
         if rows is None:
             raise errors.no_rows()
         return rows.moments(names)
@@ -202,7 +211,7 @@ class Accumulator:
         self.k, self.p, self.n = k, p, 0
         self.mean = np.zeros(k + p)
         self._scatter = np.zeros((k + p, k + p))  # only its upper triangle
-        self._block = np.empty((_block_rows(k + p, block_bytes) + 1, k + p))
+        self._block = np.empty((block_rows(k + p, block_bytes) + 1, k + p))
         self._first = np.empty(k + p)
         self._filled = 0
 
@@ -231,6 +240,10 @@ class Accumulator:
             np.subtract(z, self._first[: self.k], out=into[:, : self.k])
             np.subtract(y, self._first[self.k :], out=into[:, self.k :])
         self._filled += len(y)
+
+    def flush(self) -> None:
+        """Add what is still gathered to the sums."""
+        self._absorb()
 
     def _absorb(self) -> None:
         c, n = self._filled, self.n
@@ -288,24 +301,9 @@ def sums_of_folds(Z: Any, Y: Any, folds: int, accumulator: Callable[[], Any], ri
     """What an accumulator makes of the rows of every fold (None where it has no row), in one pass."""
     names = covariate_names(Y)
     Z, Y = as_rows(Z, Y)
-    n, (k, p) = Y.shape[0], (Z.shape[1], Y.shape[1])
-    if n == 0:
+    if Y.shape[0] == 0:
         raise errors.no_rows()
-    slab = folds * _block_rows(k + p)
-
-    def one_lane(start: int, stop: int) -> list[Any]:
-        lane = [accumulator() for _ in range(folds)]
-        if folds == 1:
-            lane[0].add(Z[start:stop], Y[start:stop])
-            return lane
-        for i in range(start, stop, slab):
-            z, y = Z[i : min(i + slab, stop)], Y[i : min(i + slab, stop)]
-            fold = fold_of_rows(z[:, : k - riding] if riding else z, y, folds)
-            for f, rows in enumerate(lane):
-                rows.add(z, y, np.flatnonzero(fold == f))
-        return lane
-
-    lanes = _in_lanes(one_lane, n, k + p, folds)
+    lanes = sums_of_lanes(Z, Y, folds, accumulator, block_rows(Z.shape[1] + Y.shape[1]), riding)
     return [merge(part.moments(names) for part in parts if not part.empty) for parts in zip(*lanes, strict=True)]
 
 
@@ -354,54 +352,15 @@ def _merged_but_for_cov_z(parts: Sequence[Moments]) -> Moments:
     )
 
 
-def _in_lanes(work: Callable[[int, int], Any], n: int, q: int, folds: int) -> list[Any]:
-    """``work(start, stop)`` over contiguous spans of rows, one thread a span, the BLAS threads shared out among them.
-
-    Centring is bound by memory and runs on one thread; lanes keep the other cores busy meanwhile.
-    """
-    if n * q * q < 5e9:  # below some tenths of a second the threads cost more than they bring
-        return [work(0, n)]
-    threads = max((library["num_threads"] for library in blas().info()), default=1)
-    affordable = 2**28 // (folds * (8 * q * q + BLOCK_BYTES))  # each lane holds its own sums
-    lanes = int(max(1, min(threads, affordable, n // (4 * folds * _block_rows(q)))))
-    bounds = np.linspace(0, n, lanes + 1).astype(int)
-    with blas().limit(limits=max(1, threads // lanes)), ThreadPoolExecutor(lanes) as pool:
-        return list(pool.map(work, bounds[:-1].tolist(), bounds[1:].tolist()))
-
-
-def fold_of_rows(Z: Any, Y: Array, folds: int) -> NDArray[np.int64]:
-    """Which fold each row belongs to: a hash of its numbers, so neither row order nor chunking matters.
-
-    Equal rows share a fold, so a duplicate never sits on both sides of a split. The first and last 32 columns of Z and
-    of Y are read, which is enough to tell rows apart and leaves most of the memory alone.
-    """
-    h = np.zeros(Y.shape[0], dtype=np.uint64)
-    ends: Any
-    for ends in (Z[:, :32], Z[:, 32:][:, -32:], Y[:, :32], Y[:, 32:][:, -32:]):
-        values = np.asarray(ends.toarray() if sparse.issparse(ends) else ends, dtype=np.float64)
-        bits = (values + 0.0).view(np.uint64)  # + 0.0 makes -0.0 and 0.0 one value
-        weights = _mix(np.arange(1, values.shape[1] + 1, dtype=np.uint64)) | np.uint64(1)
-        h = _mix(h ^ (bits * weights).sum(axis=1, dtype=np.uint64))
-    return (h % np.uint64(folds)).astype(np.int64)
-
-
-def _mix(h: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """One round of splitmix64: every bit of h reaches every bit of the result."""
-    h = h + np.uint64(0x9E3779B97F4A7C15)
-    h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return h ^ (h >> np.uint64(31))
-
-
 def as_rows(Z: Any, Y: Any) -> tuple[Any, Any]:
-    """Z and Y as two-dimensional numeric arrays (Z possibly sparse, by rows) of the same length."""
-    Z, Y = _numeric("Z", Z), _numeric("Y", Y)
+    """Z and Y as two-dimensional numeric arrays (Z possibly sparse, by rows, or a Source) of the same length."""
+    Z, Y = Z if is_source(Z) else _numeric("Z", Z), _numeric("Y", Y)
     if sparse.issparse(Y):
         Y = Y.toarray()
     if Y.ndim == 1:
         Y = Y[:, None]
     for name, M in (("Z", Z), ("Y", Y)):
-        if M.ndim != 2:
+        if len(M.shape) != 2:
             raise errors.not_two_dimensional(name, M.shape)
     if Z.shape[0] != Y.shape[0]:
         raise errors.lengths_differ(Z.shape[0], Y.shape[0])
@@ -436,7 +395,7 @@ def _default_names(p: int) -> tuple[str, ...]:
     return tuple(f"y{i}" for i in range(p))
 
 
-def _block_rows(q: int, size: int | None = None) -> int:
+def block_rows(q: int, size: int | None = None) -> int:
     """Rows of q numbers in a block; a function of q alone, so that blocks are the same however rows arrive."""
     return int(np.clip((BLOCK_BYTES if size is None else size) // (8 * q), 64, 8192))
 

@@ -30,7 +30,8 @@ import numpy as np
 from covalign import _validation as errors
 from covalign._linalg import add_gram, blas
 from covalign.cluster import FAN_IN, LEAST_BYTES, MOST_BYTES, TASKS
-from covalign.moments import BLOCK_BYTES, Moments
+from covalign.moments import Moments
+from covalign.onepass import BLOCK_BYTES
 
 SWEEPS = 30  # of informed factor analysis, until it has converged
 CHUNK_BYTES = 2**27  # what dask advises for a chunk

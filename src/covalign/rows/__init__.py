@@ -8,22 +8,31 @@
 100
 """
 
+from covalign.rows.derived import Beside, Checked, Kept, beside
 from covalign.rows.finite import checked, refuse_not_finite
-from covalign.rows.open import open_rows
+from covalign.rows.open import is_dask, is_elsewhere, open_rows
 from covalign.rows.pairs import SourcePairs, Stream, open_pairs, read
 from covalign.rows.prefetch import ahead
-from covalign.rows.sink import Sink, open_sink, write_rows
-from covalign.rows.source import CHUNK_BYTES, Source, Table, recut
+from covalign.rows.sink import Sink, collected, open_sink, write_rows
+from covalign.rows.source import CHUNK_BYTES, Source, Table, is_source, recut
 
 __all__ = [
     "CHUNK_BYTES",
+    "Beside",
+    "Checked",
+    "Kept",
     "Sink",
     "Source",
     "SourcePairs",
     "Stream",
     "Table",
     "ahead",
+    "beside",
     "checked",
+    "collected",
+    "is_dask",
+    "is_elsewhere",
+    "is_source",
     "open_pairs",
     "open_rows",
     "open_sink",

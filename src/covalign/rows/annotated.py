@@ -128,6 +128,18 @@ def from_h5ad(path: Path, key: str | None, **options: Any) -> Table:
     return table
 
 
+def obs_of(data: Any) -> pd.DataFrame:
+    """What an AnnData, or an ``.h5ad`` file, knows of its rows."""
+    if hasattr(data, "obs"):
+        return data.obs  # type: ignore[no-any-return]
+    h5py, anndata_io = optional("h5py", "scverse"), optional("anndata.io", "scverse")
+    try:
+        with h5py.File(data, "r") as file:
+            return anndata_io.read_elem(file["obs"])  # type: ignore[no-any-return]
+    except (OSError, KeyError) as error:
+        raise errors.unreadable_data(data, NEED, error) from error
+
+
 def _split(key: str | None) -> tuple[str, str | None]:
     """(group, name): a bare name that is not X is looked for in obsm, where embeddings are."""
     if key is None or key == "X":

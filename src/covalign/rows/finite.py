@@ -20,9 +20,7 @@ def checked(source: Source, chunks: Iterable[Any], start: int = 0, what: str | N
         yield chunk
 
 
-def refuse_not_finite(
-    chunk: Any, start: int, source: Source | None = None, what: str | None = None, *, sums: Any = None
-) -> None:
+def refuse_not_finite(chunk: Any, start: int, source: Any = None, what: str | None = None, *, sums: Any = None) -> None:
     """Raise an error that names row and column if a number of the chunk, whose first row is ``start``, is not finite.
 
     A sum is finite only if its terms are (and they do not overflow), so good chunks are summed, or not even that where
@@ -41,11 +39,13 @@ def refuse_not_finite(
         return
     row, column, value = at
     names, index = (None, None) if source is None else (source.names, source.index)
+    numbers = getattr(source, "rows", None)  # of the rows, where some were left out
     raise errors.not_finite_at(
         what or ("Z" if source is None else source.where),
         value,
-        start + row,
-        column if names is None else names[column],
+        start + row if numbers is None else int(numbers[start + row]),
+        column,
+        None if names is None else names[column],
         None if index is None else index[start + row],
     )
 

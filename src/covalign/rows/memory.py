@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from typing import Any
 
 import numpy as np
@@ -25,14 +26,33 @@ class ArrayRows(Table):
 
 
 class MappedRows(Table):
-    """A numpy.memmap: chunks are copies, so that whoever reads ahead waits for the disk, and not who computes."""
+    """A numpy.memmap: chunks are copies, so that whoever reads ahead waits for the disk, and not who computes.
+
+    Pages of the file that were copied are given back: they would count as memory of this process until the end.
+    """
 
     def __init__(self, array: Any, where: str, **options: Any) -> None:
         self._array = array.view(np.ndarray)  # slices of a memmap carry its Python object along
+        # What a map with mode "c" has changed exists nowhere else.
+        self._map: Any = array._mmap if getattr(array, "mode", None) in ("r", "r+", "w+") else None
+        self._base = 0 if self._map is None else np.frombuffer(self._map, np.uint8).ctypes.data
+        self.origin = None if self._map is None else array.filename
+        self.layout = (self._array.ctypes.data - self._base, self._array.strides)  # within the file
         super().__init__(where, array.shape, array.dtype, **options)
 
     def _read(self, start: int, stop: int) -> Any:
-        return np.array(self._array[start:stop], order="C")
+        rows = self._array[start:stop]
+        piece = np.array(rows, order="C")
+        if hasattr(self._map, "madvise") and hasattr(mmap, "MADV_DONTNEED") and rows.flags.c_contiguous:
+            self._give_back(rows)
+        return piece
+
+    def _give_back(self, rows: Any) -> None:
+        """Whole pages between the first and the last byte of these rows."""
+        first = rows.ctypes.data - self._base
+        begin, end = -(-first // mmap.PAGESIZE) * mmap.PAGESIZE, (first + rows.nbytes) // mmap.PAGESIZE * mmap.PAGESIZE
+        if end > begin:
+            self._map.madvise(mmap.MADV_DONTNEED, begin, end - begin)
 
 
 class SparseRows(Table):

@@ -13,7 +13,7 @@ from scipy import sparse
 
 from covalign import _validation as errors
 from covalign.rows.memory import ArrayRows, FrameRows, MappedRows, SparseRows, TorchRows
-from covalign.rows.source import Source, Table
+from covalign.rows.source import CHUNK_BYTES, Source, Table, is_source
 
 ZARR_MARKS = ("zarr.json", ".zarray", ".zgroup")
 
@@ -43,8 +43,10 @@ def open_rows(
     """
     options: dict[str, Any] = {"columns": columns, "chunk_rows": chunk_rows, "single": single}
     if isinstance(data, str | os.PathLike):
-        return _from_path(Path(data), key, name, options)
-    roots = {kind.__module__.partition(".")[0] for kind in type(data).__mro__}
+        table = _from_path(Path(data), key, name, options)
+        table.origin = Path(data)
+        return table
+    roots = _roots(data)
     if "anndata" in roots:
         return _from_anndata(data, key, name, options)
     if "zarr" in roots:
@@ -54,6 +56,29 @@ def open_rows(
     if key is not None:
         raise errors.key_without_meaning(name, key)
     return _from_object(data, roots, name, options)
+
+
+def is_elsewhere(data: Any) -> bool:
+    """Whether rows are to be read a chunk at a time: what is no array, frame or sparse matrix in memory.
+
+    A small memmap is as good as an array (parallel workers of scikit-learn get such ones).
+    """
+    if isinstance(data, str | os.PathLike) or is_source(data):
+        return True
+    if isinstance(data, np.ndarray):
+        return isinstance(data, np.memmap) and data.ndim == 2 and data.nbytes > CHUNK_BYTES
+    roots = _roots(data)
+    return not {"anndata", "zarr", "h5py"}.isdisjoint(roots) or ("torch" in roots and hasattr(data, "detach"))
+
+
+def is_dask(data: Any) -> bool:
+    """A dask array or DataFrame."""
+    return "dask" in _roots(data)
+
+
+def _roots(data: Any) -> set[str]:
+    """The packages that the type of ``data`` and its ancestors come from."""
+    return {kind.__module__.partition(".")[0] for kind in type(data).__mro__}
 
 
 def _from_path(path: Path, key: str | None, name: str, options: dict[str, Any]) -> Table:

@@ -13,7 +13,7 @@ from covalign.rows.finite import checked
 from covalign.rows.memory import tensor_values
 from covalign.rows.open import open_rows
 from covalign.rows.prefetch import ahead
-from covalign.rows.source import Source
+from covalign.rows.source import Source, is_source
 
 
 class Pairs(Protocol):
@@ -105,7 +105,7 @@ def _either(chunks: Iterator[Any], *sources: Source) -> Iterator[Any]:
 
 def _source(data: Any, name: str, **options: Any) -> Source:
     """A Source as it is, anything else opened."""
-    return data if hasattr(data, "chunks") and hasattr(data, "in_memory") else open_rows(data, name=name, **options)
+    return data if is_source(data) else open_rows(data, name=name, **options)
 
 
 def _table(part: Any, name: str) -> Any:

@@ -122,6 +122,16 @@ def parquet_files(path: Path) -> list[Path]:
     return files
 
 
+def columns_of(path: Path) -> list[str]:
+    """Names of the columns, without those in which pandas keeps the names of rows."""
+    file = parquet_files(path)[0]
+    try:
+        schema = optional("pyarrow.parquet", "parquet").read_schema(file)
+    except (ValueError, OSError) as error:
+        raise errors.unreadable_data(file, "a parquet file", error) from error
+    return [name for name in schema.names if name not in index_columns(schema)]
+
+
 def index_columns(schema: Any) -> list[str]:
     """Columns in which pandas keeps the names of rows."""
     text = (schema.metadata or {}).get(b"pandas")

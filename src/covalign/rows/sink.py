@@ -65,6 +65,15 @@ def write_rows(source: Source, function: Callable[[Any], Any], sink: Sink, rows:
     return at - first if sink.start < n else 0
 
 
+def collected(source: Source, function: Callable[[Any], Any], columns: int, dtype: Any) -> Any:
+    """``function(chunk)`` for every chunk of ``source``, in one array."""
+    out, at = np.empty((source.shape[0], columns), dtype=dtype), 0
+    for chunk in read(source):
+        out[at : at + chunk.shape[0]] = function(chunk)
+        at += chunk.shape[0]
+    return out
+
+
 class Sink:
     """A target for rows; use it as ``with open_sink(...) as sink``, which completes it unless there was an error."""
 

@@ -53,6 +53,11 @@ class Source(Protocol):
         """The rows from ``start`` on, in order, as dense arrays or csr matrices cut at the multiples of ``rows``."""
 
 
+def is_source(data: Any) -> bool:
+    """Whether this is a Source already."""
+    return hasattr(data, "chunks") and hasattr(data, "in_memory")
+
+
 class Table(ABC):
     """What all adapters share: choice of columns, size of chunks, and cutting what was stored into them.
 
@@ -62,6 +67,7 @@ class Table(ABC):
     """
 
     in_memory = False
+    origin: Any = None  # the file or folder that the rows are read from, where that is known
 
     def __init__(
         self,

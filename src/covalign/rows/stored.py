@@ -14,6 +14,8 @@ class ZarrRows(Table):
 
     def __init__(self, array: Any, where: str, **options: Any) -> None:
         self._array = array
+        root = getattr(array.store, "root", None)  # of a store that is a folder
+        self.origin = None if root is None else Path(root) / array.path
         names = array.attrs.get("names")
         if isinstance(names, list | tuple) and len(array.shape) == 2 and len(names) == array.shape[1]:
             options.setdefault("names", names)
@@ -27,7 +29,7 @@ class HdfRows(Table):
     """A dense HDF5 dataset. The file stays open as long as this is in use."""
 
     def __init__(self, dataset: Any, where: str, **options: Any) -> None:
-        self._dataset = dataset
+        self._dataset, self.origin, self.layout = dataset, dataset.file.filename, dataset.name
         super().__init__(where, dataset.shape, dataset.dtype, unit=(dataset.chunks or (1,))[0], **options)
 
     def _read(self, start: int, stop: int) -> Any:
