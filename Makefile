@@ -34,6 +34,8 @@ bench: setup
 	$(RUN) benchmarks/factor.py
 	$(RUN) benchmarks/gaps.py
 	$(RUN) benchmarks/scale_factor.py
+	$(RUN) benchmarks/cluster.py
+	$(RUN) benchmarks/plan.py
 
 figures: setup
 	$(RUN) examples/demo.py --out docs/img

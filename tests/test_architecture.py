@@ -23,11 +23,12 @@ ROOMS = [
     {"moments", "covariates"},
     {"incomplete"},
     {"confounders"},
+    {"cluster"},
     {"intake", "dasks"},
     {"regimes", "metrics", "simulate"},
     {"heldout", "permutation", "editing", "fitting"},
     {"aligner", "factor"},
-    {"baselines", "datasets", "embed", "plot", "io", "scverse"},
+    {"baselines", "datasets", "embed", "plot", "io", "scverse", "planning"},
     {"report", "study"},
     {"cli"},
 ]

@@ -995,3 +995,57 @@ def rows_changed(need: int, got: int) -> ValueError:
         f"the rows of the fit need to be the same when they are read again, got {got} where there were {need}: fit "
         "again."
     )
+
+
+# -- clusters ---------------------------------------------------------------------------------------------------------
+
+
+def partitions_differ(n_z: int, n_y: int) -> ValueError:
+    return ValueError(
+        f"Z and Y in dask need the same partitions, got {n_z} and {n_y}: repartition one like the other "
+        "(Y.repartition(divisions=Z.divisions)), or pass Y from memory."
+    )
+
+
+def partition_lengths_differ(partition: int, n_z: int, n_y: int) -> ValueError:
+    return ValueError(
+        f"Z and Y need the same number of rows in every partition, got {n_z} and {n_y} in partition {partition}: cut "
+        "both in the same way, or pass Y from memory."
+    )
+
+
+def levels_unknown(column: str) -> ValueError:
+    return ValueError(
+        f"a covariate in dask needs a type that says its levels, got text or unknown categories in column {column!r}: "
+        "use Y.categorize() first, or pass Y from memory."
+    )
+
+
+def no_scheduler(address: str, why: str) -> ValueError:
+    return ValueError(
+        f"a dask scheduler is needed at {address!r}, got no answer ({why}): start one with  dask scheduler, workers "
+        "with  dask worker ADDRESS, and pass the address it prints (tcp://host:8786)."
+    )
+
+
+def no_workers(address: str) -> ValueError:
+    return ValueError(
+        f"the dask cluster at {address!r} needs at least one worker, got none: start them with  dask worker {address}."
+    )
+
+
+def check_count(what: str, value: Any) -> int:
+    """A whole number, at least 1, also written as 1e9."""
+    if not (isinstance(value, int | float) and 1 <= value <= 1e18 and float(value).is_integer()):
+        raise ValueError(f"{what} needs a whole number, at least 1, got {value}: write for example 1000 or 1e9.")
+    return int(value)
+
+
+def check_rate(what: str, value: Any) -> float:
+    if not (isinstance(value, int | float) and value > 0):
+        raise ValueError(f"{what} needs a positive number of gigabytes a second, got {value}: write for example 1.5.")
+    return float(value)
+
+
+def unknown_precision(dtype: Any) -> ValueError:
+    return ValueError(f"--dtype needs to be float32 or float64, got {dtype!r}: choose what the data are stored in.")

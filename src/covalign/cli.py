@@ -56,6 +56,9 @@ def reproduce(
         list[str] | None, typer.Option(help="NAME=PATH of a representation; may be repeated.")
     ] = None,
     peers: Annotated[bool, typer.Option("--peers/--no-peers", help="Run MOFA, SOFA and others, if installed.")] = True,
+    dask: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Run on the dask cluster there (tcp://host:8786).")
+    ] = None,
     redraw: Annotated[bool, typer.Option("--redraw", help="Draw from the results there are; compute nothing.")] = False,
 ) -> None:
     """Re-make the paper's figures, tables and claims.
@@ -82,7 +85,8 @@ def reproduce(
             if not path:
                 raise errors.not_a_named_path(name)
         inputs = Inputs(tcga, {name: Path(path) for name, _, path in pairs})
-        made = command.reproduce(names or [], profile, out, inputs, jobs or os.cpu_count() or 1, peers, redraw, claims)
+        processes = jobs or os.cpu_count() or 1
+        made = command.reproduce(names or [], profile, out, inputs, processes, peers, redraw, claims, dask)
     except ValueError as error:
         typer.echo(f"covalign: {error}", err=True)
         raise typer.Exit(2) from None
@@ -96,6 +100,39 @@ def reproduce(
             typer.echo(f"{what}: {name}: {why}", err=True)
     if made.outcome.failed:
         raise typer.Exit(1)
+
+
+@app.command()
+def plan(
+    rows: Annotated[float, typer.Option(help="Rows (1e9).")],
+    dims: Annotated[float, typer.Option(help="Dimensions of the representation, or features.")],
+    covariates: Annotated[float, typer.Option(help="Covariates, dummies counted one by one.")],
+    workers: Annotated[float, typer.Option(help="Worker processes.")] = 1,
+    cores: Annotated[float, typer.Option(help="Cores of a worker.")] = 1,
+    dtype: Annotated[str, typer.Option(help="float32 or float64.")] = "float32",
+    folds: Annotated[float, typer.Option(help="Folds behind the shrinkage (1 if it is given).")] = 5,
+    factors: Annotated[float | None, typer.Option(help="Plan informed factor analysis, too, with so many.")] = None,
+    read_gbs: Annotated[
+        float | None, typer.Option(help="GB/s each worker reads (else this disk's); inf if in memory.")
+    ] = None,
+    network_gbs: Annotated[float, typer.Option(help="GB/s between two workers.")] = 1.0,
+    as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+) -> None:
+    """What a fit would cost: passes, bytes, memory and time, from the rates of this machine, measured now.
+
+    Example: covalign plan --rows 1e9 --dims 768 --covariates 20 --workers 64
+    """
+    from covalign import planning
+
+    try:
+        job = planning.checked(rows, dims, covariates, workers, cores, dtype, folds, factors)
+        read = None if read_gbs is None else 1e9 * errors.check_rate("--read-gbs", read_gbs)
+        network = 1e9 * errors.check_rate("--network-gbs", network_gbs)
+    except ValueError as error:
+        typer.echo(f"covalign: {error}", err=True)
+        raise typer.Exit(2) from None
+    rates = planning.measured(job, read=read, network=network)
+    typer.echo(planning.as_json(job, rates) if as_json else planning.page(job, rates), nl=False)
 
 
 def main() -> None:

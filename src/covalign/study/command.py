@@ -42,8 +42,12 @@ def reproduce(
     peers: bool = True,
     redraw: bool = False,
     claims: Path | None = None,
+    dask: str | None = None,
 ) -> Made:
-    """Make the figures and tables named (all, if none are). ``redraw`` uses only what the store already has."""
+    """Make the figures and tables named (all, if none are). ``redraw`` uses only what the store already has.
+
+    ``dask`` is the address of a cluster to run on.
+    """
     inputs = Inputs() if inputs is None else inputs
     wanted = list(wanted) or list(names())
     unknown = [name for name in wanted if name not in names()]
@@ -54,7 +58,8 @@ def reproduce(
     made = [name for name in wanted if name not in lacking]
     store = Store(out / "results")
     needed = [name for name in EXPERIMENTS if any(name in needs(thing) for thing in made)]
-    outcome = runner.run([] if redraw else needed, profile, inputs, store, jobs, peers)
+    with runner.connected(None if redraw else dask) as client:
+        outcome = runner.run([] if redraw else needed, profile, inputs, store, jobs, peers, client)
     files, skipped = [], dict(lacking)
     for name in made:
         try:

@@ -19,7 +19,9 @@ from typing import Any, NamedTuple
 
 from sklearn.exceptions import ConvergenceWarning
 
+from covalign import _validation as errors
 from covalign.baselines import peers
+from covalign.rows.source import optional
 from covalign.study.experiments import EXPERIMENTS
 from covalign.study.methods import by_name, expected_seconds
 from covalign.study.profiles import Inputs, Profile
@@ -37,9 +39,19 @@ class Outcome(NamedTuple):
 
 
 def run(
-    experiments: Sequence[str], profile: Profile, inputs: Inputs, store: Store, jobs: int = 1, with_peers: bool = True
+    experiments: Sequence[str],
+    profile: Profile,
+    inputs: Inputs,
+    store: Store,
+    jobs: int = 1,
+    with_peers: bool = True,
+    client: Any = None,
 ) -> Outcome:
-    """Run every unit of these experiments that the store does not have. Ctrl-C leaves the store whole."""
+    """Run every unit of these experiments that the store does not have. Ctrl-C leaves the store whole.
+
+    With the client of a dask cluster units run there, but for those that are timed, which run here. Results are written
+    here, so the workers need no disk in common, but covalign, and the data where the inputs say.
+    """
     wanted = [unit for name in experiments for unit in EXPERIMENTS[name].units(profile, inputs)]
     absent = absentees(wanted, with_peers)
     finished = set().union(*(store.units(name) for name in experiments)) if experiments else set()
@@ -50,8 +62,10 @@ def run(
     together = [unit for unit in left if not EXPERIMENTS[unit.experiment].alone]
     alone = [unit for unit in left if EXPERIMENTS[unit.experiment].alone]
     with single_threaded(), ended_properly(), progress(left) as tick:
-        for units, processes in ((together, jobs), (alone, 1)):
-            with closing(measured(units, profile, inputs, processes)) as results:
+        here = measured(alone, profile, inputs, 1)
+        many = measured(together, profile, inputs, jobs) if client is None else sent(together, profile, inputs, client)
+        for generator in (many, here):
+            with closing(generator) as results:
                 for unit, result in results:
                     if isinstance(result, str):
                         failed[f"{unit.experiment}: {unit.method}, {unit.setting}, repetition {unit.rep}"] = result
@@ -105,6 +119,47 @@ def measured(
             child.terminate()
         raise
     pool.shutdown()
+
+
+def sent(
+    units: Sequence[Unit], profile: Profile, inputs: Inputs, client: Any
+) -> Generator[tuple[Unit, list[Row] | str], None, None]:
+    """Units with their results, as a dask cluster finishes them; a unit whose worker is lost is run again."""
+    as_completed = optional("distributed", "dask").as_completed
+    queue = sorted(units, key=lambda unit: -expected_seconds(unit.method))
+    options = {"pure": False, "priority": 0, "retries": 3}
+    running = {client.submit(measure_alone, unit, profile, inputs, **options): unit for unit in queue}
+    try:
+        with client.as_current():
+            finished = as_completed(list(running))
+        for future in finished:
+            error = future.exception()
+            yield running.pop(future), future.result() if error is None else f"{type(error).__name__}: {error}"
+    finally:  # whatever ends us: the cluster is not ours, and should not go on with what nobody waits for
+        client.cancel(list(running))
+
+
+def measure_alone(unit: Unit, profile: Profile, inputs: Inputs) -> list[Row] | str:
+    """``measure`` in a worker of a cluster, on one thread as elsewhere."""
+    with single_threaded():
+        return measure(unit, profile, inputs)
+
+
+@contextmanager
+def connected(address: str | None) -> Iterator[Any]:
+    """The client of the dask cluster at this address, closed afterwards; None without one."""
+    if address is None:
+        yield None
+        return
+    Client = optional("distributed", "dask").Client
+    try:
+        client = Client(address, timeout="10s", set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise errors.no_scheduler(address, str(error)) from None
+    with client:
+        if not client.scheduler_info()["workers"]:
+            raise errors.no_workers(address)
+        yield client
 
 
 @contextmanager

@@ -1,0 +1,83 @@
+"""dask with two worker processes beside one process on the same two cores, and many small chunks beside few.
+
+Ratios within one run, the variants interleaved, medians. The rows lie in a file that every worker maps.
+Run: python benchmarks/cluster.py [--rows 200000] [--dims 768] [--repeats 5] [--folder somewhere/with/room]
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import dask.array as da
+import numpy as np
+from distributed import Client, LocalCluster
+
+from covalign import cluster, incomplete
+
+COVARIATES, FOLDS = 20, 5
+
+
+def chunk(path: str, block_info: Any = None) -> np.ndarray:
+    (start, stop), _ = block_info[None]["array-location"]
+    return np.array(np.load(path, mmap_mode="r")[start:stop])
+
+
+def in_chunks(path: Path, rows: int, dims: int, count: int) -> Any:
+    return da.map_blocks(chunk, str(path), chunks=((rows // count,) * count, (dims,)), dtype=np.float32)
+
+
+def medians(works: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
+    took: dict[str, list[float]] = {name: [] for name in works}
+    for _ in range(repeats):
+        for name, work in works.items():
+            start = time.perf_counter()
+            work()
+            took[name].append(time.perf_counter() - start)
+    return {name: statistics.median(times) for name, times in took.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=200_000)
+    parser.add_argument("--dims", type=int, default=768)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--folder", type=Path, default=None)
+    args = parser.parse_args()
+    n, k = args.rows - args.rows % 1000, args.dims
+    with tempfile.TemporaryDirectory(dir=args.folder) as folder:
+        path, rng = Path(folder) / "rows.npy", np.random.default_rng(0)
+        Z = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=(n, k))
+        for i in range(0, n, 10_000):
+            Z[i : i + 10_000] = rng.standard_normal((min(10_000, n - i), k), dtype=np.float32)
+        Y = Z[:, :COVARIATES] + rng.standard_normal((n, COVARIATES))
+        options = {"processes": True, "dashboard_address": None, "memory_limit": "4GB"}
+        with LocalCluster(n_workers=2, threads_per_worker=1, **options) as local, Client(local) as client:
+
+            def on_dask(count: int) -> Callable[[], object]:
+                return lambda: cluster.fold_moments(in_chunks(path, n, k, count), Y, FOLDS, client=client)
+
+            cluster.fold_moments(in_chunks(path, n, k, 1000)[: n // 10], Y[: n // 10], FOLDS, client=client)  # warm
+            works = {
+                "one process": lambda: incomplete.fold_moments(Z, Y, FOLDS),
+                "dask, 50 chunks": on_dask(50),
+                "dask, 1000 chunks": on_dask(1000),
+            }
+            took = medians(works, args.repeats)
+    print(f"{n} x {k} float32, {COVARIATES} covariates, {FOLDS} folds, median of {args.repeats} interleaved runs\n")
+    print(f"{'what':20} {'relative to':18} {'seconds':>8} {'ratio':>6} {'allowed':>8}")
+    for what, reference, allowed in (
+        ("one process", "one process", ""),
+        ("dask, 50 chunks", "one process", 1.5),
+        ("dask, 1000 chunks", "dask, 50 chunks", 1.2),
+    ):
+        print(f"{what:20} {reference:18} {took[what]:8.2f} {took[what] / took[reference]:6.2f} {allowed:>8}")
+
+
+if __name__ == "__main__":
+    main()
