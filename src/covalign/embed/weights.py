@@ -11,7 +11,8 @@ from covalign import _validation as errors
 
 # What transformers and sentence-transformers read; neither pickles nor the same weights in other formats.
 FILES = ["*.json", "*.txt", "*.model", "*.safetensors"]
-OTHER_FORMATS = ["onnx/*", "openvino/*", "coreml/*", "*/onnx/*", "flax*", "tf_*"]
+OTHER_FOLDERS = ("onnx", "openvino", "coreml")
+OTHER_FORMATS = [f"{folder}/*" for folder in OTHER_FOLDERS]
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.ckpt")
 
 
@@ -46,8 +47,9 @@ def _cached(name: str, revision: str | None, cache: Any) -> Path | None:
         folder = Path(hub.snapshot_download(name, revision=revision, cache_dir=cache, local_files_only=True))
     except (OSError, ValueError):  # not there, or a name that cannot be one
         return None
-    complete = (folder / "config.json").is_file() and (_weights(folder) or _pickles(folder))
-    return folder if complete and not _lacking_shards(folder) else None
+    heart = _heart(folder)
+    complete = (heart / "config.json").is_file() and _weights(heart) and not _lacking_shards(heart)
+    return folder if complete else None
 
 
 def _downloaded(name: str, revision: str | None, cache: Any, offline: bool) -> Path:
@@ -91,22 +93,26 @@ def _lacking_shards(folder: Path) -> set[str]:
 
 def _refuse_unsafe(folder: Path) -> None:
     """An error if the folder has no model, or one that only a pickle or code of its own could load."""
-    if not (folder / "config.json").is_file():
-        raise errors.no_model(folder, "config.json")
-    if not _weights(folder):
-        raise (
-            errors.pickled_weights(folder, _pickles(folder))
-            if _pickles(folder)
-            else errors.no_model(folder, "model.safetensors")
-        )
-    if lacking := _lacking_shards(folder):
-        raise errors.no_model(folder, min(lacking))
+    heart = _heart(folder)
+    if not (heart / "config.json").is_file():
+        raise errors.no_model(heart, "config.json")
+    if not _weights(heart) and not _pickles(heart):
+        raise errors.no_model(heart, "model.safetensors")
+    if lacking := _lacking_shards(heart):
+        raise errors.no_model(heart, min(lacking))
     for module in modules(folder):
-        part = folder / module["path"]
         if not module["type"].startswith("sentence_transformers."):
             raise errors.code_of_its_own(folder, module["type"])
-        if part != folder and _pickles(part) and not _weights(part):
+    steps = [part for part in folder.rglob("*") if part.is_dir() and part.name not in OTHER_FOLDERS]
+    for part in {heart, *(steps if modules(folder) else [])}:
+        if _pickles(part) and not _weights(part):
             raise errors.pickled_weights(part, _pickles(part))
+
+
+def _heart(folder: Path) -> Path:
+    """Where the transformer itself is: the first step of a sentence-transformers model may have a folder of its own."""
+    steps = modules(folder)
+    return folder / steps[0]["path"] if steps else folder
 
 
 def modules(folder: Path) -> list[dict[str, str]]:
@@ -126,7 +132,7 @@ def _json(file: Path) -> Any:
 def _checksum(folder: Path) -> str:
     """sha256 of the configuration and the weights, so that a folder filled anew is another model."""
     digest = hashlib.sha256()
-    for file in [*sorted(folder.glob("*.json")), *_weights(folder)]:
+    for file in sorted([*folder.rglob("*.json"), *folder.rglob("*.safetensors")]):
         with file.open("rb") as opened:
             digest.update(hashlib.file_digest(opened, "sha256").digest())
     return f"sha256:{digest.hexdigest()[:40]}"
