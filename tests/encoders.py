@@ -83,12 +83,16 @@ def bert(folder: Path, words: str) -> Path:
     """A text encoder with whole words as its tokens."""
     import torch
     import transformers
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
     torch.manual_seed(0)
-    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *sorted(set(words.split()))]
-    folder.mkdir(exist_ok=True)
-    (folder / "vocab.txt").write_text("\n".join(vocabulary))
-    transformers.BertTokenizer(str(folder / "vocab.txt")).save_pretrained(folder)
+    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *sorted(set(words.split()))]
+    tokenizer = Tokenizer(models.WordLevel({word: i for i, word in enumerate(vocabulary)}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    around = [("[CLS]", 2), ("[SEP]", 3)]
+    tokenizer.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=around)
+    special = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
+    transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special).save_pretrained(folder)
     config = transformers.BertConfig(**SMALL, vocab_size=len(vocabulary), max_position_embeddings=16)
     transformers.BertModel(config).save_pretrained(folder)
     return folder

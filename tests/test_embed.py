@@ -38,7 +38,7 @@ def models(tmp_path_factory):
     place = tmp_path_factory.mktemp("models")
 
     def model(name: str, **options) -> Path:
-        folder = place / "_".join([name, *map(str, options)])
+        folder = place / "_".join([name, *map(str, options.values())])
         return folder if folder.exists() else getattr(encoders, name)(folder, **options)
 
     return model
