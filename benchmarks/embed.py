@@ -1,9 +1,9 @@
 """What ``embed.images`` costs beyond the model: ours against the loop one writes by hand, opening pictures included.
 
 A ViT of DeiT-tiny's size with random weights, JPEGs of 256 x 256. "by hand" loads the model, then opens a batch, calls
-the processor, calls the model, and goes on; ours also lists the folder, checks the weights, keeps rows for a restart and
-writes the .npz. "one worker" opens pictures with one thread. Interleaved; the ratio of a round is within the round, and
-the median over rounds is printed beside the limit.
+the processor, calls the model, and goes on; ours also lists the folder, checks the weights, keeps rows for a restart
+and writes the .npz. "one worker" opens pictures with one thread. Interleaved; the ratio of a round is within the
+round, and the median over rounds is printed beside the limit.
 Run: python benchmarks/embed.py [--images 192] [--rounds 7] [--threads 2]
 """
 
