@@ -39,6 +39,7 @@ bench: setup
 
 figures: setup
 	$(RUN) examples/demo.py --out docs/img
+	$(RUN) examples/nearest_images.py --out docs/img
 
 # The packages we compare with, in an environment of their own: their pins never touch ours.
 peers: $(PEERS)/.installed

@@ -27,6 +27,7 @@ __all__ = [
     "covariates",
     "cross_validated_frontier",
     "datasets",
+    "embed",
     "load",
     "metrics",
     "plot",
@@ -35,7 +36,7 @@ __all__ = [
 ]
 
 
-LAZY = ("baselines", "datasets", "plot")  # plot needs matplotlib, an extra; the others are not needed to begin
+LAZY = ("baselines", "datasets", "embed", "plot")  # plot needs matplotlib, an extra; the others are not needed to begin
 
 
 def __getattr__(name: str) -> Any:

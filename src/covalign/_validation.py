@@ -650,6 +650,128 @@ def no_labelled_class(path: Any) -> ValueError:
     return ValueError(f"at least one labelled class is needed, got none in {str(path)!r}: set labelled = 1 somewhere.")
 
 
+# -- embedding images and texts ---------------------------------------------------------------------------------------
+
+
+def no_images(folder: Any, suffixes: Iterable[str]) -> ValueError:
+    return ValueError(
+        f"a folder of images is needed, got none below {str(folder)!r} with a suffix of {' '.join(suffixes)}: correct "
+        "the path, or list the files in a CSV with a column 'path'."
+    )
+
+
+def empty_cells(file: Any, column: str, rows: Sequence[Any]) -> ValueError:
+    got = f"an empty one in {len(rows)} row(s), first at row {some(rows, 3)}" if rows else "no rows"
+    return ValueError(f"every row of {str(file)!r} needs a {column!r}, got {got}: fill it in, or drop the rows.")
+
+
+def distinct_labels(column: str) -> ValueError:
+    return ValueError(
+        f"a column of labels needs values that several rows share, got a different text in every row of {column!r}: "
+        "name the columns to use (--label-column, label_columns=)."
+    )
+
+
+def broken_images(broken: dict[str, str]) -> ValueError:
+    listed = "".join(f"\n  {name}: {why}" for name, why in list(broken.items())[:50])
+    more = f"\n  and {len(broken) - 50} more" if len(broken) > 50 else ""
+    return ValueError(
+        f"every image needs to open, got {len(broken)} that did not; the others are computed and kept. Repair or "
+        f"remove these, or leave them out with --skip-broken (skip_broken=True), and run the same again:{listed}{more}"
+    )
+
+
+def features_not_finite(names: Sequence[str]) -> ValueError:
+    return ValueError(
+        f"features need to be finite numbers, got NaN or infinity for {some(names, 3)}: use float32 (float16 overflows "
+        "in some models), or check the weights."
+    )
+
+
+def not_an_array_file(path: Any) -> ValueError:
+    return ValueError(f"rows go to an .npz (with labels) or an .npy (alone), got {str(path)!r}: choose one of these.")
+
+
+def not_one_of(what: str, got: Any, known: Sequence[str]) -> ValueError:
+    return ValueError(f"{what} needs one of {', '.join(known)}, got {got!r}: use one of these names.")
+
+
+def no_device(device: str, there: Sequence[str]) -> ValueError:
+    return ValueError(
+        f"a device that torch sees is needed, got {device!r}, and here are {', '.join(there)}: choose one of these or "
+        "'auto', or install a build of torch for it."
+    )
+
+
+def check_count(what: str, value: Any) -> int:
+    """A whole number of at least 1."""
+    if isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1:
+        return int(value)
+    raise ValueError(f"{what} needs a whole number of at least 1, got {value!r}: choose one.")
+
+
+class WeightsNotFoundError(FileNotFoundError, ValueError):
+    """A model's files are neither here nor to be had."""
+
+
+def weights_not_found(name: str, revision: str | None, cache: Any, why: Any) -> WeightsNotFoundError:
+    version = f" --revision {revision}" if revision else ""
+    reason = str(why).splitlines()[0] if str(why) else type(why).__name__
+    return WeightsNotFoundError(
+        f"the weights of {name!r} are needed, got none: they are not in the cache {str(cache)!r}, and could not be "
+        f"downloaded ({reason}). On a machine with internet run\n"
+        f"  hf download {name}{version} --include '*.json' '*.txt' '*.model' '*.safetensors' --local-dir model\n"
+        f"(or save these files from https://huggingface.co/{name}/tree/{revision or 'main'}; config.json, "
+        "model.safetensors and preprocessor_config.json or tokenizer.json are the least), bring the folder here and "
+        "pass it as the model (--model model); or, without --local-dir, bring what it put into the cache there to the "
+        "cache here."
+    )
+
+
+def no_model(folder: Any, file: str) -> ValueError:
+    return ValueError(
+        f"a model's folder needs config.json and its weights as .safetensors, got {str(folder)!r} without {file}: "
+        "pass the folder that save_pretrained wrote, or download it again."
+    )
+
+
+def pickled_weights(folder: Any, files: Iterable[Any]) -> ValueError:
+    return ValueError(
+        f"weights are needed as .safetensors, got only {some(getattr(file, 'name', file) for file in files)} in "
+        f"{str(folder)!r}, and loading a pickle can run any code: use another revision of the model, or convert it "
+        "where you trust it, by model.save_pretrained(folder)."
+    )
+
+
+def code_of_its_own(folder: Any, what: str) -> ValueError:
+    return ValueError(
+        f"a model without code of its own is needed, got {what!r} in {str(folder)!r}: only the classes of transformers "
+        "and sentence-transformers are run; choose a model that they know."
+    )
+
+
+def unusable_model(folder: Any, need: str, why: Any) -> ValueError:
+    reason = next((line.strip() for line in str(why).splitlines() if line.strip()), type(why).__name__)
+    return ValueError(
+        f"{need} is needed, got the folder {str(folder)!r}, which cannot be read as one ({reason}): download it again, "
+        "or choose another model."
+    )
+
+
+def random_weights(folder: Any, names: Iterable[str]) -> ValueError:
+    return ValueError(
+        f"all weights of a model are needed, got none for {some(names, 3)} in {str(folder)!r}, and random ones would "
+        "take their place: choose another pooling (cls or mean where it is the pooler), or another model."
+    )
+
+
+def no_pooler(folder: Any) -> ValueError:
+    return ValueError(
+        f"pooling='pooler' needs a model with a pooled output, got {str(folder)!r}, which has none: use 'cls' or "
+        "'mean'."
+    )
+
+
 class PeerError(ValueError):
     """A method that runs in a process of its own failed there."""
 

@@ -130,7 +130,7 @@ class Sink:
         self._pending: list[Any] = []
         with self._disk():
             self._folder.mkdir(exist_ok=True)
-            self._lock = _locked(self._folder / "lock", self.path)
+            self._lock = locked(self._folder / "lock", self.path)
         try:
             with self._disk():
                 self.start = self._done = self._writer.begin(self._recorded())
@@ -259,7 +259,7 @@ def _free(folder: Path) -> int | None:
         return None
 
 
-def _locked(path: Path, target: Path) -> Any:
+def locked(path: Path, target: Path) -> Any:
     """An open file that no other process has locked; the lock ends with the process, however that ends."""
     file = path.open("w")
     try:
