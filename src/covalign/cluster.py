@@ -31,7 +31,7 @@ from covalign.incomplete import Blocks, IncompleteAccumulator, Rows, merged
 from covalign.moments import Accumulator, Moments, as_rows, covariate_names, fold_of_rows, merge_groups
 from covalign.rows.finite import refuse_not_finite
 from covalign.rows.memory import frame_dtype, frame_values
-from covalign.rows.source import optional
+from covalign.rows.source import optional, stacked
 
 FAN_IN = 8
 ROWS_AT_ONCE = 2**13
@@ -318,7 +318,7 @@ _one_thread = _OneThread()
 def _sums(run: Any, folds: int, blocks: Blocks | None, q: int, names: Sequence[str], drop: bool) -> list[Rows | None]:
     """Moments of every fold of a run of chunks."""
     first, row, chunks = (run.first, run.start, run) if isinstance(run, _Run) else run
-    sums = FoldSums(folds, blocks, q)
+    sums, held = FoldSums(folds, blocks, q), []
     with _one_thread():
         for i, (z, y) in enumerate(chunks, start=first):
             z, y = _pair(z, y, i)
@@ -327,7 +327,12 @@ def _sums(run: Any, folds: int, blocks: Blocks | None, q: int, names: Sequence[s
             if drop and y.dtype.kind == "f":
                 there = ~np.isnan(y).any(axis=1)
                 z, y = (z, y) if there.all() else (z[there], y[there])
-            sums.add(z, y)
+            held.append((z, y))
+            if sum(len(y) for _, y in held) >= ROWS_AT_ONCE // 2:  # to sort rows by fold costs the same for few
+                sums.add(*map(stacked, zip(*held, strict=True)))
+                held = []
+        if held:
+            sums.add(*map(stacked, zip(*held, strict=True)))
         return sums.moments(names)
 
 
