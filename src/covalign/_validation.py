@@ -1156,7 +1156,7 @@ def no_workers(address: str) -> ValueError:
     )
 
 
-def check_count(what: str, value: Any) -> int:
+def check_number(what: str, value: Any) -> int:
     """A whole number, at least 1, also written as 1e9."""
     if not (isinstance(value, int | float) and 1 <= value <= 1e18 and float(value).is_integer()):
         raise ValueError(f"{what} needs a whole number, at least 1, got {value}: write for example 1000 or 1e9.")

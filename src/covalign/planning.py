@@ -82,12 +82,12 @@ def checked(
 ) -> Job:
     """A job of whole, positive numbers that make sense together."""
     numbers = {"rows": rows, "dims": dims, "covariates": covariates, "workers": workers, "cores": cores, "folds": folds}
-    whole = {name: errors.check_count(f"--{name}", value) for name, value in numbers.items()}
+    whole = {name: errors.check_number(f"--{name}", value) for name, value in numbers.items()}
     if dtype not in ("float32", "float64"):
         raise errors.unknown_precision(dtype)
     if whole["covariates"] > whole["dims"]:
         raise errors.too_many_covariates(whole["covariates"], whole["dims"])
-    wanted = None if factors is None else errors.check_count("--factors", factors)
+    wanted = None if factors is None else errors.check_number("--factors", factors)
     return Job(**whole, itemsize=np.dtype(dtype).itemsize, factors=wanted)
 
 

@@ -126,7 +126,8 @@ class Incoming:
             row, column, value = at
             index, where = self.views.index, self.views.sources[name].where
             label = None if index is None else index[start + row]
-            raise errors.not_finite_at(where, value, start + row, self.table.views[name].names[column], label)
+            feature = self.table.views[name].names[column]
+            raise errors.not_finite_at(where, value, start + row, column, feature, label)
 
 
 class Placer:
