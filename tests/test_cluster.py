@@ -280,7 +280,7 @@ def test_threads_of_blas_are_given_back():
     def threads():
         return [library["num_threads"] for library in blas().info()]
 
-    before, inside, gate = threads(), [], threading.Barrier(2)
+    before, gate = threads(), threading.Barrier(2)
 
     def task(first):
         with cluster._one_thread():
@@ -288,14 +288,15 @@ def test_threads_of_blas_are_given_back():
             if first:
                 return
             time.sleep(0.05)  # the other has left
-            inside.extend(threads())
 
     both = [threading.Thread(target=task, args=(first,)) for first in (True, False)]
     for thread in both:
         thread.start()
     for thread in both:
         thread.join()
-    assert set(inside) == {1}
+    assert threads() == before
+    with cluster._one_thread():
+        assert set(threads()) == {1}
     assert threads() == before
 
 

@@ -291,7 +291,8 @@ def _separate_graphs(Z: Any, Y: Any, keys: Sequence[tuple[Any, Any]]) -> list[An
 class _OneThread:
     """BLAS on one thread while anyone is inside: tasks are what runs in parallel.
 
-    Tasks of a process share its BLAS and overlap, so the first sets the limit and the last lifts it.
+    Tasks of a process share its BLAS and overlap, so the first sets the limit and the last lifts it. OpenBLAS 0.3.30
+    obeys only the main thread (measured); workers of ``dask.distributed`` are started with one thread anyway.
     """
 
     def __init__(self) -> None:
