@@ -630,12 +630,12 @@ def test_an_infinite_number_is_named_with_its_row_and_column(data, reference, tm
     X[231, 7] = -np.inf
     for kept, column in ((npy(X, tmp_path), "7"), (parquet(X, tmp_path), "g7"), (sparse.csr_matrix(X), "7")):
         label = r" \('cell231'\)" if column == "g7" else ""
-        with pytest.raises(ValueError, match=rf"finite numbers, got -inf in row 231{label}, column '{column}'"):
+        with pytest.raises(ValueError, match=rf"finite numbers, got -inf in row 231{label}, column '?{column}'?"):
             model().fit(kept, Y)
-    with pytest.raises(ValueError, match=r"got -inf in row 231, column '7'"):
+    with pytest.raises(ValueError, match=r"got -inf in row 231, column '?7'?"):
         reference.transform(npy(X, tmp_path), out=tmp_path / "Z.npy")
     assert not (tmp_path / "Z.npy").exists()
-    with pytest.raises(ValueError, match=r"view 'X' .*got -inf in row 231, column '7'"):
+    with pytest.raises(ValueError, match=r"view 'X' .*got -inf in row 231, column '?7'?"):
         model().fit(iter(batches_of(X, Y, 50)))
 
 
