@@ -134,7 +134,7 @@ class Lane:
         if at is not None:
             row, column, value = at
             where, name, label = self._feature(view, column, start + row)
-            raise errors.not_finite_at(where, value, start + row, name, label)
+            raise errors.not_finite_at(where, value, start + row, column, name, label)
 
 
 def is_finite(part: Any) -> bool:
