@@ -284,6 +284,13 @@ def confounder_columns_missing(names: Iterable[str], have: Iterable[str]) -> Val
     )
 
 
+def confounders_not_in_y(names: Iterable[str], have: Sequence[str]) -> ValueError:
+    wrong = list(names)
+    near = [match for name in wrong for match in difflib.get_close_matches(name, have, n=2, cutoff=0.4)]
+    hint = f"did you mean {some(dict.fromkeys(near))}?" if near else "add them to Y, or pass a table of confounders."
+    return ValueError(f"confounders given by name need the columns {some(wrong)}, got {some(have)} in Y: {hint}")
+
+
 def explained_by_confounders(names: Iterable[str]) -> ValueError:
     return ValueError(
         f"covariates need to vary apart from the confounders, got {some(names)} which follow from them: "

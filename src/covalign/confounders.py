@@ -39,7 +39,7 @@ def separated(Y: Any, confounders: Any) -> tuple[Any, Any]:
     if absent and not isinstance(confounders, str) and len(names) == len(Y):
         return Y, np.array(names, dtype=object)  # a label for every row, not names
     if absent:
-        raise errors.columns_missing(absent, columns)
+        raise errors.confounders_not_in_y(absent, columns)
     frame = Y.set_axis(columns, axis=1)
     rest = frame.drop(columns=list(names))
     if rest.shape[1] == 0:
