@@ -51,11 +51,20 @@ class Encoding(NamedTuple):
         absent = [column.source for column in self.columns if column.source not in frame.columns]
         if absent:
             raise errors.columns_missing(absent, frame.columns)
+        if self._is_identity(frame):
+            return frame
         values, at = np.empty((len(frame), len(self.names))), 0
         for column in self.columns:
             values[:, at : at + len(column.names)] = _apply_column(column, frame[column.source])
             at += len(column.names)
         return pd.DataFrame(values, index=frame.index, columns=self.names, copy=False)
+
+    def _is_identity(self, frame: pd.DataFrame) -> bool:
+        """Whether these are finite float64 numbers already: millions of rows need no copy."""
+        same = list(frame.columns) == self.names and all(column.kind == "number" for column in self.columns)
+        if not same or not all(dtype == np.float64 for dtype in frame.dtypes):
+            return False
+        return all(np.isfinite(frame[name].to_numpy()).all() for name in frame.columns)
 
 
 def encode(Y: Any, *, drop_first: bool = False, missing: str = "raise") -> pd.DataFrame:
@@ -92,9 +101,11 @@ def as_frame(Y: Any) -> pd.DataFrame:
         Y = pd.DataFrame(values, columns=[f"y{i}" for i in range(values.shape[1])])
     if Y.shape[1] == 0:
         raise errors.no_covariates()
-    frame: pd.DataFrame = Y.set_axis([str(name) for name in Y.columns], axis=1)
+    frame: pd.DataFrame = Y.copy(deep=False)  # the numbers are the user's: nothing here writes to them
+    frame.columns = pd.Index([str(name) for name in Y.columns])
     _refuse_duplicates(frame.columns)
-    return frame.infer_objects()
+    mixed = any(dtype.kind == "O" for dtype in frame.dtypes)
+    return frame.infer_objects() if mixed else frame
 
 
 def complete_rows(frame: pd.DataFrame, missing: str = "raise", *, partial: bool = False) -> NDArray[np.bool_]:
