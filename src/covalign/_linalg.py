@@ -175,12 +175,14 @@ def add_gram(C: Array, B: Array) -> None:
     )
 
 
-def mirrored(C: Array) -> Array:
-    """The symmetric matrix whose upper triangle is that of C."""
-    upper = np.triu(C)
-    full: Array = upper + upper.T
-    np.fill_diagonal(full, np.diag(C))
-    return full
+def mirror(C: Array) -> Array:
+    """C, after its upper triangle was copied to the lower one, in place."""
+    step = 128
+    for i in range(0, len(C), step):
+        corner = C[i : i + step, i : i + step]
+        corner[...] = np.triu(corner) + np.triu(corner, 1).T
+        C[i + step :, i : i + step] = C[i : i + step, i + step :].T
+    return C
 
 
 @cache

@@ -1,6 +1,6 @@
 """Moments of rows that dask holds: every chunk is summed where it lies, and only sums travel.
 
-A task takes a run of neighbouring chunks, one at a time, into the sums of every fold; the results are merged eight at a
+A task takes a run of neighbouring chunks, one at a time, into the sums of every fold; the results are merged four at a
 time, in an order that depends on nothing but the chunks. Which threads, processes or machines do it, when, and whether
 some of them are lost on the way (dask then runs their tasks again) leaves no trace. Folds follow from the content of a
 row, so cross-validation and the choice of a shrinkage need nothing but these sums.
@@ -28,13 +28,13 @@ from covalign._linalg import Array, affine, blas
 from covalign.confounders import beside as put_beside
 from covalign.covariates import Encoding
 from covalign.incomplete import Blocks, IncompleteAccumulator, Rows, merged
-from covalign.moments import Accumulator, Moments, as_rows, covariate_names, fold_of_rows, merge_groups
+from covalign.moments import Accumulator, Moments, as_rows, covariate_names, merge_groups
+from covalign.onepass import Dealer
 from covalign.rows.finite import refuse_not_finite
 from covalign.rows.memory import frame_dtype, frame_values
-from covalign.rows.source import optional, stacked
+from covalign.rows.source import optional
 
-FAN_IN = 8
-ROWS_AT_ONCE = 2**13
+FAN_IN = 4  # few, so that most sums travel while others are still made
 
 # A task's sums cost as much as some hundred rows a fold whatever it was given, so it should have many; but small data
 # should still be enough tasks to keep several workers busy.
@@ -233,9 +233,9 @@ class _Run:
         self.first, self.start, self.graphs, self.keys = first, start, list(graphs), list(keys)
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
-        dask = optional("dask", "dask")
+        get = optional("dask.core", "dask").get  # a scheduler, even the synchronous one, would take 1 ms a chunk
         for graph, keys in zip(self.graphs, self.keys, strict=True):
-            yield tuple(dask.get(graph, list(keys)))
+            yield tuple(get(graph, list(keys)))
 
 
 def _runs(Z: Any, Y: Any) -> list[Any]:
@@ -270,7 +270,7 @@ def _cut(Z: Any) -> list[tuple[int, int]]:
         most = int(np.clip(sizes.sum() / TASKS, LEAST_BYTES, MOST_BYTES))
     runs, held = [0], 0.0
     for i, size in enumerate(sizes):
-        if held and held + size > most:
+        if held and held + size / 2 > most:
             runs.append(i)
             held = 0.0
         held += size
@@ -319,7 +319,7 @@ _one_thread = _OneThread()
 def _sums(run: Any, folds: int, blocks: Blocks | None, q: int, names: Sequence[str], drop: bool) -> list[Rows | None]:
     """Moments of every fold of a run of chunks."""
     first, row, chunks = (run.first, run.start, run) if isinstance(run, _Run) else run
-    sums, held = FoldSums(folds, blocks, q), []
+    sums = FoldSums(folds, blocks, q)
     with _one_thread():
         for i, (z, y) in enumerate(chunks, start=first):
             z, y = _pair(z, y, i)
@@ -328,12 +328,7 @@ def _sums(run: Any, folds: int, blocks: Blocks | None, q: int, names: Sequence[s
             if drop and y.dtype.kind == "f":
                 there = ~np.isnan(y).any(axis=1)
                 z, y = (z, y) if there.all() else (z[there], y[there])
-            held.append((z, y))
-            if sum(len(y) for _, y in held) >= ROWS_AT_ONCE // 2:  # to sort rows by fold costs the same for few
-                sums.add(*map(stacked, zip(*held, strict=True)))
-                held = []
-        if held:
-            sums.add(*map(stacked, zip(*held, strict=True)))
+            sums.add(z, y)
         return sums.moments(names)
 
 
@@ -351,7 +346,8 @@ class FoldSums:
     """
 
     def __init__(self, folds: int, blocks: Blocks | None = None, q: int = 0) -> None:
-        self.folds, self.blocks, self.q = folds, blocks, q
+        self.folds, self.blocks = folds, blocks
+        self._dealer = Dealer(q)
         self._parts: dict[tuple[int, bool], Any] = {}
 
     def add(self, Z: Any, Y: NDArray[Any]) -> None:
@@ -361,11 +357,8 @@ class FoldSums:
             if len(Y):
                 self._part(0, gaps, Z.shape[1], Y.shape[1]).add(Z, Y)
             return
-        for i in range(0, len(Y), ROWS_AT_ONCE):
-            z, y = Z[i : i + ROWS_AT_ONCE], Y[i : i + ROWS_AT_ONCE]
-            fold = fold_of_rows(z[:, : z.shape[1] - self.q], y, self.folds)
-            for f in np.unique(fold):
-                self._part(int(f), gaps, z.shape[1], y.shape[1]).add(z, y, np.flatnonzero(fold == f))
+        for f, z, y in self._dealer.sorted(Z, Y, self.folds):
+            self._part(f, gaps, z.shape[1], y.shape[1]).add(z, y)
 
     def _part(self, fold: int, gaps: bool, k: int, p: int) -> Any:
         if (fold, gaps) not in self._parts:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from covalign import _validation as errors
-from covalign._linalg import Array, add_gram, is_constant, is_explained, mirrored, rank_cutoff, whitener
+from covalign._linalg import Array, add_gram, is_constant, is_explained, mirror, rank_cutoff, whitener
 from covalign.onepass import BLOCK_BYTES, sums_of_lanes
 from covalign.onepass import fold_of_rows as fold_of_rows  # folds of moments are asked for here
 from covalign.rows import is_dask, is_elsewhere, is_source, open_rows, refuse_not_finite
@@ -210,7 +210,7 @@ class Accumulator:
     def __init__(self, k: int, p: int, block_bytes: int | None = None) -> None:
         self.k, self.p, self.n = k, p, 0
         self.mean = np.zeros(k + p)
-        self._scatter = np.zeros((k + p, k + p))  # only its upper triangle
+        self._scatter = np.zeros((k + p, k + p))  # its upper triangle counts
         self._block = np.empty((block_rows(k + p, block_bytes) + 1, k + p))
         self._first = np.empty(k + p)
         self._filled = 0
@@ -276,7 +276,7 @@ class Accumulator:
         self._absorb()
         if self.empty:
             raise errors.no_rows()
-        k, cov = self.k, mirrored(self._scatter) / self.n
+        k, cov = self.k, mirror(self._scatter) / self.n
         return Moments(
             n=self.n,
             mean_z=self.mean[:k].copy(),

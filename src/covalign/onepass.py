@@ -38,12 +38,12 @@ def sums_of_lanes(
     failed = threading.Event()
 
     def one_lane(start: int, stop: int) -> list[Any]:
-        lane = [accumulator() for _ in range(folds)]
+        lane, deal = [accumulator() for _ in range(folds)], Dealer(riding)
         try:
             for z, y in portions(Z, Y, start, stop, folds * block if folds > 1 else stop - start):
                 if failed.is_set():  # another lane found something wrong
                     break
-                deal(lane, z, y, k - riding)
+                deal(lane, z, y)
             for rows in lane:
                 rows.flush()
         except errors.NotFiniteError:
@@ -76,14 +76,47 @@ def portions(Z: Any, Y: Array, start: int, stop: int, slab: int) -> Iterator[tup
         chunks.close()  # type: ignore[attr-defined]  # generators and readers have it
 
 
-def deal(lane: Sequence[Any], z: Any, y: Array, k: int) -> None:
-    """Give every row to the accumulator of its fold, which its covariates and the first k columns of z decide."""
-    if len(lane) == 1:
-        lane[0].add(z, y)
-        return
-    fold = fold_of_rows(z if k == z.shape[1] else z[:, :k], y, len(lane))
-    for f, rows in enumerate(lane):
-        rows.add(z, y, np.flatnonzero(fold == f))
+class Dealer:
+    """Gives every row to the accumulator of its fold, which its covariates and columns of z but the riding decide.
+
+    Rows are sorted by fold into memory that is used again and again: pages fresh from the system cost as much as the
+    sums of some rows, above all where memory is given back at once (workers of dask).
+    """
+
+    def __init__(self, riding: int = 0) -> None:
+        self._riding = riding
+        self._rooms: dict[str, Array] = {}
+
+    def __call__(self, lane: Sequence[Any], z: Any, y: Array) -> None:
+        """Rows z, y to a lane: the accumulators of all folds."""
+        if len(lane) == 1:
+            lane[0].add(z, y)
+            return
+        for f, z_of_fold, y_of_fold in self.sorted(z, y, len(lane)):
+            lane[f].add(z_of_fold, y_of_fold)
+
+    def sorted(self, Z: Any, Y: Array, folds: int) -> Iterator[tuple[int, Any, Array]]:
+        """Rows of one fold after the other, some at a time, to be used before the next are asked for."""
+        k = Z.shape[1] - self._riding
+        step = int(np.clip(BLOCK_BYTES // (8 * (Z.shape[1] + Y.shape[1])), 256, 8192))
+        for i in range(0, len(Y), step):
+            z, y = Z[i : i + step], Y[i : i + step]
+            fold = fold_of_rows(z[:, :k], y, folds)
+            order = np.argsort(fold, kind="stable")
+            z, y = self._taken("z", z, order), self._taken("y", y, order)
+            start = 0
+            for f, n in enumerate(np.bincount(fold).tolist()):
+                if n:
+                    yield f, z[start : start + n], y[start : start + n]
+                start += n
+
+    def _taken(self, name: str, rows: Any, order: NDArray[np.intp]) -> Any:
+        if sparse.issparse(rows):
+            return rows[order]
+        room = self._rooms.get(name)
+        if room is None or len(room) < len(order) or (room.shape[1], room.dtype) != (rows.shape[1], rows.dtype):
+            room = self._rooms[name] = np.empty(rows.shape, dtype=rows.dtype)
+        return np.take(rows, order, axis=0, out=room[: len(order)], mode="clip")  # "raise" would make a copy first
 
 
 def locate(Z: Any, Y: Array, start: int, stop: int) -> None:
@@ -137,9 +170,10 @@ class StreamSums:
     """
 
     def __init__(self, q: int, folds: int, accumulator: Callable[[], Any], block: int, riding: int = 0) -> None:
-        self._few, self._span, self._riding = FEW / (q * q), block, riding
+        self._few, self._span = FEW / (q * q), block
         lanes, self._threads = number_of_lanes(q, folds)
         self._lanes = [[accumulator() for _ in range(folds)] for _ in range(lanes)]
+        self._dealers = [Dealer(riding) for _ in range(lanes)]
         self._waiting: list[list[tuple[int, Future[None]]]] = [[] for _ in range(lanes)]
         self._stack = ExitStack()
         self.n = 0
@@ -167,7 +201,7 @@ class StreamSums:
         waiting = self._waiting[lane]
         while sum(rows for rows, _ in waiting) > 2 * self._span:
             waiting.pop(0)[1].result()
-        waiting.append((len(y), self._pools[lane].submit(deal, self._lanes[lane], z, y, z.shape[1] - self._riding)))
+        waiting.append((len(y), self._pools[lane].submit(self._dealers[lane], self._lanes[lane], z, y)))
 
     def lanes(self) -> list[list[Any]]:
         """For every lane the accumulators of all folds, after the last row."""
