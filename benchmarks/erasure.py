@@ -27,17 +27,17 @@ Eraser = Callable[[np.ndarray], np.ndarray]
 PERMUTATIONS = 20
 
 
-def erasers(Z: np.ndarray, Y: pd.DataFrame, names: list[str], al: ca.LatentAligner) -> dict[str, Eraser]:
+def erasers(Z: np.ndarray, Y: pd.DataFrame, names: list[str], fits: list[ca.LatentAligner]) -> dict[str, Eraser]:
     """Rows in, rows without these covariates out; everything fitted to (Z, Y)."""
     import torch
     from concept_erasure import LeaceFitter
 
     published = LeaceFitter.fit(torch.from_numpy(Z), torch.from_numpy(Y[names].to_numpy())).eraser
-    exact = ca.LatentAligner(shrinkage=0.0).fit(Z, Y)
+    ours, exact = fits
     return {
         "nothing erased": lambda rows: rows,
         "LEACE": lambda rows: published(torch.from_numpy(rows)).numpy(),
-        "covalign": lambda rows: al.erase(rows, names),
+        "covalign": lambda rows: ours.erase(rows, names),
         "covalign, unshrunk": lambda rows: exact.erase(rows, names),
     }
 
@@ -77,11 +77,11 @@ def measured(Z: np.ndarray, Y: pd.DataFrame, concepts: list[list[str]], split: i
     """(eraser, what, value) for one division into halves, averaged over what is erased."""
     half = np.random.default_rng(split).permutation(len(Z))
     fitted, unseen = half[: len(Z) // 2], half[len(Z) // 2 :]
-    al = ca.LatentAligner().fit(Z[fitted], Y.iloc[fitted])
+    fits = [ca.LatentAligner(shrinkage=rho).fit(Z[fitted], Y.iloc[fitted]) for rho in ("auto", 0.0)]
     rng, rows = np.random.default_rng(split), []
     for names in concepts:
         seen, label = (Y[names].to_numpy()[part] for part in (fitted, unseen))
-        for eraser, erase in erasers(Z[fitted], Y.iloc[fitted], names, al).items():
+        for eraser, erase in erasers(Z[fitted], Y.iloc[fitted], names, fits).items():
             before, after = erase(Z[fitted]), erase(Z[unseen])
             shuffled = np.hstack([rng.permutation(label) for _ in range(PERMUTATIONS)])
             rows += [
@@ -120,7 +120,7 @@ def table(title: str, Z: np.ndarray, Y: pd.DataFrame, concepts: list[list[str]],
         if eraser in ("nothing erased", "LEACE"):
             cells += ["", ""] if eraser == "nothing erased" else ["0", "1 / 1"]
         else:
-            cells.append(str(over_splits(one["probe from new rows"] - peer["probe from new rows"])).replace("+-", "-"))
+            cells.append(str(over_splits(one["probe from new rows"] - peer["probe from new rows"])))
             ratios = [over_splits(one[w] / peer[w]) for w in ("change of new rows", "change of fitted rows")]
             cells.append(f"{ratios[0]:.3f} / {ratios[1].mean:.3f}")
         lines.append([eraser, *cells])
