@@ -21,7 +21,7 @@ from scipy.stats import rankdata
 import covalign as ca
 from covalign import datasets
 from covalign.study.intervals import over_splits
-from covalign.study.tables import markdown
+from covalign.study.markdown import markdown
 
 Eraser = Callable[[np.ndarray], np.ndarray]
 PERMUTATIONS = 20

@@ -26,7 +26,7 @@ class Interval(NamedTuple):
 
     @property
     def excludes_zero(self) -> bool:
-        """The whole interval lies on one side of zero."""
+        """The whole interval lies on one side of zero (never where there is none)."""
         return bool(abs(self.mean) > self.reach)
 
 
