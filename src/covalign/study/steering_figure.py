@@ -69,9 +69,12 @@ def steering_figure(store: Store, profile: Profile, inputs: Inputs) -> Any:
     axes[0].set_ylabel("leakage: other probes' squared change / own")
     axes[1].set_title("C   leakage and effort, held out (cross $T_{ex}$, line λ = 0 to 1)", loc="left", fontsize=9)
     axes[1].set_xlabel("effort relative to $T_{ex}$: squared length of a move per squared effect")
-    axes[0].set_ylim(bottom=0)
     axes[0].legend(fontsize=8, frameon=False)
     for ax in axes:
+        ax.set_yscale("symlog", linthresh=0.1)  # most of the differences are near zero
+        ax.set_yticks([0, 0.05, 0.1, 0.2, 0.5, 1, 2], ["0", ".05", ".1", ".2", ".5", "1", "2"])
+        ax.yaxis.set_minor_locator(plt.NullLocator())
+        ax.set_ylim(bottom=0)
         ax.spines[["top", "right"]].set_visible(False)
         ax.tick_params(labelsize=8)
     return figure
