@@ -55,6 +55,9 @@ $(PEERS)/.installed: peers.txt peers-no-deps.txt
 study: setup
 	$(VENV)/bin/covalign reproduce --reps 5 --slow-reps 1 --out docs/study --claims docs/claims.md \
 	  $(if $(TCGA),--tcga $(TCGA)) $(foreach e,$(EMBEDDINGS),--embeddings $(e))
+	cp docs/study/figures/steering.png docs/img/steering.png
+	sed -i.bak '/<!-- measured -->/q' docs/steering.md && rm docs/steering.md.bak
+	(echo; cat docs/study/tables/steering_table.md) >> docs/steering.md
 
 clean:
 	rm -rf $(VENV) $(PEERS) demo_output build dist

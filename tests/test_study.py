@@ -68,6 +68,46 @@ def test_every_figure_and_table_is_made(made):
     assert not list(out.rglob("*.tmp*"))
 
 
+def test_several_representations_at_once(tmp_path):
+    """Figure 2, its matrices and its numbers, for embeddings of different widths and covariates."""
+    rng, paths = np.random.default_rng(1), []
+    for name, k, levels in (("clip", 12, 4), ("dinov2", 7, 3)):
+        labels = np.array([f"class{i}" for i in range(levels)])[np.arange(160) % levels]
+        Z = rng.standard_normal((160, k)) + 2 * np.eye(k)[np.arange(160) % levels]
+        np.savez(tmp_path / f"{name}.npz", Z=Z.astype(np.float32), labels=labels, labelled=labels != "class0")
+        paths += ["--embeddings", f"{name}={tmp_path / name}.npz"]
+    arguments = ["fig2", "sup_emb", "embedding", "--tiny", "--reps", "3", "--jobs", "1", "--out"]
+    result = covalign("reproduce", *arguments, str(tmp_path / "both"), *paths)
+    assert result.exit_code == 0, result.output
+    text = (tmp_path / "both" / "tables" / "embedding.md").read_text()
+    assert "**clip** (3 random halves)" in text
+    assert "**dinov2** (3 random halves)" in text
+    for route in ("max-correlation dimensions", "Procrustes, then T_1", "ridge, then T_1"):
+        assert text.count(f"| {route} | 0.") >= 2  # in both
+    assert covalign("reproduce", *arguments, str(tmp_path / "one"), *paths[:2]).exit_code == 0
+    for name, axis in (("fig2", 1), ("sup_emb", 0)):  # side by side; one above the other
+        both, one = (matplotlib.image.imread(tmp_path / f / "figures" / f"{name}.png") for f in ("both", "one"))
+        assert both.shape[axis] > 1.5 * one.shape[axis]
+
+
+def test_the_numbers_of_figure_2_say_where_they_cannot_tell():
+    from covalign.study.embedding_table import against, every_route
+
+    rng, values = np.random.default_rng(0), {}
+    for route, a, c in (("Procrustes", 0.4, 5.0), ("ridge, then T_0", 0.5, 1.0), ("ridge, then T_1", 0.6, 6.0)):
+        values["alignment, held out", route] = a + 1e-5 * rng.standard_normal(5)
+        values["coupling, held out", route] = c + 1e-5 * rng.standard_normal(5)
+        values["alignment, in sample", route] = values["coupling, in sample", route] = np.ones(5)
+    wide = pd.DataFrame(values)
+    assert "| Procrustes | ridge, then T_0 | +0.100" in against(wide)  # T_1 would gain more, but couples more
+    assert "alignment higher, coupling lower" in against(wide)
+    assert "| ridge, then T_0 | 0.500 [0.500" in every_route(wide)
+    wide["coupling, held out", "Procrustes"] = 0.9
+    assert "alignment higher, coupling higher" in against(wide)
+    wide["alignment, held out", "Procrustes"] = [0.3, 0.7, 0.5, 0.4, 0.6]
+    assert "alignment not told apart" in against(wide)
+
+
 def test_every_claim_has_a_verdict_and_none_needs_a_peer_that_is_absent(made):
     out, _, _ = made
     found = claims.table(Store(out / "results"), TINY).set_index("claim")

@@ -124,6 +124,7 @@ class LatentAligner(TransformerMixin, BaseEstimator):
     _solved: Solution | None
     _adjusted: tuple[Moments, Adjustment] | None
     _held: heldout.HeldOut | None
+    _least_change: float | None  # the shrinkage of erasing
 
     def __init__(
         self,
@@ -197,7 +198,7 @@ class LatentAligner(TransformerMixin, BaseEstimator):
         assert whole is not None  # empty input was refused before
         self._coding, self._folds, self._dtype = found
         self._whole = whole
-        self._solved, self._held, self._adjusted = None, None, None
+        self._solved, self._held, self._adjusted, self._least_change = None, None, None, None
         self.covariate_names_ = self._coding.covariates.names
         self.confounder_names_ = self._coding.confounders.names
 
@@ -498,16 +499,27 @@ class LatentAligner(TransformerMixin, BaseEstimator):
         """Z without a linear trace of these covariates: Z - S_zy (B'S_zy)^+ B'(Z - mean).
 
         On the fitted rows the result is uncorrelated with every named covariate, whatever the shrinkage; unshrunk it is
-        the smallest change that achieves this. Others that correlate with a named one lose what they share with it;
-        ``protect_others=True`` leaves their covariance with Z exactly as it was instead. A category's own name stands
-        for all its dummies. With confounders this is about what they leave of Z; what they explain of it stays.
+        the smallest change of these rows that achieves this. With ``shrinkage="auto"`` B is shrunk for the smallest
+        change of left-out rows, otherwise as the aligner is. Others that correlate with a named one lose what they
+        share with it; ``protect_others=True`` leaves their covariance with Z exactly as it was instead. A category's
+        own name stands for all its dummies. With confounders this is about what they leave of Z; what they explain of
+        it stays.
         """
         rows = self._check_rows(Z)
         C = self._coding.table(Z, confounders, rows.shape[0])
-        s = self._solution
-        E, S_zy = editing.eraser(self.moments_, s.polar, s.shrinkage, self._columns_of(names), protect_others)
+        named, rho = self._columns_of(names), self._erasing_shrinkage()
+        E, S_zy = editing.eraser(self.moments_, self._solution.polar, rho, named, protect_others)
         erased = self._turned(rows, C, E, dtype=np.float64) @ S_zy.T
         return _like(Z, dense(rows) - erased, rows.dtype)
+
+    def _erasing_shrinkage(self) -> float:
+        """A good predictor is shrunk more than the smallest change is, so erasing has a choice of its own."""
+        fixed = errors.check_shrinkage(self.shrinkage)
+        if fixed is not None:
+            return fixed
+        if self._least_change is None:
+            self._least_change = heldout.least_change(heldout.erasure_path(self._folds, self._coding.q))
+        return self._least_change
 
     def steer(self, Z: Any, amounts: Mapping[str, Any]) -> Any:
         """Z with dimensions moved by these amounts (standard deviations; a number, or one per row) and mapped back.

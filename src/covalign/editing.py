@@ -51,3 +51,18 @@ def layer(weight: Array, bias: Array, single: bool, dtype: Any = None) -> Any:
         linear.weight.copy_(torch.from_numpy(weight))
         linear.bias.copy_(torch.from_numpy(bias))
     return linear
+
+
+def response(polar: Polar, mixing: Array) -> Array:
+    """M mixing^+ (P x P): how far the least-squares probe of covariate q moves per unit of dimension p, fitted rows.
+
+    Probes are B = S_z^-1 S_zy (Y standardised), moves the columns of the decoder D, and B'D = S_yz T_0' mixing^+, where
+    T_0 S_zy = M whatever the shrinkage.
+    """
+    return np.asarray(polar.M @ np.linalg.pinv(mixing))
+
+
+def leakage(R: Array) -> float:
+    """sum_(q != p) R_qp^2 / sum_p R_pp^2: what a move does to other probes, relative to what it does to its own."""
+    own = float(np.sum(np.diag(R) ** 2))
+    return float((np.sum(R**2) - own) / own) if own > 0 else float("nan")

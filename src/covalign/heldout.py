@@ -87,24 +87,54 @@ def nested_shrinkages(buckets: Sequence[Rows | None], folds: int, q: int = 0) ->
     return [best_shrinkage(_path_frame(of_fold)) for of_fold in scores]
 
 
-def _path_scores(train: Moments, tests: Sequence[Any]) -> list[Array]:
-    """Mean held-out alignment for each shrinkage, on each test set.
+def erasure_path(folds: Sequence[Rows | None], q: int = 0) -> pd.DataFrame:
+    """Held-out squared change when one covariate is erased, for every shrinkage on the grid: shrinkage, change, se.
 
-    One eigendecomposition, S_z = E diag(l) E', gives the whole path:
+    With s_p = S_zy e_p and b_p its ridge regression, both of the training set, and S of the rows left out, erasing y_p
+    changes these by |s_p|^2 b_p'S b_p / (b_p's_p)^2 on average; ``change`` is the mean over covariates, relative to the
+    variance tr S_z of the fitted ones. No b changes less than S^-1 s_p, so this asks how well that was estimated.
+    """
+    scores = [_change_scores(split.train, split.test) for split in splits(folds, q=q)]
+    return _path_frame(scores).rename(columns={"alignment": "change"})
+
+
+def least_change(path: pd.DataFrame) -> float:
+    """The grid point with the least held-out change, the smaller of equals; 0 where nothing could be held out."""
+    return best_shrinkage(path.assign(alignment=-path["change"]))
+
+
+def _change_scores(train: Moments, test: Rows) -> Array:
+    S_zy = regimes.standardised_cross_covariance(train)
+    B = _ridge_path(train, S_zy).reshape(len(S_zy), -1)
+    variance = np.sum(B * (test.cov_z @ B), axis=0).reshape(len(SHRINKAGE_GRID), -1)
+    reach = np.einsum("krp,kp->rp", B.reshape(len(B), len(SHRINKAGE_GRID), -1), S_zy) ** 2
+    # A covariate without any trace in the training rows needs no erasing.
+    change = np.divide(variance * np.sum(S_zy**2, axis=0), reach, out=np.zeros_like(variance), where=reach > 0)
+    return np.asarray(change.mean(axis=1) / np.trace(train.cov_z))
+
+
+def _ridge_path(train: Moments, S_zy: Array) -> Array:
+    """Ridge regressions for every shrinkage (K x shrinkages x P) from one eigendecomposition, S_z = E diag(l) E':
+
     B(rho) = E ((1 - rho) l + rho mean(diag S_z))^-1 E' S_zy.
     """
     values, vectors = range_eigh(train.cov_z)
-    G = vectors.T @ regimes.standardised_cross_covariance(train)
+    G = vectors.T @ S_zy
     ridged = (1 - SHRINKAGE_GRID) * values[:, None] + SHRINKAGE_GRID * np.mean(np.diag(train.cov_z))
     B = vectors @ (G[:, None, :] / ridged[:, :, None]).reshape(len(G), -1)  # all shrinkages side by side
+    return np.asarray(B.reshape(len(B), len(SHRINKAGE_GRID), -1))
+
+
+def _path_scores(train: Moments, tests: Sequence[Any]) -> list[Array]:
+    """Mean held-out alignment for each shrinkage, on each test set."""
+    B = _ridge_path(train, regimes.standardised_cross_covariance(train))
     return [_mean_alignment(B, test) for test in tests]
 
 
 def _mean_alignment(B: Array, test: Rows) -> Array:
     """Mean over covariates of their alignment on the rows that have them, for the regressions of every shrinkage."""
-    by_covariate = B.reshape(len(B), -1, len(test.n_pairs))
-    known = np.hstack([_alignments(by_covariate[:, :, columns], seen) for columns, seen in test.pairs])
-    return np.asarray(known.mean(axis=1)) if known.size else np.full(by_covariate.shape[1], np.nan)
+    known = np.hstack([_alignments(B[:, :, columns], seen) for columns, seen in test.pairs])
+    return np.asarray(known.mean(axis=1)) if known.size else np.full(B.shape[1], np.nan)
 
 
 def _alignments(B: Array, seen: Moments) -> Array:

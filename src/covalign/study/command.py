@@ -86,7 +86,8 @@ def needs(name: str) -> tuple[str, ...]:
 
 def missing_data(name: str, inputs: Inputs) -> str | None:
     """Why a figure cannot be made without something from the user, or None."""
-    kind = FIGURES[name].data if name in FIGURES else None
+    thing: Any = FIGURES.get(name) or tables.TABLES.get(name)
+    kind = None if thing is None else thing.data
     if kind == "tcga" and inputs.tcga is None:
         return "it needs the breast cancer data: pass --tcga FOLDER (or mixOmics' breast.TCGA.rda)"
     if kind == "embeddings" and not inputs.embeddings:

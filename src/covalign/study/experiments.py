@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from covalign.study import real, simulations, theory
+from covalign.study import real, simulations, steering, theory
 from covalign.study.profiles import Inputs, Profile
 from covalign.study.store import Row, Unit
 
@@ -28,4 +28,5 @@ EXPERIMENTS = {
     "runtime": Experiment(simulations.runtime_units, simulations.runtime, "seconds a fit", alone=True),
     "tcga": Experiment(real.tcga_units, real.tcga, "breast cancer multi-omics, cross-validated"),
     "embedding": Experiment(real.embedding_units, real.embedding, "pretrained representations"),
+    "steering": Experiment(steering.units, steering.steering, "moves of one dimension and what probes make of them"),
 }

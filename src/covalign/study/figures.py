@@ -15,6 +15,7 @@ from covalign.study.profiles import SIMULATED, Inputs, Profile
 from covalign.study.real import routes
 from covalign.study.scores import LABELS
 from covalign.study.select import rows
+from covalign.study.steering_figure import steering_figure
 from covalign.study.store import Store
 from covalign.study.theory import regimes_of
 
@@ -382,5 +383,6 @@ FIGURES = {
         for i, name in enumerate(SIMULATED, 1)
     },
     "sup_consistency": Figure(("consistency",), "recovery as N grows", sup_consistency),
+    "steering": Figure(("steering",), "what moving one dimension does to linear probes", steering_figure),
     "sup_time": Figure(("runtime",), "seconds a fit, all methods", sup_time),
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -10,8 +10,11 @@ import numpy as np
 
 from covalign import baselines, regimes, simulate
 from covalign.study import claims
+from covalign.study.embedding_table import embedding_table
+from covalign.study.markdown import markdown
 from covalign.study.profiles import SIMULATED, Inputs, Profile
 from covalign.study.select import rows
+from covalign.study.steering_figure import steering_table
 from covalign.study.store import Store
 
 
@@ -21,12 +24,7 @@ class Table(NamedTuple):
     experiments: tuple[str, ...]
     what: str
     write: Callable[[Store, Profile, Inputs], str]
-
-
-def markdown(header: Sequence[str], body: Iterable[Sequence[object]]) -> str:
-    """A table; pipes inside cells are escaped."""
-    lines = [header, ["---"] * len(header), *body]
-    return "\n".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |" for line in lines) + "\n"
+    data: str | None = None  # what the user must bring, as for figures
 
 
 def summaryt(store: Store, profile: Profile, inputs: Inputs) -> str:
@@ -127,6 +125,8 @@ TABLES = {
     "sup_sim_par": Table((), "fixed parameters", sup_sim_par),
     "sup_vary_par": Table((), "varied parameters", sup_vary_par),
     "sup_methods": Table((), "methods compared", sup_methods),
+    "embedding": Table(("embedding",), "fig2 in numbers, with intervals", embedding_table, "embeddings"),
+    "steering_table": Table(("steering",), "the steering figure in numbers, with intervals", steering_table),
     "inference": Table(("inference",), "the paper's inference against ours", inference),
 }
 
