@@ -9,6 +9,7 @@ says what they explain, and that is taken out of the left-out rows as well (``co
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from scipy.stats import t as student
 from covalign import _validation as errors
 from covalign import confounders as nuisance
 from covalign import covariates, dasks, intake, regimes
-from covalign._linalg import Array, range_eigh, to_correlation
+from covalign._linalg import Array, in_threads, range_eigh, to_correlation
 from covalign.incomplete import Rows, fold_moments, merged
 from covalign.moments import Moments
 from covalign.regimes import Polar
@@ -53,7 +54,13 @@ def splits(buckets: Sequence[Rows | None], folds: int | None = None, q: int = 0)
 
 def shrinkage_path(folds: Sequence[Rows | None], q: int = 0) -> pd.DataFrame:
     """Held-out alignment of the ridge regressions for every shrinkage on the grid: shrinkage, alignment, se."""
-    return _path_frame([_path_scores(split.train, [split.test])[0] for split in splits(folds, q=q)])
+    scores = in_threads(lambda split: _path_scores(split.train, [split.test])[0], splits(folds, q=q), _order(folds))
+    return _path_frame(scores)
+
+
+def _order(buckets: Sequence[Rows | None]) -> int:
+    """Of the matrices to be decomposed."""
+    return max((len(part.cov_z) for part in buckets if part is not None), default=0)
 
 
 def best_shrinkage(path: pd.DataFrame) -> float:
@@ -73,17 +80,20 @@ def nested_shrinkages(buckets: Sequence[Rows | None], folds: int, q: int = 0) ->
         outer = {b for b in there if b % folds == fold}
         for inner in set(there) - outer:
             wanted.setdefault(frozenset(outer | {inner}), []).append((fold, inner))
-    scores: list[list[Array]] = [[] for _ in range(folds)]
-    for left_out, uses in wanted.items():
+
+    def scores_without(left_out: frozenset[int]) -> list[tuple[int, Array]]:
         train = merged(buckets[b] for b in there if b not in left_out)
-        tests = [(fold, buckets[inner]) for fold, inner in uses]
+        tests = [(fold, buckets[inner]) for fold, inner in wanted[left_out]]
         usable = [(fold, test) for fold, test in tests if test is not None and _is_usable(train, test, q)]
         if train is None or not usable:
-            continue
+            return []
         fitted, adjustment = nuisance.adjusted(train, q)
-        of_train = _path_scores(fitted, [adjustment.apply(test) for _, test in usable])
-        for (fold, _), score in zip(usable, of_train, strict=True):
-            scores[fold].append(score)
+        found = _path_scores(fitted, [adjustment.apply(test) for _, test in usable])
+        return [(fold, score) for (fold, _), score in zip(usable, found, strict=True)]
+
+    scores: list[list[Array]] = [[] for _ in range(folds)]
+    for fold, score in chain.from_iterable(in_threads(scores_without, list(wanted), _order(buckets))):
+        scores[fold].append(score)
     return [best_shrinkage(_path_frame(of_fold)) for of_fold in scores]
 
 
@@ -94,7 +104,7 @@ def erasure_path(folds: Sequence[Rows | None], q: int = 0) -> pd.DataFrame:
     changes these by |s_p|^2 b_p'S b_p / (b_p's_p)^2 on average; ``change`` is the mean over covariates, relative to the
     variance tr S_z of the fitted ones. No b changes less than S^-1 s_p, so this asks how well that was estimated.
     """
-    scores = [_change_scores(split.train, split.test) for split in splits(folds, q=q)]
+    scores = in_threads(lambda split: _change_scores(split.train, split.test), splits(folds, q=q), _order(folds))
     return _path_frame(scores).rename(columns={"alignment": "change"})
 
 
@@ -184,7 +194,10 @@ class HeldOut(NamedTuple):
 
 def held_out(made: Sequence[Split], shrinkages: Sequence[float]) -> HeldOut:
     """Fit every training set, at its own shrinkage, and look at its left-out rows."""
-    polars = [regimes.whitened_polar(split.train, rho) for split, rho in zip(made, shrinkages, strict=True)]
+    settings = list(zip(made, shrinkages, strict=True))
+    polars = in_threads(
+        lambda setting: regimes.whitened_polar(setting[0].train, setting[1]), settings, len(made[0].train.mean_z)
+    )
     reduced: list[Rows] = [split.test.transform(polar.T_0) for split, polar in zip(made, polars, strict=True)]
     return HeldOut(polars, reduced)
 

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from covalign import _validation as errors
-from covalign._linalg import Array, blas
+from covalign._linalg import Array, blas, one_thread
 from covalign.rows import is_source, read, refuse_not_finite
 
-FEW = 5e9  # rows times columns squared: below some tenths of a second, threads cost more than they bring
+FEW = 1e9  # rows times columns squared: a few hundredths of a second, in which threads cost more than they bring
 BLOCK_BYTES = 2**23  # a block of rows should stay in the last-level cache between centring and multiplying
 LANES_BYTES = 2**28  # for the sums of all lanes
 
@@ -137,9 +137,10 @@ def in_spans(work: Callable[[int, int], Any], n: int, q: int, folds: int, block:
     Centring is bound by memory and runs on one thread; lanes keep the other cores busy meanwhile.
     """
     if n * q * q < FEW:
-        return [work(0, n)]
+        with one_thread(q):
+            return [work(0, n)]
     lanes, threads = number_of_lanes(q, folds)
-    lanes = int(max(1, min(lanes, n // (4 * folds * block))))
+    lanes = int(max(1, min(lanes, n // (folds * block))))
     bounds = np.linspace(0, n, lanes + 1).astype(int)
     with blas().limit(limits=max(1, threads // lanes)), ThreadPoolExecutor(lanes) as pool:
         done = [pool.submit(work, a, b) for a, b in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)]

@@ -30,6 +30,7 @@ from covalign import _validation as errors
 from covalign._linalg import (
     Array,
     is_constant,
+    one_thread,
     orthonormal_range,
     range_eigh,
     rank_cutoff,
@@ -114,6 +115,12 @@ def whitened_polar(m: Moments, shrinkage: float = 0.0) -> Polar:
         raise errors.too_many_covariates(p, k)
     if m.n is not None and m.n < 2:
         raise errors.too_few_rows(m.n)
+    with one_thread(k):
+        return _whitened_polar(m, shrinkage)
+
+
+def _whitened_polar(m: Moments, shrinkage: float) -> Polar:
+    k, p = m.cov_zy.shape
     S_zy = standardised_cross_covariance(m)
     W = whitener(m.cov_z, is_constant(m.mean_z, np.diag(m.cov_z)))
     if len(W) < p:
