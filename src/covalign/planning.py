@@ -5,9 +5,9 @@ With n rows, K dimensions and P covariates, q = K + P; F folds; W workers of c c
     read      n K b / (W r)                every row once
     centre    n q / (W c g)                rows to float64, sorted by fold, centred: bound by memory
     gram      n q (q + 1) / (W c s)        the symmetric product, multiplications and additions
-    merge     ceil(t / W) F q^2 / m        t tasks, each with the sums of F folds to be merged
-    travel    8 F q^2 (8 L) / w            L = ceil(log_8 t) levels of the tree, eight sums to a place; none if W = 1
-    solve     (F + 2) K^3 / e              decompositions, in one place
+    merge     ceil(t / W) F q^2 / m        t tasks, each with the sums of F folds to be made and merged
+    travel    8 F q^2 (4 L) / w            L = ceil(log_4 t) levels of the tree, four sums to a place; none if W = 1
+    solve     (ceil(F / c) + 1) K^3 / e    decompositions of all folds, c at a time, in one place
 
 A worker reads, then computes: nothing is hidden behind anything else here, so where reading overlaps (one machine,
 files) this is an upper bound. Informed factor analysis takes the product of [X Y] instead, F = 1, and its sweeps are
@@ -30,8 +30,8 @@ import numpy as np
 from covalign import _validation as errors
 from covalign._linalg import add_gram, blas
 from covalign.cluster import FAN_IN, LEAST_BYTES, MOST_BYTES, TASKS
-from covalign.moments import Moments
-from covalign.onepass import BLOCK_BYTES
+from covalign.moments import Accumulator, Moments
+from covalign.onepass import BLOCK_BYTES, Dealer
 
 SWEEPS = 30  # of informed factor analysis, until it has converged
 CHUNK_BYTES = 2**27  # what dask advises for a chunk
@@ -55,8 +55,8 @@ class Rates(NamedTuple):
 
     gram: float  # flops of the symmetric product in float64
     centre: float  # numbers made float64, sorted by fold and centred
-    merge: float  # entries of a covariance matrix merged into another
-    solve: float  # K^3 of a symmetric eigendecomposition, with all cores
+    merge: float  # entries of a covariance matrix whose memory is taken, and which is merged into another
+    solve: float  # K^3 of a symmetric eigendecomposition
     read: float  # bytes from where the data are, for each worker; infinite where they are in memory
     network: float = 1e9  # bytes between two workers
 
@@ -126,7 +126,8 @@ def _one_pass(job: Job, rates: Rates, folds: int) -> list[Term]:
 
 
 def _solve(job: Job, rates: Rates) -> Term:
-    return Term("solve", "(F + 2) K^3 / e", (job.folds + 2) * job.dims**3 / rates.solve, "s")
+    at_once = math.ceil(job.folds / job.cores) + 1
+    return Term("solve", "(ceil(F / c) + 1) K^3 / e", at_once * job.dims**3 / rates.solve, "s")
 
 
 def sizes(job: Job) -> list[Term]:
@@ -139,7 +140,7 @@ def sizes(job: Job) -> list[Term]:
         Term("passes", "fit: 1, transform: 1", 1.0, ""),
         Term("bytes read", "n K b", n * K * job.itemsize, "B"),
         Term("bytes between workers", "at most 8 F q^2 (t - 1)", 0.0 if W == 1 else sums * (t - 1), "B"),
-        Term("memory of a worker", "c (chunk + 16 F q^2 + 8 MB F) + 64 F q^2", memory, "B"),
+        Term("memory of a worker", "c (chunk + 16 F q^2 + 8 MB F) + 32 F q^2", memory, "B"),
     ]
 
 
@@ -212,15 +213,13 @@ def measured(job: Job, *, read: float | None = None, network: float = 1e9) -> Ra
     rows = int(np.clip(BLOCK_BYTES // (8 * q), 64, 8192))
     with blas().limit(limits=1):
         gram = _per_core(lambda: _gram_work(rows, q), cores) * rows * q * (q + 1)
-        centre = _per_core(lambda: _centre_work(rows, q, job.itemsize), cores) * rows * q
-    return Rates(gram, centre, _merge_rate(min(q, 1024)), _solve_rate(min(job.dims, 384)), read or _disk(), network)
+        centre = _per_core(lambda: _centre_work(rows, q, job), cores) * rows * q
+        solve = _solve_rate(min(job.dims, 768))
+    return Rates(gram, centre, _merge_rate(min(q, 1024)), solve, read or _disk(), network)
 
 
 def _per_core(make: Callable[[], Callable[[], object]], cores: int, seconds: float = 0.3) -> float:
-    """How often a second a core does the work while the others do, too, by its faster tries: the machine may be busy.
-
-    The first try, which touches everything for the first time, does not count.
-    """
+    """How often a second a core does the work while the others do, too; the first try does not count."""
     works = [make() for _ in range(cores)]
 
     def often(work: Callable[[], object]) -> float:
@@ -231,7 +230,7 @@ def _per_core(make: Callable[[], Callable[[], object]], cores: int, seconds: flo
             start = time.perf_counter()
             work()
             took.append(time.perf_counter() - start)
-        return 1 / float(np.quantile(took, 0.25))
+        return 1 / float(np.median(took))
 
     with ThreadPoolExecutor(cores) as pool:
         return float(np.mean(list(pool.map(often, works))))
@@ -242,23 +241,32 @@ def _gram_work(rows: int, q: int) -> Callable[[], object]:
     return lambda: add_gram(C, B)
 
 
-def _centre_work(rows: int, q: int, itemsize: int) -> Callable[[], object]:
-    """What an ``Accumulator`` does with a block before the product, its rows scattered over larger data."""
-    Z = np.ones((8 * rows, q), dtype=np.float32 if itemsize == 4 else np.float64)
-    block, first, at = np.empty((rows, q)), np.ones(q), np.array([0])
-    some = np.sort(np.random.default_rng(0).permutation(8 * rows).reshape(8, rows), axis=1)
+def _centre_work(rows: int, q: int, job: Job) -> Callable[[], object]:
+    """What is done with rows before the product: read from larger data, sorted by fold, made float64, centred."""
+    Z = np.ones((8 * rows, max(1, q - job.covariates)), dtype=np.float32 if job.itemsize == 4 else np.float64)
+    Z += np.arange(len(Z), dtype=Z.dtype)[:, None]
+    Y = np.ones((len(Z), q - Z.shape[1]))
+    block, deal, at = np.empty((rows, Z.shape[1])), Dealer(), [0]
 
     def work() -> None:
-        at[0] = (at[0] + 1) % 8
-        np.subtract(Z[some[at[0]]], first, out=block)
-        block.__isub__(block.mean(axis=0))
+        at[0] = (at[0] + rows) % len(Z)
+        some, labels = Z[at[0] : at[0] + rows], Y[at[0] : at[0] + rows]
+        parts = deal.sorted(some, labels, job.folds) if job.folds > 1 else [(0, some, labels)]
+        for _, z, _ in parts:
+            np.subtract(z, Z[0], out=block[: len(z)])
+            block[: len(z)] -= block[: len(z)].mean(axis=0)
 
     return work
 
 
 def _merge_rate(q: int) -> float:
     m = Moments.from_covariances(np.eye(q), np.ones((q, 1)) / q, np.eye(1), n=10)
-    return q * q * _per_core(lambda: lambda: m + m, 1, 0.2)
+
+    def work() -> None:
+        Accumulator(q, 1).add(np.zeros((1, q)), np.zeros((1, 1)))
+        m + m  # a sum is what is measured
+
+    return q * q * _per_core(lambda: work, 1, 0.2)
 
 
 def _solve_rate(k: int) -> float:
