@@ -6,23 +6,13 @@ python benchmarks/aligner.py [--rows 200000] [--dims 768] [--covariates 20] [--r
 from __future__ import annotations
 
 import argparse
-import re
-import statistics
 import subprocess
 import sys
-import time
-from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
+from timing import Work, head, median_seconds, memory_row, peak_megabytes, row
 
 import covalign as ca
-
-
-def seconds(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
 
 
 def make(rows: int, dims: int, covariates: int, dtype: type) -> tuple[np.ndarray, np.ndarray]:
@@ -33,12 +23,12 @@ def make(rows: int, dims: int, covariates: int, dtype: type) -> tuple[np.ndarray
     return Z, Y
 
 
-def ratios(args: argparse.Namespace) -> list[tuple[str, str, float, float, float | None]]:
-    """(what, relative to, seconds, ratio, allowed). References and ours are interleaved; medians are compared."""
+def ratios(args: argparse.Namespace) -> None:
+    """References and ours are interleaved; medians are compared."""
     Z, Y = make(args.rows, args.dims, args.covariates, np.float64)
     Z32 = Z.astype(np.float32)
     fixed, auto = ca.LatentAligner(shrinkage=0.1), ca.LatentAligner()
-    works: dict[str, Callable[[], object]] = {
+    works: dict[str, Work] = {
         "Z.T @ Z": lambda: Z.T @ Z,
         "fit, shrinkage=0.1": lambda: fixed.fit(Z, Y),
         "fit, shrinkage='auto'": lambda: auto.fit(Z, Y),
@@ -48,11 +38,7 @@ def ratios(args: argparse.Namespace) -> list[tuple[str, str, float, float, float
         "transform": lambda: fixed.transform(Z),
         "cross_validated_frontier, 21 lambdas": lambda: ca.cross_validated_frontier(Z, Y),
     }
-    times: dict[str, list[float]] = {name: [] for name in works}
-    for _ in range(args.repeats):
-        for name, work in works.items():
-            times[name].append(seconds(work))
-    median = {name: statistics.median(values) for name, values in times.items()}
+    median = median_seconds(works, args.repeats)
     table: list[tuple[str, str, float | None]] = [
         ("fit, shrinkage=0.1", "Z.T @ Z", 1.3),
         ("fit, shrinkage='auto'", "Z.T @ Z", 2.0),
@@ -62,8 +48,8 @@ def ratios(args: argparse.Namespace) -> list[tuple[str, str, float, float, float
         ("transform", "Z.T @ Z", None),
         ("cross_validated_frontier, 21 lambdas", "Z.T @ Z", None),
     ]
-    rows = [("Z.T @ Z", "itself", median["Z.T @ Z"], 1.0, None)]
-    return rows + [(a, b, median[a], median[a] / median[b], allowed) for a, b, allowed in table]
+    for what, reference, allowed in table:
+        row(what, reference, median[what], median[reference], allowed)
 
 
 def peak_extra_megabytes(args: argparse.Namespace, shrinkage: str) -> float:
@@ -75,15 +61,9 @@ def peak_extra_megabytes(args: argparse.Namespace, shrinkage: str) -> float:
 def print_peak(args: argparse.Namespace) -> None:
     Z, Y = make(args.rows, args.dims, args.covariates, np.float64)
     small = ca.LatentAligner().fit(Z[:2000], Y[:2000])  # loads every library first
-    before = peak_resident_megabytes()
+    before = peak_megabytes()
     small.set_params(shrinkage=args.peak if args.peak == "auto" else float(args.peak)).fit(Z, Y)
-    print(peak_resident_megabytes() - before)
-
-
-def peak_resident_megabytes() -> float:
-    """The high-water mark of this process alone (getrusage would carry over that of the process which started it)."""
-    status = Path("/proc/self/status").read_text()
-    return int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) / 1024
+    print(peak_megabytes() - before)
 
 
 def main() -> None:
@@ -99,12 +79,10 @@ def main() -> None:
     print(
         f"{args.rows} x {args.dims} float64, {args.covariates} covariates, median of {args.repeats} interleaved runs\n"
     )
-    print(f"{'what':40} {'relative to':22} {'seconds':>9} {'ratio':>8} {'allowed':>8}")
-    for what, reference, time_taken, ratio, allowed in ratios(args):
-        print(f"{what:40} {reference:22} {time_taken:9.4f} {ratio:8.4f} {'' if allowed is None else allowed:>8}")
+    head()
+    ratios(args)
     for shrinkage in ("0.1", "auto"):
-        extra = peak_extra_megabytes(args, shrinkage)
-        print(f"{f'peak extra memory, shrinkage={shrinkage}':40} {'MB':22} {extra:9.0f} {'':8} {300:>8}")
+        memory_row(f"shrinkage={shrinkage}", peak_extra_megabytes(args, shrinkage), 300)
     return None
 
 

@@ -11,32 +11,16 @@ from __future__ import annotations
 import argparse
 import os
 import statistics
-import time
 import warnings
-from collections.abc import Callable
 
 from sklearn.decomposition import FactorAnalysis
+from timing import head, median_seconds, row
 
 import covalign as ca
 from covalign.baselines import run
 from covalign.baselines.peers import MOFA, SOFA
 from covalign.factor import fitting
 from covalign.factor.start import start
-
-
-def median_seconds(works: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
-    """Interleaved medians."""
-    times: dict[str, list[float]] = {name: [] for name in works}
-    for _ in range(repeats):
-        for name, work in works.items():
-            start = time.perf_counter()
-            work()
-            times[name].append(time.perf_counter() - start)
-    return {name: statistics.median(values) for name, values in times.items()}
-
-
-def row(what: str, reference: str, ours: float, theirs: float, allowed: float) -> None:
-    print(f"{what:44} {reference:34} {ours:9.4f} {theirs:9.4f} {ours / theirs:8.4f} {allowed:8}")
 
 
 def against_plain_factor_analysis(repeats: int) -> None:
@@ -107,7 +91,7 @@ def main() -> None:
     args = parser.parse_args()
     if args.peers:
         os.environ["COVALIGN_PEERS"] = args.peers
-    print(f"{'what':44} {'relative to':34} {'seconds':>9} {'theirs':>9} {'ratio':>8} {'allowed':>8}")
+    head()
     against_plain_factor_analysis(args.repeats)
     sweeps_free_of_n(args.repeats)
     further_lambda(args.repeats)

@@ -14,7 +14,7 @@ import warnings
 
 import numpy as np
 import pandas as pd
-from factor import median_seconds, row
+from timing import head, median_seconds, row
 
 import covalign as ca
 from covalign import datasets
@@ -51,8 +51,8 @@ def breast_cancer(folder: str) -> None:
     tcga = datasets.breast_tcga(folder)
     X, Y = tcga.views, tcga.covariates
     whole = informed(X, Y)
-    head = f"{'seed':>4} {'correlation':>12} {'error / sd':>11} {'mofapy2':>9} {'means':>7}"
-    print(f"\n{'breast cancer, K = 20':44} {head}")
+    columns = f"{'seed':>4} {'correlation':>12} {'error / sd':>11} {'mofapy2':>9} {'means':>7}"
+    print(f"\n{'breast cancer, K = 20':44} {columns}")
     for seed in SEEDS:
         rng = np.random.default_rng(seed)
         hidden = {name: rng.random(view.shape) < 0.2 for name, view in X.items()}
@@ -120,7 +120,7 @@ def main() -> None:
     args = parser.parse_args()
     if args.peers:
         os.environ["COVALIGN_PEERS"] = args.peers
-    print(f"{'what':44} {'relative to':34} {'seconds':>9} {'theirs':>9} {'ratio':>8} {'allowed':>8}")
+    head()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         costs(args.repeats)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import statistics
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from timing import median_seconds
 
 from covalign.moments import Accumulator
 from covalign.rows import Source, ahead, open_rows, open_sink, read, write_rows
@@ -43,20 +43,6 @@ def moments(chunks) -> float:
     for chunk in chunks:
         rows.add(chunk, chunk[:, :1])
     return float(rows.moments().cov_z[0, 0])
-
-
-def interleaved(
-    variants: dict[str, Callable[[], object]], before: Callable[[], None], repeats: int
-) -> dict[str, float]:
-    """Median seconds of each variant, taken in turns."""
-    seconds: dict[str, list[float]] = {name: [] for name in variants}
-    for _ in range(repeats):
-        for name, run in variants.items():
-            before()
-            start = time.perf_counter()
-            run()
-            seconds[name].append(time.perf_counter() - start)
-    return {name: statistics.median(times) for name, times in seconds.items()}
 
 
 def variants(source: Source, compute: Callable[..., float]) -> dict[str, Callable[[], object]]:
@@ -90,7 +76,7 @@ def main() -> None:
                 print(f"{suffix:9} written at {n * K * 4 / 1e9 / (time.perf_counter() - start):.2f} GB/s")
             for state, before in (("warm", lambda: None), ("cold", lambda path=path: forget(path))):
                 for compute in (total, moments):
-                    took = interleaved(variants(open_rows(path), compute), before, arguments.repeats)
+                    took = median_seconds(variants(open_rows(path), compute), arguments.repeats, before=before)
                     line = "  ".join(
                         f"{name} {n * K * 4 / 1e9 / t:6.2f} ({took['bare'] / t:4.2f})" for name, t in took.items()
                     )

@@ -15,21 +15,16 @@ python benchmarks/scale.py [--rows 1000000] [--dims 768] [--covariates 20] [--re
 from __future__ import annotations
 
 import argparse
-import re
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from timing import Work, head, median_seconds, memory_row, peak_megabytes, row
 
 import covalign as ca
 from covalign.rows import open_rows, open_sink
-
-Work = Callable[[], object]
 
 
 def make(path: Path, rows: int, dims: int, covariates: int) -> None:
@@ -55,17 +50,6 @@ def bare(path: Path, dtype: type) -> np.ndarray:
     return G
 
 
-def interleaved(works: dict[str, Work], repeats: int) -> dict[str, float]:
-    """Median seconds of each, taken in turns."""
-    times: dict[str, list[float]] = {name: [] for name in works}
-    for _ in range(repeats):
-        for name, work in works.items():
-            start = time.perf_counter()
-            work()
-            times[name].append(time.perf_counter() - start)
-    return {name: statistics.median(values) for name, values in times.items()}
-
-
 def fit(Z: object, Y: object, shrinkage: object) -> ca.LatentAligner:
     return ca.LatentAligner(shrinkage=shrinkage).fit(Z, Y)
 
@@ -82,11 +66,12 @@ def from_file(path: Path, repeats: int) -> None:
         "fit of the path, shrinkage=0.1": lambda: fit(path, Y, 0.1),
         "transform to a path": lambda: al.transform(path, out=out, overwrite=True),
     }
-    took = interleaved(works, repeats)
+    took = median_seconds(works, repeats)
     for name in works:
-        for reference, limit in (("bare product, float32", 1.3), ("bare product, float64", 1.3)):
-            allowed = limit if name.startswith("fit of the memmap, shrinkage=0.1") else None
-            line(name, reference, took[name], took[name] / took[reference], allowed)
+        allowed = 1.3 if name == "fit of the memmap, shrinkage=0.1" else None
+        for reference in ("bare product, float32", "bare product, float64"):
+            if name != reference:
+                row(name, reference, took[name], took[reference], allowed)
 
 
 def in_memory(path: Path, rows: int, repeats: int) -> None:
@@ -102,17 +87,13 @@ def in_memory(path: Path, rows: int, repeats: int) -> None:
             "float32 from the file": lambda shrinkage=shrinkage: fit(mapped, Y, shrinkage),
             "float64 in memory": lambda shrinkage=shrinkage: fit(Z64, Y, shrinkage),
         }
-        took = interleaved(works, repeats)
+        took = median_seconds(works, repeats)
         of = f", shrinkage={shrinkage}"
         for name, reference, limit in (
             ("float32 from the file", "float32 in memory", 1.2),
             ("float32 in memory", "float64 in memory", None),
         ):
-            line(name + of, reference, took[name], took[name] / took[reference], limit)
-
-
-def line(what: str, reference: str, seconds: float, ratio: float, allowed: float | None) -> None:
-    print(f"{what:42} {reference:24} {seconds:9.3f} {ratio:8.3f} {'' if allowed is None else allowed:>8}", flush=True)
+            row(name + of, reference, took[name], took[reference], limit)
 
 
 def peaks(path: Path) -> None:
@@ -120,7 +101,7 @@ def peaks(path: Path) -> None:
     for what in ("fit 0.1", "fit auto", "transform"):
         command = [sys.executable, __file__, "--peak", what, "--file", str(path)]
         extra = float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-        print(f"{'peak extra memory, ' + what:42} {'MB':24} {extra:9.0f} {'':8} {400:>8}", flush=True)
+        memory_row(what, extra, 400)
 
 
 def print_peak(what: str, path: Path) -> None:
@@ -132,11 +113,6 @@ def print_peak(what: str, path: Path) -> None:
     else:
         fit(mapped, Y, "auto" if what.endswith("auto") else 0.1)
     print(peak_megabytes() - before)
-
-
-def peak_megabytes() -> float:
-    """The high-water mark of this process alone (getrusage would carry over that of the process which started it)."""
-    return int(re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())[1]) / 1024
 
 
 def main() -> None:
@@ -157,7 +133,7 @@ def main() -> None:
         print(
             f"{args.rows} x {args.dims} float32 in a memmap, {args.covariates} covariates, medians of {args.repeats}\n"
         )
-        print(f"{'what':42} {'relative to':24} {'seconds':>9} {'ratio':>8} {'allowed':>8}")
+        head()
         from_file(path, args.repeats)
         in_memory(path, min(args.rows, 200_000), args.repeats)
         print()
