@@ -30,6 +30,15 @@ def shared_data():
     return folder
 
 
+@pytest.fixture(scope="module")  # its threads allocate, which tests of memory would count
+def two_workers():
+    """A dask cluster of two worker processes on this machine."""
+    distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
+    options = {"memory_limit": "1GB", "dashboard_address": None, "host": "127.0.0.1", "silence_logs": 60}
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, **options) as local:
+        yield local
+
+
 def correlated(seed: int, n: int = 200, k: int = 6, p: int = 3, offset: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
     """Z (n x k) and Y (n x p): correlated columns on both sides, and a dependence between them."""
     rng = np.random.default_rng(seed)

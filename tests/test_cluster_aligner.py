@@ -16,13 +16,9 @@ distributed = pytest.importorskip("distributed", reason="dask.distributed is not
 
 
 @pytest.fixture(scope="module", autouse=True)
-def client():
+def client(two_workers):
     """Two worker processes, used by whatever dask computes here."""
-    options = {"memory_limit": "1GB", "dashboard_address": None, "host": "127.0.0.1", "silence_logs": 60}
-    with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, **options) as local,
-        distributed.Client(local) as client,
-    ):
+    with distributed.Client(two_workers) as client:
         yield client
 
 

@@ -28,8 +28,8 @@ def test_by_hand():
     assert value(terms, "gram") == 13_000
     assert value(terms, "merge") == 48
     assert value(terms, "travel") == 0
-    assert value(terms, "solve") == 100
-    assert total(terms) == 17_148
+    assert value(terms, "solve") == 80
+    assert total(terms) == 17_128
 
 
 def test_every_number_is_read_once():
@@ -64,7 +64,7 @@ def test_tasks_are_those_of_the_cluster():
     for n in (10_000, 2_000_000, 300_000_000):
         rows = da.zeros((n, 100), chunks=(20_000, 100), dtype=np.float32)
         planned = planning.tasks(Job(n, 100, 1, workers=2))
-        assert planned <= len(cluster._cut(rows)) <= 1.2 * planned
+        assert abs(len(cluster._cut(rows)) - planned) <= 0.2 * planned
 
 
 def test_sweeps_are_free_of_rows():

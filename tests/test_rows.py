@@ -186,7 +186,7 @@ FORMATS = {
     "dask frame": as_dask_frame,
 }
 NAMED = {name for name in FORMATS if any(word in name for word in ("frame", "parquet", "h5ad", "backed", "anndata"))}
-WITH_INDEX = NAMED - {"parquet folder", "dask frame"}
+WITH_INDEX = NAMED - {"parquet folder"}
 
 
 @pytest.fixture(scope="module")

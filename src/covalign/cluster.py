@@ -13,9 +13,10 @@ from __future__ import annotations
 import sys
 import threading
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -31,8 +32,11 @@ from covalign.incomplete import Blocks, IncompleteAccumulator, Rows, merged
 from covalign.moments import Accumulator, Moments, as_rows, covariate_names, merge_groups
 from covalign.onepass import Dealer
 from covalign.rows.finite import refuse_not_finite
+from covalign.rows.lazy import partitions_kept, row_names
 from covalign.rows.memory import frame_dtype, frame_values
 from covalign.rows.source import optional
+
+Chunks: TypeAlias = Iterator[tuple[int, int | None, Any, NDArray[Any]]]  # number, first row, Z, Y
 
 FAN_IN = 4  # few, so that most sums travel while others are still made
 
@@ -54,16 +58,43 @@ def fold_moments(
     Y is in dask with the partitions of Z, or in memory (a DataFrame is matched by index where Z is one, too). The last
     q columns of Z are confounders. ``drop`` leaves out rows in which Y has gaps.
     """
-    dask = optional("dask", "dask")
     names = covariate_names(Y)
     Z, Y = _in_step(Z, Y)
-    tasks = [dask.delayed(_sums)(run, folds, blocks, q, names, drop) for run in _runs(Z, Y)]
-    while len(tasks) > 1:
-        tasks = [dask.delayed(_merge)(tasks[i : i + FAN_IN]) for i in range(0, len(tasks), FAN_IN)]
-    (found,) = compute(tasks[0], client=client)
+    found = reduce(Z, Y, partial(_sums, folds=folds, blocks=blocks, q=q, names=names, drop=drop), _merge, client)
     if all(part is None for part in found):
         raise errors.no_rows()
     return list(found)
+
+
+def reduce(Z: Any, Y: Any, sums: Callable[[Chunks], Any], merge: Callable[[Sequence[Any]], Any], client: Any) -> Any:
+    """``sums`` of every run of neighbouring chunks, where these lie; then ``merge`` of four of them at a time.
+
+    Z and Y are dask arrays in the same chunks of rows, all columns in one.
+    """
+    dask = optional("dask", "dask")
+    tasks = [dask.delayed(_task)(run, sums) for run in _runs(Z, Y)]
+    while len(tasks) > 1:
+        tasks = [dask.delayed(_merge_task)(tasks[i : i + FAN_IN], merge) for i in range(0, len(tasks), FAN_IN)]
+    (found,) = compute(tasks[0], client=client)
+    return found
+
+
+def side_by_side(tables: Sequence[Any], lengths: Sequence[int]) -> Any:
+    """Arrays and DataFrames in dask as one array, in chunks of these numbers of rows, all columns in one."""
+    da = optional("dask.array", "dask")
+    arrays = []
+    for table in tables:
+        counted = row_counts(table)
+        array = _with_lengths(_one_column_chunk(as_array(table)), counted)
+        arrays.append(array if counted == tuple(lengths) else array.rechunk({0: tuple(lengths)}))
+    return arrays[0] if len(arrays) == 1 else da.concatenate(arrays, axis=1).rechunk({1: -1})
+
+
+def by_block(work: Callable[..., Any], Z: Any, table: Array, width: int) -> Any:
+    """``work(z, t)`` of every chunk z of Z and its rows t of a table in memory: ``width`` numbers a row, lazily."""
+    da = optional("dask.array", "dask")
+    options = {"dtype": np.float64, "meta": np.empty((0, 0)), "chunks": (Z.chunks[0], (width,))}
+    return da.map_blocks(partial(_by_block, work), Z, in_chunks(table, Z.chunks[0]), **options)
 
 
 def gram(X: Any, Y: Any, *, client: Any = None) -> Moments:
@@ -96,7 +127,7 @@ def beside(Z: Any, C: Array) -> Any:
     Z = _one_column_chunk(as_array(Z))
     if sum(lengths) != len(C):
         raise errors.confounder_rows_differ(sum(lengths), len(C))
-    table, dtype = _table(C, lengths), np.result_type(Z.dtype, C.dtype)
+    table, dtype = in_chunks(C, lengths), np.result_type(Z.dtype, C.dtype)
     options = {"dtype": dtype, "meta": np.empty((0, 0), dtype), "chunks": (lengths, (Z.shape[1] + C.shape[1],))}
     return da.map_blocks(_put_beside, _with_lengths(Z, lengths), table, **options)
 
@@ -108,11 +139,8 @@ def match_rows(Z: Any, Y: Any) -> Any:
     """
     if not (hasattr(Z, "map_partitions") and hasattr(Z, "columns") and isinstance(Y, pd.DataFrame | pd.Series)):
         return Y
-    parts = compute(*_index_parts(Z))
-    if len(parts) > 1 and all(part.equals(pd.RangeIndex(len(part))) for part in parts):
-        return Y
-    names = parts[0].append(list(parts[1:])) if len(parts) > 1 else parts[0]
-    return covariates.match_rows(pd.DataFrame(index=names), Y)
+    names = row_names(Z)
+    return Y if names is None else covariates.match_rows(pd.DataFrame(index=names), Y)
 
 
 def learn(Y: Any, *, drop_first: bool = False) -> Encoding:
@@ -143,7 +171,7 @@ def as_array(Z: Any) -> Any:
     if not hasattr(Z, "columns"):
         return Z
     dtype = frame_dtype(Z.dtypes, "Z")
-    with _partitions_kept():
+    with partitions_kept():
         return Z.map_partitions(frame_values, dtype, meta=np.empty((0, len(Z.columns)), dtype))
 
 
@@ -154,6 +182,11 @@ def row_counts(Z: Any) -> tuple[int, ...]:
         parts = Z.to_delayed().ravel() if hasattr(Z, "chunks") else _index_parts(Z)
         chunks = compute(*[optional("dask", "dask").delayed(_length)(part) for part in parts])
     return tuple(map(int, chunks))
+
+
+def here(table: Any) -> Any:
+    """What dask holds, in memory; anything else as it is."""
+    return compute(table)[0] if is_dask(table) else table
 
 
 def compute(*lazy: Any, client: Any = None) -> Any:
@@ -168,14 +201,9 @@ def compute(*lazy: Any, client: Any = None) -> Any:
 # -- chunks side by side ----------------------------------------------------------------------------------------------
 
 
-def _partitions_kept() -> Any:
-    """A context in which dask does not join partitions of files of which few columns are read: Y would lose step."""
-    return optional("dask", "dask").config.set({"optimization.tune.active": False})
-
-
 def _index_parts(frame: Any) -> Any:
     """The index of every partition, to be computed; of a file no other column is read."""
-    with _partitions_kept():
+    with partitions_kept():
         return frame.index.to_delayed()
 
 
@@ -187,7 +215,7 @@ def _in_step(Z: Any, Y: Any) -> tuple[Any, Any]:
         if sum(lengths) != len(Y):
             raise errors.lengths_differ(sum(lengths), len(Y))
         Z = _one_column_chunk(as_array(Z))
-        return _with_lengths(Z, lengths), _table(as_rows(np.empty((len(Y), 0)), Y)[1], lengths)
+        return _with_lengths(Z, lengths), in_chunks(as_rows(np.empty((len(Y), 0)), Y)[1], lengths)
     Z, Y = _one_column_chunk(as_array(Z)), _one_column_chunk(as_array(Y.to_frame() if _is_series(Y) else Y))
     known = not (np.isnan(Z.shape[0]) or np.isnan(Y.shape[0]))
     if known and Z.shape[0] != Y.shape[0]:
@@ -211,8 +239,8 @@ def _is_series(Y: Any) -> bool:
     return hasattr(Y, "to_frame") and Y.ndim == 1
 
 
-def _table(values: Any, lengths: Sequence[int]) -> Any:
-    """A table in memory, cut into chunks of these lengths."""
+def in_chunks(values: Any, lengths: Sequence[int]) -> Any:
+    """A table in memory as a dask array, cut into chunks of these lengths."""
     da = optional("dask.array", "dask")
     return da.from_array(np.ascontiguousarray(values), chunks=(tuple(lengths), values.shape[1]), name=False)
 
@@ -316,20 +344,37 @@ class _OneThread:
 _one_thread = _OneThread()
 
 
-def _sums(run: Any, folds: int, blocks: Blocks | None, q: int, names: Sequence[str], drop: bool) -> list[Rows | None]:
-    """Moments of every fold of a run of chunks."""
-    first, row, chunks = (run.first, run.start, run) if isinstance(run, _Run) else run
-    sums = FoldSums(folds, blocks, q)
+def _task(run: Any, sums: Callable[[Chunks], Any]) -> Any:
     with _one_thread():
-        for i, (z, y) in enumerate(chunks, start=first):
-            z, y = _pair(z, y, i)
-            refuse_not_finite(z, row or 0, what="Z" if row is not None else f"Z (partition {i})")
-            row = None if row is None else row + len(y)
-            if drop and y.dtype.kind == "f":
-                there = ~np.isnan(y).any(axis=1)
-                z, y = (z, y) if there.all() else (z[there], y[there])
-            sums.add(z, y)
-        return sums.moments(names)
+        return sums(_numbered(run))
+
+
+def _merge_task(parts: Sequence[Any], merge: Callable[[Sequence[Any]], Any]) -> Any:
+    with _one_thread():
+        return merge(parts)
+
+
+def _numbered(run: Any) -> Chunks:
+    """Every chunk of a run with its number and that of its first row, None where unknown."""
+    first, row, chunks = (run.first, run.start, run) if isinstance(run, _Run) else run
+    for i, pair in enumerate(chunks, start=first):
+        z, y = _pair(pair[0], pair[1], i)
+        yield i, row, z, y
+        row = None if row is None else row + len(y)
+
+
+def _sums(
+    chunks: Chunks, folds: int, blocks: Blocks | None, q: int, names: Sequence[str], drop: bool
+) -> list[Rows | None]:
+    """Moments of every fold of a run of chunks."""
+    sums = FoldSums(folds, blocks, q)
+    for i, row, z, y in chunks:
+        refuse_not_finite(z, row or 0, what="Z" if row is not None else f"Z (partition {i})")
+        if drop and y.dtype.kind == "f":
+            there = ~np.isnan(y).any(axis=1)
+            z, y = (z, y) if there.all() else (z[there], y[there])
+        sums.add(z, y)
+    return sums.moments(names)
 
 
 def _pair(z: Any, y: Any, i: int) -> tuple[Any, Any]:
@@ -376,8 +421,7 @@ class FoldSums:
 
 def _merge(several: Sequence[Sequence[Rows | None]]) -> list[Rows | None]:
     """The sums, fold by fold, of the moments of several runs."""
-    with _one_thread():
-        return [_sum_of([part for part in parts if part is not None]) for parts in zip(*several, strict=True)]
+    return [_sum_of([part for part in parts if part is not None]) for parts in zip(*several, strict=True)]
 
 
 def _sum_of(parts: list[Rows]) -> Rows | None:
@@ -385,6 +429,11 @@ def _sum_of(parts: list[Rows]) -> Rows | None:
     if len(whole) < 3 or len(whole) < len(parts):
         return merged(parts)
     return merge_groups(whole, [dict.fromkeys(range(len(whole)), range(len(whole[0].mean_y)))])[0]
+
+
+def _by_block(work: Callable[..., Any], z: Any, t: Array) -> Any:
+    with _one_thread():
+        return work(z, t)
 
 
 def _turn(block: Any, mean: Array, matrix: Array, out: Any) -> Any:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,9 @@ from covalign.factor.streaming import Chunk, numbered
 from covalign.moments import Accumulator, Moments, merge
 from covalign.rows.finite import first_not_finite
 from covalign.rows.source import stacked
+
+Cell: TypeAlias = Callable[[int, int, int], tuple[Any, ...]]  # (view, column, row) -> (table, feature, sample)
+Parts: TypeAlias = "tuple[Moments | None, dict[bytes, Combination]]"
 
 SLAB_BYTES = 2**24  # of float64 in what a thread is given at a time: some blocks of an Accumulator
 MOST_HELD = 2**27  # numbers kept for combinations of gaps: 1 GB
@@ -87,8 +90,8 @@ class Combination:
 class Lane:
     """What one thread has gathered."""
 
-    def __init__(self, sizes: Sizes, feature: Callable[[int, int, int], tuple[Any, ...]], most: int) -> None:
-        self.sizes, self._feature, self._most = sizes, feature, most
+    def __init__(self, sizes: Sizes, cell: Cell, most: int) -> None:
+        self.sizes, self._cell, self._most = sizes, cell, most
         self.whole = Accumulator(sizes.d + sizes.q, sizes.p)
         self.partial: dict[bytes, Combination] = {}
 
@@ -98,6 +101,10 @@ class Lane:
         for at in range(0, len(chunk.Y), room):
             here = slice(at, at + room)
             self._add(start + at, [dense(part[here]) for part in chunk.parts], chunk.Y[here], chunk.C[here])
+
+    def parts(self) -> Parts:
+        """Moments of the complete rows, and the combinations of the others."""
+        return None if self.whole.empty else self.whole.moments(), self.partial
 
     def _add(self, start: int, parts: list[Any], Y: Array, C: Array) -> None:
         finite = [is_finite(part) for part in parts]
@@ -133,7 +140,7 @@ class Lane:
         at = first_not_finite(np.where(np.isnan(part), 0, part))
         if at is not None:
             row, column, value = at
-            where, name, label = self._feature(view, column, start + row)
+            where, name, label = self._cell(view, column, start + row)
             raise errors.not_finite_at(where, value, start + row, column, name, label)
 
 
@@ -153,19 +160,17 @@ class Gathered(NamedTuple):
     partial: list[Combination]
 
 
-def gather(
-    chunks: Iterable[Chunk], sizes: Sizes, n: int | None, feature: Callable[[int, int, int], tuple[Any, ...]]
-) -> Gathered:
+def gather(chunks: Iterable[Chunk], sizes: Sizes, n: int | None, cell: Cell) -> Gathered:
     """One pass. Slabs of rows go to the threads in turn, the BLAS threads shared out among them.
 
-    ``feature(view, column, row)`` is what messages call a cell: (table, feature, sample).
+    ``cell`` is what messages call a number.
     """
     threads = lanes_for(sizes, n)
-    lanes = [Lane(sizes, feature, MOST_HELD // threads) for _ in range(threads)]
+    lanes = [Lane(sizes, cell, MOST_HELD // threads) for _ in range(threads)]
     if threads == 1:
         for start, chunk in numbered(chunks):
             lanes[0].add(start, chunk)
-        return _merged(lanes)
+        return gathered(merged([lane.parts() for lane in lanes]))
     with blas().limit(limits=max(1, blas_threads() // threads)), ThreadPoolExecutor(threads) as pool:
         work: list[Future[None] | None] = [None] * threads
         for turn, (start, slab) in enumerate(numbered(slabs(chunks, sizes.slab))):
@@ -176,7 +181,7 @@ def gather(
         for last in work:
             if last is not None:
                 last.result()
-    return _merged(lanes)
+    return gathered(merged([lane.parts() for lane in lanes]))
 
 
 def lanes_for(sizes: Sizes, n: int | None) -> int:
@@ -217,15 +222,21 @@ def _joined(held: list[Chunk]) -> Chunk:
     return Chunk(parts, stacked([chunk.Y for chunk in held]), stacked([chunk.C for chunk in held]))
 
 
-def _merged(lanes: list[Lane]) -> Gathered:
-    complete = merge(lane.whole.moments() for lane in lanes if not lane.whole.empty)
-    partial = lanes[0].partial
-    for lane in lanes[1:]:
-        for key, combination in lane.partial.items():
+def merged(several: Sequence[Parts]) -> Parts:
+    """The rows of all."""
+    partial = several[0][1]
+    for _, others in several[1:]:
+        for key, combination in others.items():
             if key in partial:
                 partial[key].merge(combination)
             else:
                 partial[key] = combination
+    return merge(complete for complete, _ in several), partial
+
+
+def gathered(parts: Parts) -> Gathered:
+    """All rows, which there need to be some of."""
+    complete, partial = parts
     n = (0 if complete is None else complete.n or 0) + sum(combination.n for combination in partial.values())
     if n == 0:
         raise errors.no_rows()

@@ -19,6 +19,7 @@ from covalign._linalg import Array
 from covalign.factor import (
     data,
     fitting,
+    lazy,
     newcomers,
     outofcore,
     placing,
@@ -328,8 +329,10 @@ class InformedFactorAnalysis(BaseEstimator):
 
     def _std(self, own: Array, first_means: Array) -> Array:
         """From the factors' own variances (n x K) and their means before realigning."""
-        by_rotation = uncertainty.of_rotation(self._rotation().rows, self.T_, first_means)
-        return uncertainty.factor_std(own, by_rotation, self._problem.n)
+        return self._finish()(own, first_means)
+
+    def _finish(self) -> uncertainty.Finish:
+        return uncertainty.Finish(self._rotation().rows, self.T_, self._problem.n)
 
     # -- how well ----------------------------------------------------------------------------------------------------
 
@@ -437,15 +440,19 @@ class InformedFactorAnalysis(BaseEstimator):
         X is what ``fit`` takes, read ``chunk_rows`` at a time where it is not in memory. With ``out``, a path to
         ``.npy``, ``.zarr`` or ``.parquet``, the factors (then their standard deviations) are written as they come, and
         the path is returned: complete or not there, and the same call goes on where an earlier one was interrupted.
+        Of views in dask the factors are a dask array, computed where the rows lie when it is asked for.
         """
         self._check_fitted()
         stages = [newcomers.Stage(self._state, self._sy, self.T_)]
         if self._realigned is not None and return_std:  # which starts from the means before realigning
             stages = [newcomers.Stage(self._stage_1, self._sy, np.eye(self._problem.p)), *stages]
-        std = self._std if return_std else None
+        std = self._finish() if return_std else None
         if newcomers.needs_chunks(X, out):
             incoming = newcomers.Incoming(self._table, X, y, confounders, chunk_rows)
-            return newcomers.by_chunks(newcomers.Placer(incoming, stages, std), self.factor_names_, out, overwrite)
+            place = newcomers.Placer(incoming, stages, std)
+            if out is None and lazy.is_lazy(X):
+                return newcomers.lazily(place, incoming, X)
+            return newcomers.by_chunks(place, incoming, self.factor_names_, out, overwrite)
         return newcomers.placed(*newcomers.whole(self._table, X, y, confounders), stages, std)
 
     @property

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,10 +16,11 @@ from covalign import _validation as errors
 from covalign import confounders as nuisances
 from covalign import covariates
 from covalign._linalg import Array, affine, dense
-from covalign.factor import data, outofcore, placing
+from covalign.factor import data, lazy, outofcore, placing
 from covalign.factor.gathering import is_finite
 from covalign.factor.state import State
 from covalign.factor.streaming import Views, is_in_memory
+from covalign.factor.uncertainty import Finish
 from covalign.rows import open_sink
 from covalign.rows.finite import first_not_finite
 
@@ -28,9 +31,6 @@ class Stage(NamedTuple):
     state: State
     S_y: Array
     T: Array
-
-
-Finish = Callable[[Array, Array], Array]  # own variances (n x K) and means before realigning -> standard deviations
 
 
 def whole(table: data.Table, X: Any, y: Any, confounders: Any) -> tuple[Array, Array]:
@@ -69,21 +69,50 @@ def refuse_unknown(table: data.Table, views: Any) -> None:
         raise errors.unknown_views(unknown, list(table.views))
 
 
-class Incoming:
-    """New samples that are read a chunk at a time; their covariates and confounders are in memory."""
+class Arrived:
+    """New samples whose covariates (standardised) and confounders are in memory, and the views they have."""
+
+    def __init__(self, table: data.Table, present: Sequence[str], Y: Array | None, C: Array) -> None:
+        self.table, self.present, self.Y, self.C = table, list(present), Y, C
+
+    def rows(self, here: slice, parts: dict[str, Any]) -> tuple[Array, Array]:
+        """Standardised, views side by side, NaN where missing."""
+        n, explained, out = here.stop - here.start, self.table.nuisance.of_x(self.C[here]), []
+        for (name, scale), where in zip(self.table.views.items(), self.table.bounds, strict=True):
+            values = dense(parts[name]) if name in parts else np.full((n, len(scale.names)), np.nan)
+            out.append((values - explained[:, where] - scale.mean) / scale.sd)
+        return np.hstack(out), np.full((n, len(self.table.mean_y)), np.nan) if self.Y is None else self.Y[here]
+
+    def refuse_infinite(self, name: str, part: Any, start: int) -> None:
+        """An infinite number is named with its row and column; NaN is a gap."""
+        part = dense(part)
+        at = first_not_finite(np.where(np.isnan(part), 0, part))
+        if at is not None:
+            row, column, value = at
+            where, label = self._cell(name, start + row)
+            raise errors.not_finite_at(where, value, start + row, column, self.table.views[name].names[column], label)
+
+    def _cell(self, name: str, row: int) -> tuple[str, Any]:
+        """What a message calls a view and a row."""
+        return f"view {name!r}", None
+
+
+class Incoming(Arrived):
+    """New samples that are read a chunk at a time."""
 
     def __init__(self, table: data.Table, X: Any, y: Any, confounders: Any, chunk_rows: int | None) -> None:
-        self.table, self.views = table, Views.open(X, chunk_rows)
+        self.views = Views.open(X, chunk_rows)
         refuse_unknown(table, self.views.sources)
-        self._take = {name: self._positions(name) for name in self.views.sources}
         coding = table.nuisance.coding
-        y, confounders = coding.recall(y, confounders)
+        y, confounders = coding.recall(lazy.cluster().here(y) if lazy.is_lazy(X) else y, confounders)
         n, index = self.views.n, self.views.index if confounders is not None else None
-        self.C = nuisances.table(coding.confounders, confounders, index, n) if coding.q else np.empty((n, 0))
-        self.Y: Array | None = None
+        C = nuisances.table(coding.confounders, confounders, index, n) if coding.q else np.empty((n, 0))
+        Y: Array | None = None
         if y is not None:
-            Y = data.apply_with_gaps(table.encoding, outofcore.matched(self.views, y))
-            self.Y = (Y - table.nuisance.of_y(self.C) - table.mean_y) / table.sd_y
+            coded = data.apply_with_gaps(table.encoding, outofcore.matched(self.views, y))
+            Y = (coded - table.nuisance.of_y(C) - table.mean_y) / table.sd_y
+        super().__init__(table, list(self.views.sources), Y, C)
+        self.take = {name: self._positions(name) for name in self.views.sources}
 
     def _positions(self, name: str) -> list[int] | None:
         """Where the features of the fit are, by name where the source has names; None where they are in place."""
@@ -106,38 +135,29 @@ class Incoming:
             named = dict(zip(self.views.sources, parts, strict=True))
             yield (
                 here,
-                {name: part if (take := self._take[name]) is None else part[:, take] for name, part in named.items()},
+                {name: part if (take := self.take[name]) is None else part[:, take] for name, part in named.items()},
             )
             at = here.stop
 
-    def rows(self, here: slice, parts: dict[str, Any]) -> tuple[Array, Array]:
-        """Standardised, views side by side, NaN where missing."""
-        n, explained, out = here.stop - here.start, self.table.nuisance.of_x(self.C[here]), []
-        for (name, scale), where in zip(self.table.views.items(), self.table.bounds, strict=True):
-            values = dense(parts[name]) if name in parts else np.full((n, len(scale.names)), np.nan)
-            out.append((values - explained[:, where] - scale.mean) / scale.sd)
-        return np.hstack(out), np.full((n, len(self.table.mean_y)), np.nan) if self.Y is None else self.Y[here]
-
-    def refuse_infinite(self, name: str, part: Any, start: int) -> None:
-        """An infinite number is named with its row and column; NaN is a gap."""
-        part = dense(part)
-        at = first_not_finite(np.where(np.isnan(part), 0, part))
-        if at is not None:
-            row, column, value = at
-            index, where = self.views.index, self.views.sources[name].where
-            label = None if index is None else index[start + row]
-            feature = self.table.views[name].names[column]
-            raise errors.not_finite_at(where, value, start + row, column, feature, label)
+    def _cell(self, name: str, row: int) -> tuple[str, Any]:
+        index = self.views.index
+        return self.views.sources[name].where, None if index is None else index[row]
 
 
 class Placer:
     """Factors of chunks of new samples, after the stages; the last is the model as it is, the first is stage 1."""
 
-    def __init__(self, incoming: Incoming, stages: list[Stage], std: Finish | None) -> None:
+    def __init__(self, incoming: Arrived, stages: list[Stage], std: Finish | None) -> None:
         self.incoming, self.stages, self._std = incoming, stages, std
-        present = [name in incoming.views.sources for name in incoming.table.views]
+        present = [name in incoming.present for name in incoming.table.views]
         # Where nothing is missing the means are one linear map of the rows, made once.
         self._maps = [placing.linear(s.state, s.S_y, s.T, present, incoming.Y is not None) for s in stages]
+
+    def of(self, arrived: Arrived) -> Placer:
+        """The same for other samples."""
+        other = copy.copy(self)
+        other.incoming = arrived
+        return other
 
     @property
     def with_std(self) -> bool:
@@ -193,16 +213,40 @@ def placed(X: Array, Y: Array, stages: list[Stage], std: Finish | None) -> Any:
     return of[-1].mean, std(np.einsum("ckk->ck", of[-1].cov)[of[-1].group], of[0].mean)
 
 
-def by_chunks(place: Placer, factors: list[str], out: Any, overwrite: bool) -> Any:
+def lazily(place: Placer, incoming: Incoming, X: Any) -> Any:
+    """The same of rows that dask holds: a dask array (with standard deviations, two), computed when asked for."""
+    given = data.as_views(X)
+    views = [_columns(given[name], incoming.take[name]) for name in incoming.present]
+    here = place.of(Arrived(incoming.table, incoming.present, None, np.empty((0, 0))))
+    table = incoming.C if incoming.Y is None else np.hstack([incoming.Y, incoming.C])
+    work = partial(_place_block, place=here, p=None if incoming.Y is None else incoming.Y.shape[1])
+    k = len(place.stages[0].state.views[0].w.mean.T)
+    both = lazy.Joined.of(views).by_block(work, table, 2 * k if place.with_std else k)
+    return (both[:, :k], both[:, k:]) if place.with_std else both
+
+
+def _columns(view: Any, take: list[int] | None) -> Any:
+    if take is None:
+        return view
+    return view[[view.columns[i] for i in take]] if hasattr(view, "columns") else view[:, take]
+
+
+def _place_block(parts: list[Any], t: Array, place: Placer, p: int | None) -> Array:
+    of = place.incoming
+    arrived = Arrived(of.table, of.present, None if p is None else t[:, :p], t[:, p or 0 :])
+    return place.of(arrived)(slice(0, len(t)), dict(zip(of.present, parts, strict=True)))
+
+
+def by_chunks(place: Placer, incoming: Incoming, factors: list[str], out: Any, overwrite: bool) -> Any:
     """The same a chunk at a time; or written to ``out`` as they come, side by side, and the path returned."""
-    incoming, names = place.incoming, [*factors, *(f"{name}_std" for name in factors if place.with_std)]
+    names = [*factors, *(f"{name}_std" for name in factors if place.with_std)]
     rows, width = incoming.views.chunk_rows, len(names)
     if out is None:
         result = np.empty((incoming.views.n, width))
         for here, parts in incoming.chunks(rows):
             result[here] = place(here, parts)
         return tuple(np.hsplit(result, 2)) if place.with_std else result
-    key = fingerprint(place, rows)
+    key = fingerprint(place, incoming, rows)
     with open_sink(out, (incoming.views.n, width), np.float64, names, key=key, overwrite=overwrite) as sink:
         first = sink.start - sink.start % rows  # chunks are cut at the same places when work is taken up again
         if sink.start < incoming.views.n:
@@ -211,9 +255,9 @@ def by_chunks(place: Placer, factors: list[str], out: Any, overwrite: bool) -> A
     return Path(out)
 
 
-def fingerprint(place: Placer, rows: int) -> str:
+def fingerprint(place: Placer, incoming: Incoming, rows: int) -> str:
     """Of all that decides the result: maps, scales, covariates and confounders, and rows from both ends of X."""
-    incoming, seen = place.incoming, hashlib.sha256()
+    seen = hashlib.sha256()
     arrays = [part for of in place._maps for part in of] + [incoming.C]
     arrays += [part for view in incoming.table.views.values() for part in (view.mean, view.sd)]
     arrays += [incoming.table.nuisance.B_x] + ([] if incoming.Y is None else [incoming.Y])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -14,10 +15,11 @@ from covalign import confounders, covariates
 from covalign._linalg import Array, affine, dense
 from covalign.factor import combining, data, placing
 from covalign.factor.gathering import Gathered, Sizes, gather
+from covalign.factor.lazy import Joined, cluster, is_lazy
 from covalign.factor.nuisance import Nuisance
 from covalign.factor.patterns import Index
 from covalign.factor.state import Factors, Problem, State
-from covalign.factor.streaming import Batch, Batches, Chunk, Coder, Views, of_batches, of_views
+from covalign.factor.streaming import Batch, Batches, Cells, Chunk, Coder, Views, of_batches, of_views
 from covalign.factor.uncertainty import Tails
 
 AT_ONCE = 2**24  # bytes of float64 in a chunk of all views that is standardised
@@ -29,12 +31,12 @@ class Streamed:
     Takes the place of ``data.Rows``. ``Y`` is standardised, without what the confounders ``C`` explain.
     """
 
-    def __init__(self, read: Any, Y: Array | None, C: Array | None, tails: Tails) -> None:
-        self._read, self.Y, self.C, self.tails = read, Y, C, tails
+    def __init__(self, read: Any, Y: Array | None, C: Array | None, tails: Tails, joined: Joined | None = None) -> None:
+        self._read, self.Y, self.C, self.tails, self._joined = read, Y, C, tails, joined
 
     def __getstate__(self) -> dict[str, Any]:
         """Sources may be open files or generators, which do not travel to another process or into a file."""
-        return {"_read": None, "Y": None, "C": None, "tails": self.tails}
+        return {"_read": None, "Y": None, "C": None, "tails": self.tails, "_joined": None}
 
     def chunks(self) -> Iterator[tuple[slice, tuple[Any, ...]]]:
         """Which rows, and the parts of every view."""
@@ -51,7 +53,12 @@ class Streamed:
             raise errors.rows_changed(n, at)
 
     def means(self, table: data.Table, problem: Problem, first: State, state: State, T: Array) -> Array:
-        """E[z_n] of all rows (n x K), a chunk at a time."""
+        """E[z_n] of all rows (n x K), a chunk at a time; where dask holds them, rows do not travel."""
+        if self._joined is not None and isinstance(state.z, Factors):
+            assert self.Y is not None
+            assert self.C is not None
+            work = partial(_mapped_block, table=table, z=state.z)
+            return np.asarray(self._joined.by_block(work, np.hstack([self.Y, self.C]), problem.k).compute())
         out = np.empty((problem.n, problem.k))
         for here, parts in self.chunks():
             assert self.Y is not None
@@ -92,6 +99,11 @@ def mapped(table: data.Table, parts: Iterable[Any], Y: Array, C: Array, z: Facto
     return np.asarray(total)
 
 
+def _mapped_block(parts: list[Any], t: Array, table: data.Table, z: Factors) -> Array:
+    p = len(table.mean_y)
+    return mapped(table, parts, t[:, :p], t[:, p:], z)
+
+
 def standardised(table: data.Table, parts: Iterable[Any], C: Array) -> Array:
     """A chunk of all views side by side, as the fit saw it, NaN where missing."""
     explained, out = table.nuisance.of_x(C), []
@@ -105,7 +117,8 @@ def prepare(X: Any, y: Any, nuisance: Any, asked: data.Asked) -> tuple[data.Tabl
     if y is None:
         return from_batches(Batches(X), nuisance, asked)
     views = Views.open(X)
-    y, separate = confounders.separated(y, nuisance)
+    lazy = is_lazy(X)
+    y, separate = confounders.separated(cluster().here(y) if lazy else y, nuisance)
     frame = matched(views, y)
     table: Any = None if separate is None else matched_confounders(views, separate)
     single, named = not isinstance(X, Mapping), separate is not nuisance
@@ -120,14 +133,13 @@ def prepare(X: Any, y: Any, nuisance: Any, asked: data.Asked) -> tuple[data.Tabl
     coding, C = coded(encoding, table, named, len(Y))
     sizes = Sizes(views.width, C.shape[1], Y.shape[1])
 
-    def cell(view: int, column: int, row: int) -> tuple[Any, ...]:
-        source = list(views.sources.values())[view]
-        name = column if source.names is None else source.names[column]
-        return source.where, name, None if views.index is None else views.index[row]
-
     rows = max(1, views.chunk_rows // sizes.slab) * sizes.slab if views.chunk_rows > sizes.slab else None
-    found = gather(of_views(views, Y, C, rows), sizes, views.n, cell)
-    return finished(views.names, single, coding, found, Y, C, asked, lambda: views.chunks(rows))
+    joined = Joined.of(list(data.as_views(X).values())) if lazy else None
+    if joined is None:
+        found = gather(of_views(views, Y, C, rows), sizes, views.n, views.cell)
+    else:
+        found = joined.gather(Y, C, sizes, Cells.of(views))
+    return finished(views.names, single, coding, found, Y, C, asked, lambda: views.chunks(rows), joined)
 
 
 def from_batches(batches: Batches, nuisance: Any, asked: data.Asked) -> tuple[data.Table, Any, Any]:
@@ -220,6 +232,7 @@ def finished(
     C: Array,
     asked: data.Asked,
     read: Any,
+    joined: Joined | None = None,
 ) -> tuple[data.Table, Any, Streamed]:
     """Everything a fit needs, from what was gathered."""
     if len(Y) < 2:
@@ -240,4 +253,4 @@ def finished(
     scales = data.scaled(names, mean, sd, asked.scale)
     table = data.Table(scales, single, None, coding.covariates, mean_y, sd_y, nuisance)
     rows = data.Rows(np.empty((0, 0)), (Y - mean_y) / sd_y, C)
-    return table, of_data(sd, rows), Streamed(read, rows.Y, C, Tails.of(rows.Y))
+    return table, of_data(sd, rows), Streamed(read, rows.Y, C, Tails.of(rows.Y), joined)

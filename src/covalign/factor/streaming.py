@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -69,6 +70,11 @@ class Views:
         """The features of every view; 0, 1, ... where they have no names."""
         return {view: names_of(source) for view, source in self.sources.items()}
 
+    def cell(self, view: int, column: int, row: int) -> tuple[Any, ...]:
+        """What messages call a number: the table, its feature, its sample."""
+        where, name, _ = Cells.of(self)(view, column, row)
+        return where, name, None if self.index is None else self.index[row]
+
     @property
     def width(self) -> int:
         """Features of all views."""
@@ -93,6 +99,24 @@ class Views:
             view: pd.DataFrame(_all_rows(source), index=index, columns=names_of(source), copy=False)
             for view, source in self.sources.items()
         }
+
+
+@dataclass(frozen=True)
+class Cells:
+    """What messages call a number where rows have no names; it travels to other processes."""
+
+    where: list[str]
+    names: list[Sequence[str] | None]
+
+    @classmethod
+    def of(cls, views: Views) -> Cells:
+        """Tables and features of the views."""
+        return cls([source.where for source in views.sources.values()], [s.names for s in views.sources.values()])
+
+    def __call__(self, view: int, column: int, row: int) -> tuple[Any, ...]:
+        """The table, its feature, and no sample."""
+        names = self.names[view]
+        return self.where[view], column if names is None else names[column], None
 
 
 def names_of(source: Source) -> list[str]:

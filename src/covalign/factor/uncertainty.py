@@ -12,6 +12,7 @@ sum_qr T_pq T_pr C_qr, m_n still the means before realigning.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -64,6 +65,19 @@ def factor_std(own: Array, by_rotation: Array, n: int) -> Array:
     variance = own.copy()
     variance[:, : by_rotation.shape[1]] += by_rotation + 1 / n
     return np.sqrt(variance)
+
+
+@dataclass(frozen=True)
+class Finish:
+    """Standard deviations from the factors' own variances and their means before realigning (both n x K)."""
+
+    rows: Array  # of ``Laplace``
+    T: Array
+    n: int
+
+    def __call__(self, own: Array, first_means: Array) -> Array:
+        """n x K."""
+        return factor_std(own, of_rotation(self.rows, self.T, first_means), self.n)
 
 
 class Tails(NamedTuple):

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from covalign.rows.memory import frame_dtype, frame_values
-from covalign.rows.source import Table, positions
+from covalign.rows.source import Table, optional, positions
 
 
 class _Blocks(Table):
@@ -65,11 +66,35 @@ class DaskFrameRows(_Blocks):
         dtype = frame_dtype(frame.dtypes, where)
         lengths = frame.map_partitions(len).compute()
         self._frame = frame
+        self._named: tuple[pd.Index | None] | None = None
         super().__init__(where, (int(sum(lengths)), len(frame.columns)), dtype, names=frame.columns, **options)
         self._ends = _ends(lengths)
 
+    @property
+    def index(self) -> Any:
+        """Names of the rows, computed when first asked for."""
+        if self._named is None:
+            self._named = (row_names(self._frame),)
+        return self._named[0]
+
     def _compute(self, first: int, last: int) -> Any:
         return frame_values(self._frame.partitions[first:last].compute(), self.dtype)
+
+
+def row_names(frame: Any) -> pd.Index | None:
+    """The index of a dask DataFrame; None where every partition counts its own rows (parquet without an index)."""
+    dask = optional("dask", "dask")
+    with partitions_kept():
+        parts = dask.compute(*frame.index.to_delayed())
+    if len(parts) > 1 and all(part.equals(pd.RangeIndex(len(part))) for part in parts):
+        return None
+    names: pd.Index = parts[0].append(list(parts[1:])) if len(parts) > 1 else parts[0]
+    return names.astype(object) if isinstance(names.dtype, pd.StringDtype) else names
+
+
+def partitions_kept() -> Any:
+    """A context in which dask does not join partitions of files of which few columns are read: Y would lose step."""
+    return optional("dask", "dask").config.set({"optimization.tune.active": False})
 
 
 def _ends(lengths: Sequence[int]) -> Any:
