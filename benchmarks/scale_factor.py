@@ -16,16 +16,15 @@ import csv
 import json
 import os
 import resource
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from timing import head, median_seconds, row
 
 import covalign as ca
 from covalign.baselines import IFA, MOFA, SOFA, run
@@ -37,24 +36,6 @@ P = 5  # covariates
 DOCS = Path(__file__).parents[1] / "docs"
 SECONDS, BYTES = 600, 20 * 10**9  # what a peer may take
 SIZES = (1_000, 10_000, 100_000)
-
-
-CLOCK = time.perf_counter  # or time.process_time, which a busy machine does not disturb (with one BLAS thread)
-
-
-def median_seconds(works: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
-    """Interleaved medians."""
-    times: dict[str, list[float]] = {name: [] for name in works}
-    for _ in range(repeats):
-        for name, work in works.items():
-            begun = CLOCK()
-            work()
-            times[name].append(CLOCK() - begun)
-    return {name: statistics.median(values) for name, values in times.items()}
-
-
-def row(what: str, reference: str, ours: float, theirs: float, allowed: object) -> None:
-    print(f"{what:44} {reference:34} {ours:9.4f} {theirs:9.4f} {ours / theirs:8.3f} {allowed!s:>8}", flush=True)
 
 
 def write_rows(path: Path, n: int, d: int, k: int) -> np.ndarray:
@@ -107,7 +88,7 @@ def whole_fit(arguments: argparse.Namespace, folder: Path) -> None:
     what = f"{n:,} x {d}, K = {k}"
     row(f"fit from a memmap, {what}", "its Gram matrix alone (float64)", t["memmap"], t["gram"], 1.5)
     row("fit from a path", "its Gram matrix alone (float64)", t["path"], t["gram"], 1.5)
-    row("fit from a memmap", "its Gram matrix alone (float32)", t["memmap"], t["gram32"], "-")
+    row("fit from a memmap", "its Gram matrix alone (float32)", t["memmap"], t["gram32"])
     row("fit from a memmap", "fit in memory", t["memmap"], t["memory"], 1.2)
     row("fit from a path", "fit in memory", t["path"], t["memory"], 1.2)
     fa = fit(path)
@@ -116,9 +97,9 @@ def whole_fit(arguments: argparse.Namespace, folder: Path) -> None:
     out = {"factors_": lambda: fa._means(fa._state), "read": lambda: sum(float(c[:, 0].sum()) for c in chunks(loaded))}
     out |= {"transform": lambda: fa.transform(path, Y), "to a file": lambda: write_out(fa, path, Y, folder)}
     t |= median_seconds(out, arguments.repeats)
-    row("factors_ when first asked for", "fit from a path", t["factors_"], t["path"], "-")
-    row("transform of all rows", "fit from a path", t["transform"], t["path"], "-")
-    row("transform of all rows to a file", "in memory", t["to a file"], t["transform"], "-")
+    row("factors_ when first asked for", "fit from a path", t["factors_"], t["path"])
+    row("transform of all rows", "fit from a path", t["transform"], t["path"])
+    row("transform of all rows to a file", "in memory", t["to a file"], t["transform"])
     t = median_seconds({"path": lambda: fa.path([0.25, 0.5, 0.75])}, arguments.repeats)
     print(f"three further lambda: {t['path']:.3f} s, no row read")
 
@@ -239,7 +220,7 @@ def draw() -> None:
         ax.spines[["top", "right"]].set_visible(False)
     axes[0].text(1e3, SECONDS * 1.1, "limit (x: did not finish)", color="0.4", fontsize=8, va="bottom")
     axes[1].text(1e3, BYTES / 2**20 * 1.1, "limit", color="0.4", fontsize=8, va="bottom")
-    axes[0].legend(frameon=False, fontsize=8)
+    axes[1].legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(0, 0.92))
     figure.suptitle("100 features, 10 factors, 5 covariates; 2 cores", fontsize=10)
     figure.savefig(DOCS / "img" / "scale.png", dpi=150)
 
@@ -251,14 +232,10 @@ def main() -> None:
     parser.add_argument("--factors", type=int, default=20)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--folder", help="where there is room for the rows")
-    parser.add_argument("--cpu", action="store_true", help="CPU seconds: for a busy machine, with one BLAS thread")
     parser.add_argument("--peers", nargs="?", const="", metavar="PYTHON", help="only the peers")
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    if arguments.cpu:
-        global CLOCK
-        CLOCK = time.process_time
     if arguments.one:
         one(arguments.one[0], int(arguments.one[1]))
         return
@@ -267,7 +244,7 @@ def main() -> None:
             os.environ["COVALIGN_PEERS"] = arguments.peers
         against_peers(SIZES)
         return
-    print(f"{'what':44} {'reference':34} {'ours s':>9} {'ref s':>9} {'ratio':>8} {'limit':>8}")
+    head()
     with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
         whole_fit(arguments, Path(folder))
 
