@@ -14,7 +14,8 @@ from scipy import sparse
 
 import covalign as ca
 from covalign import InformedFactorAnalysis
-from covalign.factor import gathering, outofcore, storage, streaming
+from covalign.factor import data as data_module
+from covalign.factor import gathering, outofcore, statistics, storage, streaming
 from covalign.rows import open_rows
 from covalign.rows.memory import ArrayRows, SparseRows
 
@@ -424,6 +425,76 @@ def test_a_sparse_matrix_is_densified_a_chunk_at_a_time(data, monkeypatch):
     assert fa.factors_.shape == (N, K)
     assert fa.transform(SparseRows(sparse.csr_matrix(X), "X", chunk_rows=25), Y).shape == (N, K)
     assert max(tallest) == 25
+
+
+@pytest.fixture(scope="module")
+def wide():
+    """Sparse counts, more features than rows, one of them constant."""
+    s = ca.simulate.scenario("PN", n_samples=60, n_features=200, n_factors=K, n_covariates=3, random_state=2)
+    X = np.floor(np.maximum(s.X + 1, 0) * 2)
+    X[:, 5] = 0
+    return X, s.Y
+
+
+@pytest.mark.parametrize("posterior", ["full", "mean_field"])
+def test_a_wide_sparse_matrix_stays_sparse(wide, posterior, monkeypatch, tmp_path):
+    X, Y = wide
+    need = model(posterior=posterior).fit(X, Y)
+    widths = []
+    for kind in (sparse.csr_matrix, sparse.csr_array, sparse.csc_matrix):
+        dense = kind.toarray
+        monkeypatch.setattr(
+            kind, "toarray", lambda m, *r, dense=dense, **o: widths.append(m.shape[1]) or dense(m, *r, **o)
+        )
+    fa = model(posterior=posterior).fit(sparse.csr_matrix(X), Y)
+    assert isinstance(fa._problem.data, statistics.Sparse)
+    assert max(widths) < X.shape[1]
+    assert_same_fit(fa, need)
+    np.testing.assert_allclose(fa.factors_, need.factors_, atol=1e-7)
+    fa.save(tmp_path / "m.covalign")
+    again = ca.load(tmp_path / "m.covalign")
+    np.testing.assert_allclose(again.transform(X, Y), need.transform(X, Y), atol=1e-7)
+    np.testing.assert_allclose(again.realign(lam=0.5).beta_, need.realign(lam=0.5).beta_, atol=1e-7)
+
+
+@pytest.mark.parametrize("scale", [True, False])
+def test_engines_agree_on_wide_data(wide, scale):
+    X, Y = wide
+    Y = (Y - Y.mean(axis=0)) / Y.std(axis=0)
+    rows = data_module.Rows(X, Y, np.empty((len(Y), 0)))
+    engines = []
+    for of_data in (data_module.complete(X, Y, False), data_module.of_sparse(sparse.csr_matrix(X), Y)):
+        sd = of_data[1] if scale else np.ones(X.shape[1])
+        engines.append(of_data[-1](sd, rows))
+    dense, thin = engines
+    rng = np.random.default_rng(0)
+    A, B = rng.standard_normal((X.shape[1], 4)), rng.standard_normal((3, 4))
+    for need, got in zip(dense.sums(A, B), thin.sums(A, B), strict=True):
+        np.testing.assert_allclose(got, need, atol=1e-9 * np.abs(need).max())
+    for name in ("xx", "xy", "yy"):
+        np.testing.assert_allclose(getattr(thin, name), getattr(dense, name), atol=1e-9)
+    np.testing.assert_allclose(thin.spectrum(), dense.spectrum(), atol=1e-9)
+    np.testing.assert_allclose(thin.principal_map(3), dense.principal_map(3), atol=1e-9)
+
+
+def test_two_wide_sparse_views(wide):
+    X, Y = wide
+    views = {"a": sparse.csc_array(X[:, :120]), "b": sparse.csr_matrix(X[:, 120:])}
+    need = model(scale={"a": True, "b": False}).fit({"a": X[:, :120], "b": X[:, 120:]}, Y)
+    assert_same_fit(model(scale={"a": True, "b": False}).fit(views, Y), need)
+    views["b"] = views["b"].copy()
+    views["b"][7, 13] = np.inf
+    with pytest.raises(ValueError, match=r"(?i)view 'b'.*inf in row 7, column '?13"):
+        model().fit(views, Y)
+
+
+def test_wide_sparse_data_with_gaps_or_confounders(wide):
+    X, Y = wide
+    holes = Y.copy()
+    holes[4, 1] = np.nan
+    assert_same_fit(model().fit(sparse.csr_matrix(X), holes), model().fit(X, holes))
+    C = np.arange(60.0)[:, None] % 7
+    assert_same_fit(model().fit(sparse.csr_matrix(X), Y, confounders=C), model().fit(X, Y, confounders=C))
 
 
 MEASURE = """

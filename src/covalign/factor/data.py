@@ -14,7 +14,7 @@ from covalign import confounders, covariates
 from covalign._linalg import Array, affine, is_constant
 from covalign.factor.nuisance import Nuisance, learn_nuisance, without
 from covalign.factor.patterns import Gapped, Labels, compressed
-from covalign.factor.statistics import Dense, Gram
+from covalign.factor.statistics import Dense, Gram, Sparse, squares
 from covalign.factor.uncertainty import Tails
 from covalign.moments import Moments
 
@@ -209,6 +209,18 @@ def of_moments(m: Moments, Y: Array) -> tuple[Array, Array, Array, Array, Maker]
         return Gram(len(Y), gram, xy, m.cov_y / sd_y / sd_y[:, None] * len(Y))
 
     return mean, spread_of(constant, variance), mean_y, sd_y, make
+
+
+def of_sparse(S: Any, Y: Array) -> tuple[Array, Array, Array, Array, Maker]:
+    """The same from a sparse matrix by rows, which stays one."""
+    mean = np.asarray(S.sum(axis=0)).ravel() / len(Y)
+    variance = squares(S, mean) / len(Y)
+    constant = is_constant(mean, variance)
+
+    def make(sd: Array, rows: Rows) -> Sparse:
+        return Sparse(S.data, S.indices, S.indptr, mean, np.where(constant, 0.0, 1 / sd), rows.Y)
+
+    return mean, spread_of(constant, variance), Y.mean(axis=0), Y.std(axis=0), make
 
 
 def spread_of(constant: NDArray[np.bool_], variance: Array) -> Array:

@@ -21,6 +21,7 @@ from covalign.factor.patterns import Index
 from covalign.factor.state import Factors, Problem, State
 from covalign.factor.streaming import Batch, Batches, Cells, Chunk, Coder, Views, of_batches, of_views
 from covalign.factor.uncertainty import Tails
+from covalign.rows.finite import first_not_finite
 
 AT_ONCE = 2**24  # bytes of float64 in a chunk of all views that is standardised
 
@@ -123,6 +124,9 @@ def prepare(X: Any, y: Any, nuisance: Any, asked: data.Asked) -> tuple[data.Tabl
     table: Any = None if separate is None else matched_confounders(views, separate)
     single, named = not isinstance(X, Mapping), separate is not nuisance
     if not data.choose_engine(asked.engine, views.n, views.width):
+        S = None if table is not None or frame.isna().any(axis=None) else views.sparse()
+        if S is not None:
+            return from_sparse(views, S, frame, single, asked)
         tables: Any = views.whole()
         if named and table is not None:  # as columns of y they are asked for again, for new samples
             frame, table = frame.join(table), list(table.columns)
@@ -140,6 +144,31 @@ def prepare(X: Any, y: Any, nuisance: Any, asked: data.Asked) -> tuple[data.Tabl
     else:
         found = joined.gather(Y, C, sizes, Cells.of(views))
     return finished(views.names, single, coding, found, Y, C, asked, lambda: views.chunks(rows), joined)
+
+
+def from_sparse(views: Views, S: Any, frame: pd.DataFrame, single: bool, asked: data.Asked) -> tuple[Any, Any, Any]:
+    """The same of a sparse matrix with more features than rows: every sweep needs it, and it stays sparse."""
+    if len(frame) < 2:
+        raise errors.too_few_rows(len(frame))
+    at = first_not_finite(S)
+    if at is not None:
+        view = int(np.searchsorted(np.cumsum([len(names) for names in views.names.values()]), at[1], side="right"))
+        column = at[1] - sum(len(names) for names in list(views.names.values())[:view])
+        where, name, label = views.cell(view, column, at[0])
+        raise errors.not_finite_at(where, at[2], at[0], column, name, label)
+    encoding = data.learn_with_gaps(frame, asked.drop_first)
+    Y = data.apply_with_gaps(encoding, frame)
+    data.refuse_constant(encoding.names, Y)
+    mean, sd, mean_y, sd_y, of_data = data.of_sparse(S, Y)
+    scales = data.scaled(views.names, mean, sd, asked.scale)
+    table = data.Table(scales, single, None, encoding, mean_y, sd_y, no_nuisance(encoding, S.shape[1]))
+    rows = data.Rows(np.empty((0, 0)), (Y - mean_y) / sd_y, np.empty((len(Y), 0)))
+    return table, of_data(sd, rows), Streamed(views.chunks, rows.Y, rows.C, Tails.of(rows.Y))
+
+
+def no_nuisance(encoding: covariates.Encoding, d: int) -> Nuisance:
+    """No confounders."""
+    return Nuisance(confounders.Coding(encoding), np.empty(0), np.empty((0, d)), np.empty((0, len(encoding.names))))
 
 
 def from_batches(batches: Batches, nuisance: Any, asked: data.Asked) -> tuple[data.Table, Any, Any]:
@@ -240,8 +269,7 @@ def finished(
     if found.partial:
         if C.shape[1]:
             raise errors.confounders_and_gaps()
-        nothing = np.empty(0), np.empty((0, sum(map(len, names.values())))), np.empty((0, Y.shape[1]))
-        nuisance = Nuisance(coding, *nothing)
+        nuisance = no_nuisance(coding.covariates, sum(map(len, names.values())))
         made = combining.gapped(found, Y, names)
     else:
         assert found.complete is not None

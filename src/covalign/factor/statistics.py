@@ -1,17 +1,20 @@
-"""Where data become the sums a sweep needs. Two engines, one interface, the same numbers.
+"""Where data become the sums a sweep needs. Three engines, one interface, the same numbers.
 
 E[Z] is linear in (X, Y), so with H = [X Y] every sum follows from H'H: the gram engine builds it once and a sweep costs
-O((D + P)^2 K) whatever N is. The dense engine multiplies with X itself, O(N D K), for D > N.
+O((D + P)^2 K) whatever N is. The dense engine multiplies with X itself, O(N D K), for D > N; the sparse one does so
+with what was measured, and takes means and scales into account on the way.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import scipy.linalg
+from numpy.typing import NDArray
+from scipy import sparse
 
 from covalign._linalg import Array, rank_cutoff
 
@@ -106,6 +109,71 @@ class Dense:
         """Leading eigenvectors u of XX', as X'u / s."""
         values, vectors = leading_eigh(self.X @ self.X.T, k)
         return largest_positive(self.X.T @ (vectors / values) * np.sqrt(len(self.X)))
+
+
+@dataclass(frozen=True, eq=False)
+class Sparse:
+    """X = (S - 1 m') diag(w), S sparse: never made. Features that do not vary have w = 0."""
+
+    values: Array  # of S, by rows
+    indices: NDArray[np.integer[Any]]
+    indptr: NDArray[np.integer[Any]]
+    mean: Array
+    weight: Array
+    Y: Array
+
+    @cached_property
+    def S(self) -> Any:
+        """As a scipy matrix."""
+        return sparse.csr_matrix((self.values, self.indices, self.indptr), shape=(len(self.Y), len(self.mean)))
+
+    @cached_property
+    def xx(self) -> Array:
+        """x_d'x_d."""
+        return squares(self.S, self.mean) * self.weight**2
+
+    @cached_property
+    def xy(self) -> Array:
+        """X'Y."""
+        return self.back(self.Y)
+
+    @cached_property
+    def yy(self) -> Array:
+        """Y'Y."""
+        return self.Y.T @ self.Y
+
+    def back(self, Z: Array) -> Array:
+        """X'Z."""
+        return np.asarray((self.S.T @ Z - np.outer(self.mean, Z.sum(axis=0))) * self.weight[:, None])
+
+    def sums(self, of_x: Array, of_y: Array) -> tuple[Array, Array, Array]:
+        """Through E[Z] itself."""
+        of_s = self.weight[:, None] * of_x
+        Z = self.S @ of_s - self.mean @ of_s + self.Y @ of_y
+        return Z.T @ Z, self.back(Z), Z.T @ self.Y
+
+    @cached_property
+    def _rows(self) -> Array:
+        """XX' (N x N)."""
+        scaled = self.S @ sparse.diags(self.weight)
+        G, across = (scaled @ scaled.T).toarray(), scaled @ (self.weight * self.mean)
+        return np.asarray(G - across - across[:, None] + np.sum((self.weight * self.mean) ** 2))
+
+    def spectrum(self) -> Array:
+        """Those of XX'."""
+        return np.asarray(np.maximum(np.linalg.eigvalsh(self._rows), 0.0) / len(self.Y))
+
+    def principal_map(self, k: int) -> Array:
+        """Leading eigenvectors u of XX', as X'u / s."""
+        values, vectors = leading_eigh(self._rows, k)
+        return largest_positive(self.back(vectors / values) * np.sqrt(len(self.Y)))
+
+
+def squares(S: Any, mean: Array) -> Array:
+    """sum_n (s_nd - m_d)^2 of a sparse matrix by rows: over what is stored, and m_d^2 for every zero that is not."""
+    stored = np.bincount(S.indices, minlength=S.shape[1])
+    away = np.bincount(S.indices, weights=(S.data - mean[S.indices]) ** 2, minlength=S.shape[1])
+    return np.asarray(away + (S.shape[0] - stored) * mean**2)
 
 
 def leading_eigh(S: Array, k: int) -> tuple[Array, Array]:

@@ -16,13 +16,14 @@ from covalign.factor.nuisance import Nuisance
 from covalign.factor.outofcore import Streamed
 from covalign.factor.patterns import Gapped
 from covalign.factor.state import Factors, Gamma, Loadings, Problem, State, View
-from covalign.factor.statistics import Dense, Gram
+from covalign.factor.statistics import Dense, Gram, Sparse
 from covalign.factor.uncertainty import Tails
 
 KIND = "InformedFactorAnalysis"
 ENGINE_ARRAYS: dict[type, tuple[str, ...]] = {
     Gram: ("gram", "xy", "yy"),
     Dense: ("X", "Y"),
+    Sparse: ("values", "indices", "indptr", "mean", "weight", "Y"),
     Gapped: ("X", "observed", "Y", "has_y", "S_y", "one", "sizes"),
 }
 

@@ -17,6 +17,7 @@ from covalign._linalg import Array, dense
 from covalign.factor import data
 from covalign.rows import Source, ahead, open_rows
 from covalign.rows.memory import tensor_values
+from covalign.rows.source import stacked
 
 
 class Chunk(NamedTuple):
@@ -91,6 +92,15 @@ class Views:
         sources = self.sources.values()
         parts = zip(*(source.chunks(rows, start) for source in sources), strict=True)
         return parts if all(source.in_memory for source in sources) else ahead(parts)
+
+    def sparse(self) -> Any:
+        """All views side by side as one sparse matrix by rows, in float64; None where one is not, or has gaps."""
+        if not all(sparse.issparse(part) for part in next(iter(self.chunks(1)))):
+            return None
+        parts = zip(*self.chunks(), strict=True)
+        S = sparse.hstack([stacked(part) for part in parts], format="csr", dtype=np.float64)
+        S.sum_duplicates()
+        return None if np.isnan(S.data.sum()) else S
 
     def whole(self) -> dict[str, pd.DataFrame]:
         """All rows in memory: for more features than rows, where every sweep needs them."""
