@@ -11,7 +11,7 @@ import covalign
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text()
-QUICKSTART, FACTORS, CLINIC, COMPARISON = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+QUICKSTART, FACTORS, CLINIC, SCALE, COMPARISON = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 
 def test_the_quickstart_runs_as_written(capsys):
@@ -30,6 +30,17 @@ def test_the_factor_example_runs_as_written(tmp_path, monkeypatch):
     names: dict = {}
     exec(compile(FACTORS, "README.md", "exec"), names)
     assert names["same"].elbo_[-1] == names["fa"].elbo_[-1]
+
+
+def test_the_example_of_scale_runs_as_written(tmp_path, monkeypatch):
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    monkeypatch.chdir(tmp_path)
+    names: dict = {}
+    exec(compile(SCALE, "README.md", "exec"), names)
+    written = names["pd"].read_parquet(tmp_path / "named.parquet")
+    assert list(written.columns) == ["dose", "age"]
+    assert written.to_numpy() == pytest.approx(names["aligner"].transform(names["rows"]), abs=1e-5)
+    assert names["fa"].alignment_["dose"] > 0.5
 
 
 def test_the_clinic_runs_as_written():
