@@ -74,6 +74,16 @@ def test_partial_fit_equals_fit(shrinkage, size):
     np.testing.assert_allclose(parts.transform_, whole.transform_, rtol=1e-8, atol=1e-10)
 
 
+def test_a_batch_without_a_complete_row_adds_nothing():
+    Z, Y = correlated(1, 200, 5, 2)
+    Y[50:100, 1] = np.nan
+    parts = LatentAligner(missing="drop")
+    for i in range(0, 200, 50):
+        parts.partial_fit(Z[i : i + 50], Y[i : i + 50])
+    assert parts.n_rows_ == 150
+    np.testing.assert_allclose(parts.transform_, LatentAligner(missing="drop").fit(Z, Y).transform_, rtol=1e-8)
+
+
 def test_partial_fit_does_not_touch_an_earlier_at():
     Z, Y = correlated(1, 200, 5, 2)
     al = LatentAligner().fit(Z[:100], Y[:100])

@@ -52,9 +52,12 @@ class Fitting(NamedTuple):
             raise errors.y_required()
         if is_dask(Z):
             return self._of_dask(Z, Y, confounders, coding)
+        first = coding is None
         coding, rows, encoded, whereabouts = self._prepared(Z, Y, confounders, coding)
         if not self.partial:
             covariates.refuse_constant(encoded)
+        elif not first and len(encoded) == 0:  # all were left out: nothing to add
+            return Found(coding, [None] * self.folds, _precision(rows.dtype))
         try:
             # Numbers that are not finite are noticed by the sums, without a pass of their own.
             made = list(fold_moments(rows, encoded, self.folds, coding.covariates.blocks, coding.q))
