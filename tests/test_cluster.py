@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
+import covalign as ca
 from covalign import cluster, incomplete
 from covalign._linalg import blas
 from covalign.moments import Moments
@@ -335,6 +336,20 @@ def test_workers_killed_in_the_middle_leave_no_trace(client, tmp_path, kills):
         assert not (tmp_path / f"done {start} {pid}").exists()
     if kills == 2:  # and what only they knew was computed again; one alone may have sent its share to the other before
         assert all(len(list(tmp_path.glob(f"done {start} *"))) == 2 for start in known)
+
+
+def test_a_client_that_is_not_the_default(client):
+    """Estimators have no argument for it: ``with client.as_current()``."""
+    import dask
+
+    Z, Y = correlated(17, n=300)
+    rows = da.from_array(Z, chunks=(50, -1))
+    where = dask.delayed(os.getpid, pure=False)
+    assert cluster.compute(where())[0] == os.getpid()
+    with client.as_current():
+        assert cluster.compute(where())[0] != os.getpid()
+        there = ca.LatentAligner().fit(rows, Y)
+    np.testing.assert_allclose(there.transform_, ca.LatentAligner().fit(Z, Y).transform_, rtol=1e-8)
 
 
 def test_is_dask():

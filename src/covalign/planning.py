@@ -7,6 +7,7 @@ With n rows, K dimensions and P covariates, q = K + P; F folds; W workers of c c
     gram      n q (q + 1) / (W c s)        the symmetric product, multiplications and additions
     merge     ceil(t / W) F q^2 / m        t tasks, each with the sums of F folds to be made and merged
     travel    8 F q^2 (4 L) / w            L = ceil(log_4 t) levels of the tree, four sums to a place; none if W = 1
+    dask      .45 (centre + gram)          what dask adds on busy cores (benchmarks/cluster.py); none if W = 1
     solve     (ceil(F / c) + 1) K^3 / e    decompositions of all folds, c at a time, in one place
 
 A worker reads, then computes: nothing is hidden behind anything else here, so where reading overlaps (one machine,
@@ -34,6 +35,7 @@ from covalign.moments import Accumulator, Moments
 from covalign.onepass import BLOCK_BYTES, Dealer
 
 SWEEPS = 30  # of informed factor analysis, until it has converged
+DASK = 0.45  # of the work: scheduler, worker threads, chunks made anew; measured with two workers on two cores
 CHUNK_BYTES = 2**27  # what dask advises for a chunk
 
 
@@ -116,12 +118,14 @@ def _one_pass(job: Job, rates: Rates, folds: int) -> list[Term]:
     levels = math.ceil(math.log(t, FAN_IN)) if t > 1 else 0
     merge = math.ceil(t / W) * folds * q * q / rates.merge
     travel = 0.0 if W == 1 else 8 * folds * q * q * FAN_IN * levels / rates.network
+    centre, gram = n * q / (W * c * rates.centre), n * q * (q + 1) / (W * c * rates.gram)
     return [
         Term("read", "n K b / (W r)", n * job.dims * job.itemsize / (W * rates.read), "s"),
-        Term("centre", "n q / (W c g)", n * q / (W * c * rates.centre), "s"),
-        Term("gram", "n q (q + 1) / (W c s)", n * q * (q + 1) / (W * c * rates.gram), "s"),
+        Term("centre", "n q / (W c g)", centre, "s"),
+        Term("gram", "n q (q + 1) / (W c s)", gram, "s"),
         Term("merge", f"ceil(t / W) F q^2 / m, F = {folds}, t = {t}", merge, "s"),
         Term("travel", f"8 F q^2 {FAN_IN} L / w, L = {levels}", travel, "s"),
+        Term("dask", f"{DASK:g} (centre + gram)", DASK * (centre + gram) if W > 1 else 0.0, "s"),
     ]
 
 
