@@ -16,7 +16,7 @@ from covalign.embed.inputs import Items, list_images, list_texts
 from covalign.embed.language import text_encoder
 from covalign.embed.log import Log
 from covalign.embed.output import Embedded
-from covalign.embed.run import compute
+from covalign.embed.run import AHEAD, compute
 from covalign.embed.vision import ImageEncoder
 from covalign.embed.weights import locate
 
@@ -119,7 +119,8 @@ def _embed(items: Items, job: Job, encoder: Callable[[Path, Any, Any], Any], kin
         return _complete(result, job.skip_broken)
     with Log(None if output is None else output.parent / f".{output.name}.part", rows_key) as log:
         ready, had = encoder(found.folder, *where), len(log)
-        broken = compute(items, digests, ready, log, batch_size, workers)
+        ahead = 0 if where[0].type == "cpu" else AHEAD
+        broken = compute(items, digests, ready, log, batch_size, workers, ahead)
         kept = [name not in broken for name in items.names]
         if not any(kept):
             raise errors.broken_images(broken)

@@ -1,4 +1,4 @@
-"""The loop: pictures are opened by a few threads while the model works on those before."""
+"""The loop: pictures are opened by a few threads, where the model has a device of its own while it works."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from covalign.embed.log import Log
 from covalign.embed.pictures import BrokenImageError
 from covalign.embed.progress import Progress
 
-AHEAD = 2  # batches that may be waiting for the model
+AHEAD = 2  # batches that may be waiting for the model; none where it needs all cores itself (they would only compete)
 
 
 def compute(
-    items: Items, digests: list[bytes], encoder: Any, log: Log, batch_size: int, workers: int
+    items: Items, digests: list[bytes], encoder: Any, log: Log, batch_size: int, workers: int, ahead: int = AHEAD
 ) -> dict[str, str]:
     """Put the rows that ``log`` lacks there; returns the names of what could not be opened, and why."""
     todo = _order(items, {digest: i for i, digest in reversed(list(enumerate(digests))) if digest not in log}.values())
     broken: dict[str, str] = {}
     left = len(todo)
     with Progress(len(digests), len(digests) - left) as progress:
-        for part, results in _prepared(items.contents, todo, encoder.prepare, batch_size, workers):
+        for part, results in _prepared(items.contents, todo, encoder.prepare, batch_size, workers, ahead):
             opened, inputs = _opened(items, part, results, broken)
             left -= len(part)
             if opened:
@@ -46,7 +46,7 @@ def _order(items: Items, todo: Any) -> list[int]:
 
 
 def _prepared(
-    contents: Sequence[Any], todo: list[int], prepare: Any, batch_size: int, workers: int
+    contents: Sequence[Any], todo: list[int], prepare: Any, batch_size: int, workers: int, ahead: int
 ) -> Iterator[tuple[list[int], list[Future[Any]]]]:
     """Batches of item numbers, with their inputs under way."""
     pool = ThreadPoolExecutor(workers, thread_name_prefix="covalign-embed")
@@ -55,7 +55,7 @@ def _prepared(
         for start in range(0, len(todo), batch_size):
             part = todo[start : start + batch_size]
             waiting.append((part, [pool.submit(prepare, contents[i]) for i in part]))
-            if len(waiting) > AHEAD:
+            if len(waiting) > ahead:
                 yield waiting.popleft()
         yield from waiting
     finally:
