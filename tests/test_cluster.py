@@ -16,7 +16,7 @@ from scipy import sparse
 
 import covalign as ca
 from covalign import cluster, incomplete
-from covalign._linalg import blas
+from covalign._linalg import blas, limited
 from covalign.moments import Moments
 from tests.conftest import correlated
 
@@ -280,7 +280,7 @@ def test_threads_of_blas_are_given_back():
     before, gate = threads(), threading.Barrier(2)
 
     def task(first):
-        with cluster._one_thread():
+        with limited():
             gate.wait(10)
             if first:
                 return
@@ -292,7 +292,7 @@ def test_threads_of_blas_are_given_back():
     for thread in both:
         thread.join()
     assert threads() == before
-    with cluster._one_thread():
+    with limited():
         assert set(threads()) == {1}
     assert threads() == before
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from typing import Any, TypeAlias, TypeVar
 
@@ -195,7 +196,7 @@ def one_thread(k: int) -> AbstractContextManager[Any]:
     numpy and scipy bring a BLAS each. Threads of one keep spinning for a while after its work, so where both are used
     in turns they take the cores from each other: a Cholesky decomposition of order 256 then takes 27 ms instead of 1.
     """
-    return blas().limit(limits=1) if 64 <= k < 1024 else nullcontext()
+    return limited() if 64 <= k < 1024 else nullcontext()
 
 
 def in_threads(work: Callable[[T], R], items: Sequence[T], k: int) -> list[R]:
@@ -204,11 +205,46 @@ def in_threads(work: Callable[[T], R], items: Sequence[T], k: int) -> list[R]:
     Several decompositions at once keep cores busy better than one on all of them, unless cores are many. Small ones
     are not worth a thread.
     """
-    threads = max((library["num_threads"] for library in blas().info()), default=1)
+    threads = blas_threads()
     if k < 64 or threads == 1 or threads > 2 * len(items):
         return [work(item) for item in items]
-    with blas().limit(limits=1), ThreadPoolExecutor(min(threads, len(items))) as pool:
+    with limited(), ThreadPoolExecutor(min(threads, len(items))) as pool:
         return list(pool.map(work, items))
+
+
+class Limited:
+    """``with limited():`` holds BLAS to one thread (or ``most``) while anyone is inside, in whatever thread.
+
+    Those inside may overlap, so the first sets the limit and the last lifts it; if each restored what it found, the
+    process could be left with the limit of another. OpenBLAS 0.3.30 obeys only the main thread (measured).
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._inside = threading.Lock(), 0
+        self._limit: Any = None
+
+    @contextmanager
+    def __call__(self, most: int = 1) -> Iterator[None]:
+        """A context."""
+        with self._lock:
+            self._inside += 1
+            if self._inside == 1:
+                self._limit = blas().limit(limits=most)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._inside -= 1
+                if self._inside == 0:
+                    self._limit.restore_original_limits()
+
+
+limited = Limited()
+
+
+def blas_threads() -> int:
+    """Threads that BLAS would use now."""
+    return max((int(library["num_threads"]) for library in blas().info()), default=1)
 
 
 @cache

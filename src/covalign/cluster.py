@@ -11,10 +11,8 @@ The scheduler is the one in use (``dask.config``, or the ``distributed.Client`` 
 from __future__ import annotations
 
 import sys
-import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -25,7 +23,7 @@ from scipy import sparse
 
 from covalign import _validation as errors
 from covalign import covariates
-from covalign._linalg import Array, affine, blas
+from covalign._linalg import Array, affine, limited
 from covalign.confounders import beside as put_beside
 from covalign.covariates import Encoding
 from covalign.incomplete import Blocks, IncompleteAccumulator, Rows, merged
@@ -316,41 +314,13 @@ def _separate_graphs(Z: Any, Y: Any, keys: Sequence[tuple[Any, Any]]) -> list[An
 # -- what runs in a task ----------------------------------------------------------------------------------------------
 
 
-class _OneThread:
-    """BLAS on one thread while anyone is inside: tasks are what runs in parallel.
-
-    Tasks of a process share its BLAS and overlap, so the first sets the limit and the last lifts it. OpenBLAS 0.3.30
-    obeys only the main thread (measured); workers of ``dask.distributed`` are started with one thread anyway.
-    """
-
-    def __init__(self) -> None:
-        self._lock, self._inside, self._limit = threading.Lock(), 0, None
-
-    @contextmanager
-    def __call__(self) -> Iterator[None]:
-        with self._lock:
-            self._inside += 1
-            if self._inside == 1:
-                self._limit = blas().limit(limits=1)
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._inside -= 1
-                if self._inside == 0:
-                    self._limit.restore_original_limits()  # type: ignore[attr-defined]
-
-
-_one_thread = _OneThread()
-
-
 def _task(run: Any, sums: Callable[[Chunks], Any]) -> Any:
-    with _one_thread():
+    with limited():
         return sums(_numbered(run))
 
 
 def _merge_task(parts: Sequence[Any], merge: Callable[[Sequence[Any]], Any]) -> Any:
-    with _one_thread():
+    with limited():
         return merge(parts)
 
 
@@ -432,12 +402,12 @@ def _sum_of(parts: list[Rows]) -> Rows | None:
 
 
 def _by_block(work: Callable[..., Any], z: Any, t: Array) -> Any:
-    with _one_thread():
+    with limited():
         return work(z, t)
 
 
 def _turn(block: Any, mean: Array, matrix: Array, out: Any) -> Any:
-    with _one_thread():
+    with limited():
         return affine(block, mean, matrix, 0.0, dtype=out)
 
 

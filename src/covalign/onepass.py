@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from covalign import _validation as errors
-from covalign._linalg import Array, blas, one_thread
+from covalign._linalg import Array, blas_threads, limited, one_thread
 from covalign.rows import is_source, read, refuse_not_finite
 
 FEW = 1e9  # rows times columns squared: a few hundredths of a second, in which threads cost more than they bring
@@ -142,7 +142,7 @@ def in_spans(work: Callable[[int, int], Any], n: int, q: int, folds: int, block:
     lanes, threads = number_of_lanes(q, folds)
     lanes = int(max(1, min(lanes, n // (folds * block))))
     bounds = np.linspace(0, n, lanes + 1).astype(int)
-    with blas().limit(limits=max(1, threads // lanes)), ThreadPoolExecutor(lanes) as pool:
+    with limited(max(1, threads // lanes)), ThreadPoolExecutor(lanes) as pool:
         done = [pool.submit(work, a, b) for a, b in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)]
         return results(done)
 
@@ -158,7 +158,7 @@ def results(done: Sequence[Future[Any]]) -> list[Any]:
 
 def number_of_lanes(q: int, folds: int) -> tuple[int, int]:
     """How many lanes there may be, each with its own sums, and how many BLAS threads they share."""
-    threads = max((library["num_threads"] for library in blas().info()), default=1)
+    threads = blas_threads()
     affordable = LANES_BYTES // (folds * (8 * q * q + BLOCK_BYTES))
     return int(max(1, min(threads, affordable))), threads
 
@@ -180,7 +180,7 @@ class StreamSums:
         self.n = 0
 
     def __enter__(self) -> StreamSums:
-        self._stack.enter_context(blas().limit(limits=max(1, self._threads // len(self._lanes))))
+        self._stack.enter_context(limited(max(1, self._threads // len(self._lanes))))
         # One worker a lane, so that a lane's rows keep their order.
         self._pools = [self._stack.enter_context(ThreadPoolExecutor(1)) for _ in self._lanes]
         return self

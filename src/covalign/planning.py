@@ -29,7 +29,7 @@ from typing import NamedTuple
 import numpy as np
 
 from covalign import _validation as errors
-from covalign._linalg import add_gram, blas
+from covalign._linalg import add_gram, limited
 from covalign.cluster import FAN_IN, LEAST_BYTES, MOST_BYTES, TASKS
 from covalign.moments import Accumulator, Moments
 from covalign.onepass import BLOCK_BYTES, Dealer
@@ -215,7 +215,7 @@ def measured(job: Job, *, read: float | None = None, network: float = 1e9) -> Ra
     """
     cores, q = os.cpu_count() or 1, min(job.dims + job.covariates, 2048)
     rows = int(np.clip(BLOCK_BYTES // (8 * q), 64, 8192))
-    with blas().limit(limits=1):
+    with limited():
         gram = _per_core(lambda: _gram_work(rows, q), cores) * rows * q * (q + 1)
         centre = _per_core(lambda: _centre_work(rows, q, job), cores) * rows * q
         solve = _solve_rate(min(job.dims, 768))

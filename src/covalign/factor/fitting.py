@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from covalign._linalg import Array, blas
+from covalign._linalg import Array, limited
 from covalign.factor import updates
 from covalign.factor.bound import bound
 from covalign.factor.kernel import kernel_of
@@ -37,7 +37,7 @@ def few_threads(problem: Problem) -> Any:
     """One BLAS thread where matrices are small: waking a second takes longer than the work."""
     d = problem.bounds[-1].stop
     work = d * problem.k * (d if isinstance(problem.data, Gram) else 2 * problem.n)
-    return blas().limit(limits=1) if work < SMALL else nullcontext()
+    return limited() if work < SMALL else nullcontext()
 
 
 def sweep(problem: Problem, state: State, accelerate: bool, supervised: bool = True) -> State:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covalign import _validation as errors
-from covalign._linalg import Array, blas, dense
+from covalign._linalg import Array, blas_threads, dense, limited
 from covalign.factor.patterns import Patterns
 from covalign.factor.streaming import Chunk, numbered
 from covalign.moments import Accumulator, Moments, merge
@@ -171,7 +171,7 @@ def gather(chunks: Iterable[Chunk], sizes: Sizes, n: int | None, cell: Cell) -> 
         for start, chunk in numbered(chunks):
             lanes[0].add(start, chunk)
         return gathered(merged([lane.parts() for lane in lanes]))
-    with blas().limit(limits=max(1, blas_threads() // threads)), ThreadPoolExecutor(threads) as pool:
+    with limited(max(1, blas_threads() // threads)), ThreadPoolExecutor(threads) as pool:
         work: list[Future[None] | None] = [None] * threads
         for turn, (start, slab) in enumerate(numbered(slabs(chunks, sizes.slab))):
             busy = work[turn % threads]
@@ -190,11 +190,6 @@ def lanes_for(sizes: Sizes, n: int | None) -> int:
     if n is not None and n * q * q < SMALL:
         return 1
     return int(max(1, min(blas_threads(), LANES_BYTES // (8 * q * q + 2**23))))
-
-
-def blas_threads() -> int:
-    """Threads that BLAS would use."""
-    return max((int(library["num_threads"]) for library in blas().info()), default=1)
 
 
 def slabs(chunks: Iterable[Chunk], rows: int) -> Iterator[Chunk]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from covalign._linalg import Array, blas, rank_cutoff
+from covalign._linalg import Array, limited, rank_cutoff
 
 Index = NDArray[np.intp]
 CHUNK = 2_000_000  # numbers in a temporary
@@ -198,7 +198,7 @@ def some_columns(A: Array, wanted: NDArray[np.bool_]) -> Array:
 
 def root_of(S: Array) -> Array:
     """R with R'R = S, for S positive semi-definite to rounding."""
-    with blas().limit(limits=1) if len(S) < SMALL else nullcontext():  # a second thread would only be waited for
+    with limited() if len(S) < SMALL else nullcontext():  # a second thread would only be waited for
         values, vectors = np.linalg.eigh(S)
     return np.asarray(np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T)
 

@@ -189,12 +189,12 @@ def leave_interrupts_to_the_parent() -> None:
 @contextmanager
 def single_threaded() -> Iterator[None]:
     """One thread a process, here and in what it starts: repetitions are what runs in parallel."""
-    from covalign._linalg import blas
+    from covalign._linalg import limited
 
     before = {name: os.environ.get(name) for name in THREADS}
     os.environ.update(dict.fromkeys(THREADS, "1"))
     try:
-        with blas().limit(limits=1):
+        with limited():
             yield
     finally:
         for name, value in before.items():
