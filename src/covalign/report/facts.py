@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.stats import t as student
 
 from covalign import regimes
 from covalign._linalg import Array, to_correlation, unit_rows
@@ -45,6 +46,7 @@ def of_aligner(aligner: Any) -> dict[str, Any]:
         "fitted": {**_regime(s.polar), **_judged(aligner.moments_.transform(s.polar.T_0))},
         "folds": [{**_regime(polar), **_judged(reduced)} for polar, reduced in folds],
         # In every fold the exclusive point needs to exist, or it cannot be judged.
+        "quantiles": [None, *student.ppf(0.95, np.arange(1, max(2, len(folds)))).tolist()],  # by degrees of freedom
         "held_out_exclusive": bool(folds) and all(polar.M_inverse is not None for polar, _ in folds),
     }
 
