@@ -42,6 +42,7 @@ def of_aligner(aligner: Any) -> dict[str, Any]:
         "shrinkage": float(s.shrinkage),
         "regime": s.regime,
         "lam": float(regimes.ENDS.get(s.regime, s.lam)),
+        "shrinkage_asked": "" if isinstance(aligner.shrinkage, str) else f"shrinkage={float(aligner.shrinkage):.6g}",
         "why_no_exclusive": why_not,
         "fitted": {**_regime(s.polar), **_judged(aligner.moments_.transform(s.polar.T_0))},
         "folds": [{**_regime(polar), **_judged(reduced)} for polar, reduced in folds],
