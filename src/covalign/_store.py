@@ -6,8 +6,10 @@ import json
 import os
 import tempfile
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -18,21 +20,35 @@ FORMAT, VERSION = "covalign", 1
 
 
 def write(path: Any, meta: dict[str, Any], arrays: dict[str, Array]) -> None:
-    """Write to a temporary name in the same folder, then rename: readers see the old file or the new, never half."""
-    path = Path(path)
+    """A model's file; readers see the old one or the new, never half."""
     head = {"format": FORMAT, "version": VERSION, **meta}
     text = np.frombuffer(json.dumps(head, ensure_ascii=False).encode(), dtype=np.uint8)
+    contents: dict[str, Any] = {"meta.json": text, **arrays}
+    with replacing(path) as file:
+        np.savez(file, **contents)
+
+
+@contextmanager
+def replacing(path: Any) -> Iterator[BinaryIO]:
+    """A file to be written under a temporary name in the same folder, and renamed when all went well."""
+    path = Path(path)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
-            contents: dict[str, Any] = {"meta.json": text, **arrays}
-            np.savez(file, **contents)
+            yield file
             file.flush()
             os.fsync(file.fileno())
+        os.chmod(temporary, 0o666 & ~_umask())  # mkstemp makes files for one pair of eyes
         os.replace(temporary, path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
 
 
 def read(path: Any) -> tuple[dict[str, Any], dict[str, Array]]:

@@ -1,0 +1,129 @@
+"""What a report knows, as plain numbers and text: the page computes with these alone, and so do the tests.
+
+Everything a regime does follows from P x P matrices. In T_0's coordinates the fitted rows, and the rows of every fold
+left out, have a covariance C and covariances c_p with y_p, whose standard deviation is s_p. A regime is
+F = unit_rows(f(M)), M that of the rows it was fitted to (without a fold it is another one), and then
+
+    corr(z~) = corr(F C F'),    corr(z~_p, y_q) = F_p c_q / (s_q |F_p|_C),    |F_p|_C^2 = F_p C F_p'.
+
+Where covariates have gaps, the rows that have y_p are a group of their own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.stats import t as student
+
+from covalign import regimes
+from covalign._linalg import Array, to_correlation, unit_rows
+from covalign.heldout import interval, standard_error
+from covalign.incomplete import Rows
+from covalign.moments import Moments
+from covalign.regimes import Polar
+
+FORMAT = 1
+
+
+def of_aligner(aligner: Any) -> dict[str, Any]:
+    """The facts of a fitted ``LatentAligner``."""
+    s, held = aligner._solution, aligner._held_out()
+    why_not = regimes.frontier_settings(s.polar, [])[1]
+    folds = [] if held is None else list(zip(held.polars, held.reduced, strict=True))
+    return {
+        "format": FORMAT,
+        "kind": "LatentAligner",
+        "covariates": list(aligner.covariate_names_),
+        "confounders": list(aligner.confounder_names_),
+        "rows": aligner.n_rows_,
+        "pairs": aligner.n_pairs_.tolist(),
+        "dimensions": int(s.polar.T_0.shape[1]),
+        "shrinkage": float(s.shrinkage),
+        "regime": s.regime,
+        "lam": float(regimes.ENDS.get(s.regime, s.lam)),
+        "shrinkage_asked": "" if isinstance(aligner.shrinkage, str) else f"shrinkage={float(aligner.shrinkage):.6g}",
+        "why_no_exclusive": why_not,
+        "fitted": {**_regime(s.polar), **_judged(aligner.moments_.transform(s.polar.T_0))},
+        "folds": [{**_regime(polar), **_judged(reduced)} for polar, reduced in folds],
+        # In every fold the exclusive point needs to exist, or it cannot be judged.
+        "quantiles": [None, *student.ppf(0.95, np.arange(1, max(2, len(folds)))).tolist()],  # by degrees of freedom
+        "held_out_exclusive": bool(folds) and all(polar.M_inverse is not None for polar, _ in folds),
+    }
+
+
+def _regime(polar: Polar) -> dict[str, Any]:
+    return {"M": _plain(polar.M), "M_inverse": None if polar.M_inverse is None else _plain(polar.M_inverse)}
+
+
+def _judged(rows: Rows) -> dict[str, Any]:
+    return {
+        "n": int(rows.n or 0),
+        "C": _plain(rows.cov_z),
+        "groups": [_group(at, seen, rows) for at, seen in rows.pairs],
+    }
+
+
+def _group(columns: Any, seen: Moments, rows: Rows) -> dict[str, Any]:
+    at = np.arange(len(rows.n_pairs))[columns].tolist()
+    shared = seen.cov_z is rows.cov_z
+    return {
+        "columns": at,
+        "C": None if shared else _plain(seen.cov_z),  # None: that of all rows
+        "c": _plain(seen.cov_zy),
+        "s": np.sqrt(np.diag(seen.cov_y)).tolist(),
+    }
+
+
+def _plain(matrix: Array) -> list[list[float]]:
+    return [[float(f"{value:.12g}") for value in row] for row in matrix.tolist()]
+
+
+# -- the arithmetic of the page ---------------------------------------------------------------------------------------
+
+
+def mixing(of: dict[str, Any], regime: str, lam: float) -> Array:
+    """F of a regime, for the fitted rows or for a fold."""
+    if regime == "exclusive":
+        return unit_rows(np.array(of["M_inverse"]))
+    return regimes.mixed(np.array(of["M"]), regimes.ENDS.get(regime, lam))
+
+
+def correlations(of: dict[str, Any], F: Array) -> tuple[Array, Array]:
+    """corr(z~, y) (P x P; NaN where y_q does not vary) and corr(z~)."""
+    with_y = np.full((len(F), len(F)), np.nan)
+    for group in of["groups"]:
+        C, c, s = np.array(of["C"] if group["C"] is None else group["C"]), np.array(group["c"]), np.array(group["s"])
+        sd = np.sqrt(np.sum((F @ C) * F, axis=1))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            with_y[:, group["columns"]] = np.where(s > 0, F @ c / sd[:, None] / s, np.nan)
+    return with_y, to_correlation(F @ np.array(of["C"]) @ F.T)
+
+
+def measured(facts: dict[str, Any], regime: str, lam: float) -> dict[str, Any]:
+    """All numbers of one setting, as the page shows them."""
+    with_y, among = correlations(facts["fitted"], mixing(facts["fitted"], regime, lam))
+    found = {
+        "with_y": with_y,
+        "among": among,
+        "alignment": np.diag(with_y),
+        "coupling": regimes.squared_distance_from_identity(among),
+        "held_out": None,
+    }
+    if facts["folds"] and (regime != "exclusive" or facts["held_out_exclusive"]):
+        found["held_out"] = _held_out(facts["folds"], regime, lam)
+    return found
+
+
+def _held_out(folds: list[dict[str, Any]], regime: str, lam: float) -> dict[str, Any]:
+    both = [correlations(fold, mixing(fold, regime, lam)) for fold in folds]
+    per_fold = np.array([np.diag(with_y) for with_y, _ in both])
+    average = np.average([among for _, among in both], axis=0, weights=[fold["n"] for fold in folds])
+    low, high = interval(per_fold)
+    return {
+        "alignment": np.array([regimes.mean_or_nan(column) for column in per_fold.T]),
+        "se": standard_error(per_fold),
+        "low": low,
+        "high": high,
+        "coupling": regimes.squared_distance_from_identity(average),
+    }

@@ -1,0 +1,79 @@
+"""Facts into one HTML file that needs nothing else."""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from covalign import __version__
+from covalign import _store as store
+from covalign import _validation as errors
+from covalign.report import facts as known
+from covalign.report.static import static
+
+
+def write(model: Any, path: Any, *, title: str = "covalign report", overwrite: bool = False) -> Path:
+    """Write the report of a fitted ``LatentAligner`` to ``path`` (.html); returns the path.
+
+    The page is one file, needs no network, and computes every number from P x P matrices as the slider moves.
+
+    >>> import covalign as ca, tempfile, pathlib
+    >>> from covalign import report
+    >>> s = ca.simulate.scenario("PN", n_samples=200)
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "report.html"
+    >>> report.write(ca.LatentAligner().fit(s.Z, s.Y), file).name
+    'report.html'
+    """
+    target = Path(path)
+    if target.exists() and not overwrite:
+        raise errors.target_exists(target)
+    text = page(known.of_aligner(model), title)
+    with store.replacing(target) as file:
+        file.write(text.encode())
+    return target
+
+
+def page(facts: dict[str, Any], title: str) -> str:
+    """The whole page. Names are escaped wherever they stand: as text here, as JSON in the script."""
+    rows, p = facts["rows"], len(facts["covariates"])
+    parts = {
+        "title": html.escape(title),
+        "subtitle": html.escape(
+            f"{rows:,} rows, {facts['dimensions']:,} dimensions, {p} covariate{'s' if p > 1 else ''}; "
+            f"shrinkage {facts['shrinkage']:.3g}"
+        ),
+        "css": _file("page.css"),
+        "arithmetic": _file("arithmetic.js"),
+        "view": _file("view.js"),
+        "facts": as_json(facts),
+        "static": static(facts),
+        "footer": html.escape(
+            f"covalign {__version__}. Alignment is corr(dimension, its covariate); coupling is the "
+            "sum of squared correlations between dimensions."
+        ),
+    }
+    # Split once, so that nothing in a part is taken for a place.
+    pieces = _file("page.html").split("@")
+    return "".join(parts[piece] if i % 2 else piece for i, piece in enumerate(pieces))
+
+
+def as_json(facts: dict[str, Any]) -> str:
+    """JSON that can stand in a script element: no number that JSON lacks, no character that ends the element."""
+    text = json.dumps(_finite(facts), ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {name: _finite(item) for name, item in value.items()}
+    return [_finite(item) for item in value] if isinstance(value, list) else value
+
+
+def _file(name: str) -> str:
+    return resources.files("covalign.report").joinpath("page", name).read_text(encoding="utf-8")
