@@ -9,7 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from covalign import __version__
+import covalign
 from covalign import _store as store
 from covalign import _validation as errors
 from covalign.report import facts as known
@@ -52,7 +52,7 @@ def page(facts: dict[str, Any], title: str) -> str:
         "facts": as_json(facts),
         "static": static(facts),
         "footer": html.escape(
-            f"covalign {__version__}. Alignment is corr(dimension, its covariate); coupling is the "
+            f"covalign {covalign.__version__}. Alignment is corr(dimension, its covariate); coupling is the "
             "sum of squared correlations between dimensions."
         ),
     }

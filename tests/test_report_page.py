@@ -1,0 +1,89 @@
+"""The page as a file: whole, small, and safe with any name."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from html.parser import HTMLParser
+
+import pandas as pd
+import pytest
+
+from covalign import LatentAligner, report
+from covalign.report import facts
+from tests.conftest import correlated
+
+NASTY = ["<script>alert(1)</script>", '" onload="alert(2)', "</script><img src=x onerror=alert(3)>", "a & b's @facts@"]
+
+
+class Elements(HTMLParser):
+    """Every element and attribute of a page, and the text of its scripts."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: list[str] = []
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag == "script":
+            self.scripts.append("")
+
+    def handle_data(self, data):
+        if self.tags and self.tags[-1][0] == "script":
+            self.scripts[-1] += data
+        else:
+            self.text += data
+
+
+def nasty():
+    Z, Y = correlated(0, 200, 6, 4)
+    return LatentAligner().fit(Z, pd.DataFrame(Y, columns=NASTY))
+
+
+def test_names_are_text_and_nothing_else(tmp_path):
+    aligner = nasty()
+    plain = LatentAligner().fit(*correlated(0, 200, 6, 4))
+    page = Elements(report.write(aligner, tmp_path / "r.html", title=NASTY[0]).read_text())
+    need = Elements(report.page(facts.of_aligner(plain), "covalign report"))
+    assert [tag for tag, _ in page.tags] == [tag for tag, _ in need.tags]
+    assert [sorted(attributes) for _, attributes in page.tags] == [sorted(attributes) for _, attributes in need.tags]
+    assert json.loads(page.scripts[0])["covariates"] == NASTY
+    assert page.scripts[1:] == need.scripts[1:]
+    for name in NASTY:
+        assert name in page.text
+
+
+def test_the_page_needs_nothing_else():
+    text = report.page(facts.of_aligner(nasty()), "r")
+    assert not re.search(
+        r"(src|href)\s*=", text.partition("<body>")[0] + text.partition("</main>")[2].partition("<script")[0]
+    )
+    assert "http://" not in text.replace("http://www.w3.org/2000/svg", "")
+    assert "https://" not in text
+    assert "innerHTML" not in text
+
+
+def test_nothing_is_overwritten_unasked_and_nothing_is_left_half_written(tmp_path, monkeypatch):
+    aligner, path = nasty(), tmp_path / "r.html"
+    report.write(aligner, path)
+    before = path.read_text()
+    assert os.stat(path).st_mode & 0o044  # others may read it, as the umask says
+    with pytest.raises(ValueError, match="exists"):
+        report.write(aligner, path)
+    monkeypatch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError("no space left on device")))
+    with pytest.raises(OSError, match="no space"):
+        report.write(aligner, path, overwrite=True, title="other")
+    assert path.read_text() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(("p", "most"), [(1, 50_000), (20, 400_000), (60, 2_500_000)])
+def test_pages_are_small(p, most):
+    Z, Y = correlated(1, 300, p + 5, p)
+    text = report.page(facts.of_aligner(LatentAligner().fit(Z, Y)), "r")
+    assert len(text) < most
+    assert text.count('<tr><th scope="row">') == p
