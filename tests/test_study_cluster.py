@@ -22,24 +22,16 @@ distributed = pytest.importorskip("distributed", reason="dask.distributed is not
 typer_testing = pytest.importorskip("typer.testing")
 
 
-@pytest.fixture(scope="module")
-def local():
-    """Two worker processes."""
-    options = {"memory_limit": "1GB", "dashboard_address": None, "host": "127.0.0.1", "silence_logs": 60}
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, **options) as local:
-        yield local
-
-
 def reproduce(*arguments: str):
     from covalign.cli import app
 
     return typer_testing.CliRunner().invoke(app, ["reproduce", *arguments])
 
 
-def test_a_cluster_gives_the_same_numbers_and_goes_on(local, tmp_path):
+def test_a_cluster_gives_the_same_numbers_and_goes_on(two_workers, tmp_path):
     here, there = (Store(tmp_path / name / "results") for name in ("here", "there"))
     assert runner.run(EXPERIMENTS_RUN, TINY, Inputs(), here).failed == {}
-    with runner.connected(local.scheduler_address) as client:
+    with runner.connected(two_workers.scheduler_address) as client:
         outcome = runner.run(EXPERIMENTS_RUN, TINY, Inputs(), there, client=client)
         assert outcome.failed == {}
         assert outcome.done == 3
@@ -50,12 +42,12 @@ def test_a_cluster_gives_the_same_numbers_and_goes_on(local, tmp_path):
         np.testing.assert_allclose(a["value"], b["value"], rtol=1e-9)
 
 
-def test_the_command_runs_there(local, tmp_path, monkeypatch):
+def test_the_command_runs_there(two_workers, tmp_path, monkeypatch):
     def refuse(*_):
         raise AssertionError("measured here")
 
     monkeypatch.setattr(runner, "measure", refuse)  # the workers have their own
-    result = reproduce("sup_consistency", "--tiny", "--dask", local.scheduler_address, "--out", str(tmp_path))
+    result = reproduce("sup_consistency", "--tiny", "--dask", two_workers.scheduler_address, "--out", str(tmp_path))
     assert result.exit_code == 0, result.output
     units = Store(tmp_path / "results").units("consistency")
     assert units == set(EXPERIMENTS["consistency"].units(TINY, Inputs()))
@@ -77,35 +69,32 @@ def waiting(unit, profile, inputs):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
-def test_the_unit_of_a_killed_worker_is_run_again(local, tmp_path, monkeypatch):
+def test_the_unit_of_a_killed_worker_is_run_again(two_workers, tmp_path, monkeypatch):
     monkeypatch.setattr(runner, "measure_alone", waiting)
     units = [Unit("population", "T", str(tmp_path), rep) for rep in range(6)]
     done = []
 
-    def work():
-        with runner.connected(local.scheduler_address) as client:
-            done.extend(runner.sent(units, TINY, Inputs(), client))
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    deadline = time.monotonic() + 15
-    while not list(tmp_path.glob("unit 0 *")) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    (first,) = tmp_path.glob("unit 0 *")
-    pid = int(first.name.split()[-1])
-    assert pid != os.getpid()
-    os.kill(pid, signal.SIGKILL)
-    (tmp_path / "go").touch()
-    thread.join(20)
+    with distributed.Client(two_workers, set_as_default=False) as client:
+        thread = threading.Thread(target=lambda: done.extend(runner.sent(units, TINY, Inputs(), client)))
+        thread.start()
+        deadline = time.monotonic() + 60
+        while not list(tmp_path.glob("unit 0 *")) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        (first,) = tmp_path.glob("unit 0 *")
+        pid = int(first.name.split()[-1])
+        assert pid != os.getpid()
+        os.kill(pid, signal.SIGKILL)
+        (tmp_path / "go").touch()
+        thread.join(60)
     assert {unit.rep for unit, _ in done} == set(range(6))
     assert all(isinstance(rows, list) for _, rows in done)
     assert len(list(tmp_path.glob("unit 0 *"))) == 2
 
 
-def test_an_interruption_leaves_nothing_running(local, tmp_path, monkeypatch):
+def test_an_interruption_leaves_nothing_running(two_workers, tmp_path, monkeypatch):
     monkeypatch.setattr(runner, "measure_alone", waiting)
     units = [Unit("population", "T", str(tmp_path), rep) for rep in (1, 0, 0, 0, 0)]
-    with runner.connected(local.scheduler_address) as client:
+    with runner.connected(two_workers.scheduler_address) as client:
         results = runner.sent(units, TINY, Inputs(), client)
         assert next(results)[0].rep == 1
         results.close()
