@@ -159,7 +159,7 @@ def test_an_infinite_number_is_named(tables):
     for broken in (partitioned(X, 6), da.from_array(X.to_numpy(), chunks=(50, -1))):
         with pytest.raises(ValueError, match=r"(?i)inf in row 233, column '?(g7|7)"):
             model().fit(broken, tables[2].to_numpy())
-    with pytest.raises(ValueError, match=r"(?i)inf in row \d+, column '?g7"):
+    with pytest.raises(ValueError, match=r"(?i)inf in row 233, column '?g7"):
         fa.transform(partitioned(X, 6)).compute()
 
 

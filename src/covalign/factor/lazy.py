@@ -5,20 +5,15 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from covalign._linalg import Array, dense
+from covalign.dasks import cluster
 from covalign.factor.gathering import MOST_HELD, Cell, Gathered, Lane, Parts, Sizes, gathered, merged
 from covalign.factor.streaming import Chunk
 from covalign.rows import is_dask
-
-
-def cluster() -> Any:
-    """``covalign.cluster``, imported now: only who has dask needs it."""
-    return import_module("covalign.cluster")
 
 
 def is_lazy(X: Any) -> bool:

@@ -16,6 +16,7 @@ from covalign import _validation as errors
 from covalign import confounders as nuisances
 from covalign import covariates
 from covalign._linalg import Array, affine, dense
+from covalign.dasks import cluster
 from covalign.factor import data, lazy, outofcore, placing
 from covalign.factor.gathering import is_finite
 from covalign.factor.state import State
@@ -70,10 +71,10 @@ def refuse_unknown(table: data.Table, views: Any) -> None:
 
 
 class Arrived:
-    """New samples whose covariates (standardised) and confounders are in memory, and the views they have."""
+    """New samples, from the ``first`` row on: the views they have, their covariates (standardised) and confounders."""
 
-    def __init__(self, table: data.Table, present: Sequence[str], Y: Array | None, C: Array) -> None:
-        self.table, self.present, self.Y, self.C = table, list(present), Y, C
+    def __init__(self, table: data.Table, present: Sequence[str], Y: Array | None, C: Array, first: int = 0) -> None:
+        self.table, self.present, self.Y, self.C, self.first = table, list(present), Y, C, first
 
     def rows(self, here: slice, parts: dict[str, Any]) -> tuple[Array, Array]:
         """Standardised, views side by side, NaN where missing."""
@@ -89,8 +90,9 @@ class Arrived:
         at = first_not_finite(np.where(np.isnan(part), 0, part))
         if at is not None:
             row, column, value = at
-            where, label = self._cell(name, start + row)
-            raise errors.not_finite_at(where, value, start + row, column, self.table.views[name].names[column], label)
+            row += self.first + start
+            where, label = self._cell(name, row)
+            raise errors.not_finite_at(where, value, row, column, self.table.views[name].names[column], label)
 
     def _cell(self, name: str, row: int) -> tuple[str, Any]:
         """What a message calls a view and a row."""
@@ -104,7 +106,7 @@ class Incoming(Arrived):
         self.views = Views.open(X, chunk_rows)
         refuse_unknown(table, self.views.sources)
         coding = table.nuisance.coding
-        y, confounders = coding.recall(lazy.cluster().here(y) if lazy.is_lazy(X) else y, confounders)
+        y, confounders = coding.recall(cluster().here(y) if lazy.is_lazy(X) else y, confounders)
         n, index = self.views.n, self.views.index if confounders is not None else None
         C = nuisances.table(coding.confounders, confounders, index, n) if coding.q else np.empty((n, 0))
         Y: Array | None = None
@@ -218,7 +220,8 @@ def lazily(place: Placer, incoming: Incoming, X: Any) -> Any:
     given = data.as_views(X)
     views = [_columns(given[name], incoming.take[name]) for name in incoming.present]
     here = place.of(Arrived(incoming.table, incoming.present, None, np.empty((0, 0))))
-    table = incoming.C if incoming.Y is None else np.hstack([incoming.Y, incoming.C])
+    numbers = np.arange(float(incoming.views.n))[:, None]  # of the rows, for messages
+    table = np.hstack([numbers, *([] if incoming.Y is None else [incoming.Y]), incoming.C])
     work = partial(_place_block, place=here, p=None if incoming.Y is None else incoming.Y.shape[1])
     k = len(place.stages[0].state.views[0].w.mean.T)
     both = lazy.Joined.of(views).by_block(work, table, 2 * k if place.with_std else k)
@@ -232,8 +235,8 @@ def _columns(view: Any, take: list[int] | None) -> Any:
 
 
 def _place_block(parts: list[Any], t: Array, place: Placer, p: int | None) -> Array:
-    of = place.incoming
-    arrived = Arrived(of.table, of.present, None if p is None else t[:, :p], t[:, p or 0 :])
+    of, first, t = place.incoming, int(t[0, 0]) if len(t) else 0, t[:, 1:]
+    arrived = Arrived(of.table, of.present, None if p is None else t[:, :p], t[:, p or 0 :], first)
     return place.of(arrived)(slice(0, len(t)), dict(zip(of.present, parts, strict=True)))
 
 

@@ -13,9 +13,10 @@ import pandas as pd
 from covalign import _validation as errors
 from covalign import confounders, covariates
 from covalign._linalg import Array, affine, dense
+from covalign.dasks import cluster
 from covalign.factor import combining, data, placing
 from covalign.factor.gathering import Gathered, Sizes, gather
-from covalign.factor.lazy import Joined, cluster, is_lazy
+from covalign.factor.lazy import Joined, is_lazy
 from covalign.factor.nuisance import Nuisance
 from covalign.factor.patterns import Index
 from covalign.factor.state import Factors, Problem, State
