@@ -95,16 +95,6 @@ def by_block(work: Callable[..., Any], Z: Any, table: Array, width: int) -> Any:
     return da.map_blocks(partial(_by_block, work), Z, in_chunks(table, Z.chunks[0]), **options)
 
 
-def gram(X: Any, Y: Any, *, client: Any = None) -> Moments:
-    """Moments of (X, Y): with their means and number of rows all of H'H, H = [X Y 1]. Y has no gaps."""
-    (found,) = fold_moments(X, Y, 1, client=client)
-    if not isinstance(found, Moments):
-        assert found is not None
-        lacking = int(np.argmin(found.n_pairs))
-        raise errors.missing_values(found.covariate_names[lacking], int((found.n or 0) - found.n_pairs[lacking]), [])
-    return found
-
-
 def lazy_transform(Z: Any, mean: Array, T: Array) -> Any:
     """(Z - mean) T' as a dask array, computed when asked for, in the chunks of rows of Z and its precision."""
     da = optional("dask.array", "dask")
