@@ -605,7 +605,7 @@ def test_the_command_for_texts(models, tmp_path):
 
 def test_a_run_in_a_pipe_is_quiet(models, gallery, tmp_path):
     arguments = ["embed", str(gallery), "--model", str(models("clip")), "-o", str(tmp_path / "z.npz")]
-    command = [sys.executable, "-m", "covalign.cli", *arguments]
+    command = [sys.executable, "-m", "covalign", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stderr == ""
     assert done.stdout.startswith(f"{tmp_path / 'z.npz'}: 11 x 10 (11 computed now)")

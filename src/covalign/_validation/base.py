@@ -24,6 +24,10 @@ class MissingExtraError(ImportError):
     """An optional dependency is needed and not installed."""
 
 
+class TargetExistsError(ValueError):
+    """Results would replace a file."""
+
+
 class NotFiniteError(ValueError):
     """A number is NaN or infinite; ``row`` and ``column`` (positions) say where, if that is known."""
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from numbers import Integral
 from typing import Any
 
-from covalign._validation.base import NotFiniteError, some
+from covalign._validation.base import NotFiniteError, TargetExistsError, some
 
 ROW_SOURCES = (
     "an array or DataFrame, a scipy sparse matrix, a numpy.memmap, a torch tensor, a zarr array, a dask array or "
@@ -181,11 +181,14 @@ def unknown_sink(path: Any) -> ValueError:
     )
 
 
-def target_exists(path: Any) -> ValueError:
-    return ValueError(
-        f"a path without a file is needed for results, got {str(path)!r}, which exists: choose another, or pass "
-        "overwrite=True."
+def target_exists(path: Any, remedy: str = "pass overwrite=True") -> TargetExistsError:
+    return TargetExistsError(
+        f"a path without a file is needed for results, got {str(path)!r}, which exists: choose another, or {remedy}."
     )
+
+
+def no_folder(path: Any) -> ValueError:
+    return ValueError(f"results need a folder to go to, got {str(path)!r}, whose folder does not exist: make it first.")
 
 
 def being_written(path: Any) -> ValueError:
