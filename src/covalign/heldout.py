@@ -183,7 +183,10 @@ class HeldOut(NamedTuple):
 
         Each fold's own coupling would be inflated by about P (P - 1) / n_fold; that of the average is not.
         """
-        mixings = [regimes.mixing(polar, regime, lam) for polar in self.polars]
+        return self.measure_mixed([regimes.mixing(polar, regime, lam) for polar in self.polars])
+
+    def measure_mixed(self, mixings: Sequence[Array]) -> tuple[Array, float]:
+        """The same for any dimensions F T_0 z, given by the F of every fold."""
         aligned = [regimes.observed_alignment(F, reduced) for F, reduced in zip(mixings, self.reduced, strict=True)]
         correlations = [
             to_correlation(F @ reduced.cov_z @ F.T) for F, reduced in zip(mixings, self.reduced, strict=True)

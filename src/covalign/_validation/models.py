@@ -103,6 +103,31 @@ def rows_not_kept() -> ValueError:
     )
 
 
+def nothing_to_report(model: Any) -> ValueError:
+    return ValueError(
+        f"a report needs a fitted LatentAligner or InformedFactorAnalysis, got {type(model).__name__}: "
+        "pass one of these."
+    )
+
+
+class CannotHoldOutError(ValueError):
+    """A model cannot be judged on samples left out."""
+
+
+def no_rows_to_leave_out() -> CannotHoldOutError:
+    return CannotHoldOutError(
+        "leaving samples out needs rows in memory, got a model of data that were read by chunks: fit it to an array, "
+        "or judge it with transform(X) of samples it has not seen."
+    )
+
+
+def too_few_to_leave_out(n: int, least: int) -> CannotHoldOutError:
+    return CannotHoldOutError(
+        f"leaving samples out needs at least {least} on either side, with every covariate varying, got {n} in all: "
+        "use fewer folds or more samples."
+    )
+
+
 def rows_in_memory_needed(what: str) -> ValueError:
     return ValueError(
         f"{what} needs rows in memory, got a model of data that were read by chunks: fit it to an array, or use "

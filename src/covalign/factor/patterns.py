@@ -134,6 +134,12 @@ class Gapped:
         """Samples of each label pattern."""
         return np.asarray(np.bincount(self.samples[2], self.sizes, len(self.labels.cov)), dtype=np.float64)
 
+    @property
+    def label_counts(self) -> Array:
+        """Samples that have each covariate."""
+        first = np.unique(self.samples[0], return_index=True)[1]
+        return np.asarray(self.sizes @ self.has_y[first])
+
     @cached_property
     def column_counts(self) -> Array:
         """Samples that have each column pattern."""

@@ -6,7 +6,8 @@ F = unit_rows(f(M)), M that of the rows it was fitted to (without a fold it is a
 
     corr(z~) = corr(F C F'),    corr(z~_p, y_q) = F_p c_q / (s_q |F_p|_C),    |F_p|_C^2 = F_p C F_p'.
 
-Where covariates have gaps, the rows that have y_p are a group of their own.
+Where covariates have gaps, the rows that have y_p are a group of their own. In a factor model z are the informed
+factors, and the model before any regime is one more F (``as_fitted``).
 """
 
 from __future__ import annotations
@@ -18,19 +19,18 @@ from scipy.stats import t as student
 
 from covalign import regimes
 from covalign._linalg import Array, to_correlation, unit_rows
-from covalign.heldout import interval, standard_error
+from covalign.heldout import HeldOut, interval, standard_error
 from covalign.incomplete import Rows
 from covalign.moments import Moments
 from covalign.regimes import Polar
 
-FORMAT = 1
+FORMAT = 2
+AS_FITTED = "as fitted"  # a factor model before it is realigned
 
 
 def of_aligner(aligner: Any) -> dict[str, Any]:
     """The facts of a fitted ``LatentAligner``."""
     s, held = aligner._solution, aligner._held_out()
-    why_not = regimes.frontier_settings(s.polar, [])[1]
-    folds = [] if held is None else list(zip(held.polars, held.reduced, strict=True))
     return {
         "format": FORMAT,
         "kind": "LatentAligner",
@@ -42,24 +42,40 @@ def of_aligner(aligner: Any) -> dict[str, Any]:
         "shrinkage": float(s.shrinkage),
         "regime": s.regime,
         "lam": float(regimes.ENDS.get(s.regime, s.lam)),
-        "shrinkage_asked": "" if isinstance(aligner.shrinkage, str) else f"shrinkage={float(aligner.shrinkage):.6g}",
-        "why_no_exclusive": why_not,
-        "fitted": {**_regime(s.polar), **_judged(aligner.moments_.transform(s.polar.T_0))},
-        "folds": [{**_regime(polar), **_judged(reduced)} for polar, reduced in folds],
-        # In every fold the exclusive point needs to exist, or it cannot be judged.
-        "quantiles": [None, *student.ppf(0.95, np.arange(1, max(2, len(folds)))).tolist()],  # by degrees of freedom
-        "held_out_exclusive": bool(folds) and all(polar.M_inverse is not None for polar, _ in folds),
+        "code": code(aligner, "aligner", "Z, Y", leave=("regime", "lam")),
+        "between_covariates": plain(to_correlation(aligner.moments_.cov_y)),
+        **of_rows(s.polar, aligner.moments_.transform(s.polar.T_0), held),
     }
 
 
-def _regime(polar: Polar) -> dict[str, Any]:
-    return {"M": _plain(polar.M), "M_inverse": None if polar.M_inverse is None else _plain(polar.M_inverse)}
+def of_rows(polar: Polar, rows: Rows, held: HeldOut | None, why_not_held_out: str | None = None) -> dict[str, Any]:
+    """What every regime follows from: of the fitted rows (moments of T_0 Z and Y), and of every fold left out."""
+    folds = [] if held is None else list(zip(held.polars, held.reduced, strict=True))
+    return {
+        "why_no_exclusive": regimes.frontier_settings(polar, [])[1],
+        "fitted": {**regime(polar), **_judged(rows)},
+        "folds": [{**regime(polar), **_judged(reduced)} for polar, reduced in folds],
+        "quantiles": [None, *student.ppf(0.95, np.arange(1, max(2, len(folds)))).tolist()],  # by degrees of freedom
+        # In every fold the exclusive point needs to exist, or it cannot be judged.
+        "held_out_exclusive": bool(folds) and all(polar.M_inverse is not None for polar, _ in folds),
+        "why_not_held_out": why_not_held_out,
+    }
+
+
+def regime(polar: Polar) -> dict[str, Any]:
+    """What F is a function of; T_0^-1 is there where z has as many dimensions as covariates."""
+    square = polar.T_0.shape[0] == polar.T_0.shape[1]
+    return {
+        "M": plain(polar.M),
+        "M_inverse": None if polar.M_inverse is None else plain(polar.M_inverse),
+        "as_fitted": plain(np.linalg.inv(polar.T_0)) if square else None,
+    }
 
 
 def _judged(rows: Rows) -> dict[str, Any]:
     return {
         "n": int(rows.n or 0),
-        "C": _plain(rows.cov_z),
+        "C": plain(rows.cov_z),
         "groups": [_group(at, seen, rows) for at, seen in rows.pairs],
     }
 
@@ -69,14 +85,24 @@ def _group(columns: Any, seen: Moments, rows: Rows) -> dict[str, Any]:
     shared = seen.cov_z is rows.cov_z
     return {
         "columns": at,
-        "C": None if shared else _plain(seen.cov_z),  # None: that of all rows
-        "c": _plain(seen.cov_zy),
+        "C": None if shared else plain(seen.cov_z),  # None: that of all rows
+        "c": plain(seen.cov_zy),
         "s": np.sqrt(np.diag(seen.cov_y)).tolist(),
     }
 
 
-def _plain(matrix: Array) -> list[list[float]]:
-    return [[float(f"{value:.12g}") for value in row] for row in matrix.tolist()]
+def plain(matrix: Any, digits: int = 12) -> list[list[float]]:
+    """A matrix as JSON has it, with as many digits as are wanted."""
+    return [[float(f"{value:.{digits}g}") for value in row] for row in np.asarray(matrix, dtype=np.float64).tolist()]
+
+
+def code(estimator: Any, name: str, data: str, leave: tuple[str, ...] = ()) -> str:
+    """Python that fits the estimator: its class, what was asked that is not the default, and its confounders."""
+    kind = type(estimator)
+    asked, usual = estimator.get_params(), kind().get_params()
+    options = [f"{key}={value!r}" for key, value in asked.items() if key not in leave and value != usual[key]]
+    given = f"{data}, confounders=C" if estimator.confounder_names_ else data
+    return f"{name} = ca.{kind.__name__}({', '.join(options)}).fit({given})"
 
 
 # -- the arithmetic of the page ---------------------------------------------------------------------------------------
@@ -84,6 +110,8 @@ def _plain(matrix: Array) -> list[list[float]]:
 
 def mixing(of: dict[str, Any], regime: str, lam: float) -> Array:
     """F of a regime, for the fitted rows or for a fold."""
+    if regime == AS_FITTED:
+        return unit_rows(np.array(of["as_fitted"]))
     if regime == "exclusive":
         return unit_rows(np.array(of["M_inverse"]))
     return regimes.mixed(np.array(of["M"]), regimes.ENDS.get(regime, lam))
@@ -127,3 +155,15 @@ def _held_out(folds: list[dict[str, Any]], regime: str, lam: float) -> dict[str,
         "high": high,
         "coupling": regimes.squared_distance_from_identity(average),
     }
+
+
+def shares(of_view: dict[str, Any], F: Array) -> Array:
+    """Share of a view's variance by each informed factor: the mean over features of corr(x_d, z~_p)^2.
+
+    Features observed on the same samples share C = M'M there, and Q = sum_d m_d m_d' / x_d'x_d, m_d = M'x_d.
+    """
+    total = np.zeros(len(F))
+    for group in of_view["groups"]:
+        with_x, own = (np.sum((F @ np.array(group[name])) * F, axis=1) for name in ("Q", "C"))
+        total += np.divide(with_x, own, out=np.zeros(len(F)), where=own > 0)
+    return np.asarray(total / max(of_view["varying"], 1))

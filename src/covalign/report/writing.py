@@ -12,14 +12,27 @@ from typing import Any
 import covalign
 from covalign import _store as store
 from covalign import _validation as errors
+from covalign.aligner import LatentAligner
+from covalign.factor import InformedFactorAnalysis
+from covalign.report import factors
 from covalign.report import facts as known
 from covalign.report.static import static
 
 
-def write(model: Any, path: Any, *, title: str = "covalign report", overwrite: bool = False) -> Path:
-    """Write the report of a fitted ``LatentAligner`` to ``path`` (.html); returns the path.
+def write(
+    model: Any,
+    path: Any,
+    *,
+    title: str = "covalign report",
+    folds: int = 5,
+    setup: str = "",
+    overwrite: bool = False,
+) -> Path:
+    """Write the report of a fitted ``LatentAligner`` or ``InformedFactorAnalysis`` to ``path`` (.html); returns it.
 
-    The page is one file, needs no network, and computes every number from P x P matrices as the slider moves.
+    The page is one file, needs no network, and computes every number from P x P matrices as the slider moves. An
+    aligner brings its held-out numbers; a factor model is fitted again without each of ``folds`` (0: without any).
+    ``setup`` are lines of Python that make the data, shown above the code that reproduces a setting.
 
     >>> import covalign as ca, tempfile, pathlib
     >>> from covalign import report
@@ -31,25 +44,41 @@ def write(model: Any, path: Any, *, title: str = "covalign report", overwrite: b
     target = Path(path)
     if target.exists() and not overwrite:
         raise errors.target_exists(target)
-    text = page(known.of_aligner(model), title)
+    text = page({**summary(model, folds=folds), "setup": setup}, title)
     with store.replacing(target) as file:
         file.write(text.encode())
     return target
 
 
+def summary(model: Any, *, folds: int = 5) -> dict[str, Any]:
+    """All that a report knows, as plain numbers and text.
+
+    >>> import covalign as ca
+    >>> from covalign import report
+    >>> s = ca.simulate.scenario("PN", n_samples=200)
+    >>> report.summary(ca.LatentAligner().fit(s.Z, s.Y))["covariates"]
+    ['y0', 'y1', 'y2', 'y3', 'y4']
+    """
+    if isinstance(model, InformedFactorAnalysis):
+        return factors.of_model(model, folds)
+    if isinstance(model, LatentAligner):
+        return known.of_aligner(model)
+    raise errors.nothing_to_report(model)
+
+
 def page(facts: dict[str, Any], title: str) -> str:
     """The whole page. Names are escaped wherever they stand: as text here, as JSON in the script."""
-    rows, p = facts["rows"], len(facts["covariates"])
+    is_model = "factors" in facts
     parts = {
         "title": html.escape(title),
-        "subtitle": html.escape(
-            f"{rows:,} rows, {facts['dimensions']:,} dimensions, {p} covariate{'s' if p > 1 else ''}; "
-            f"shrinkage {facts['shrinkage']:.3g}"
-        ),
+        "subtitle": html.escape(_subtitle(facts)),
         "css": _file("page.css"),
         "arithmetic": _file("arithmetic.js"),
+        "drawing": _file("drawing.js"),
         "view": _file("view.js"),
-        "facts": as_json(facts),
+        "factors": _file("factors.html") if is_model else "",
+        "factors_view": _file("factors.js") if is_model else "",
+        "facts": as_json({"setup": "", **facts}),
         "static": static(facts),
         "footer": html.escape(
             f"covalign {covalign.__version__}. Alignment is corr(dimension, its covariate); coupling is the "
@@ -59,6 +88,16 @@ def page(facts: dict[str, Any], title: str) -> str:
     # Split once, so that nothing in a part is taken for a place.
     pieces = _file("page.html").split("@")
     return "".join(parts[piece] if i % 2 else piece for i, piece in enumerate(pieces))
+
+
+def _subtitle(facts: dict[str, Any]) -> str:
+    p = len(facts["covariates"])
+    named = f"{p} covariate{'s' if p > 1 else ''}"
+    if "factors" in facts:
+        views = facts["factors"]["views"]
+        listed = ", ".join(f"{view['name']} ({view['features']:,})" for view in views)
+        return f"{facts['rows']:,} samples; {listed}; {facts['dimensions']} factors, {p} of them informed by {named}"
+    return f"{facts['rows']:,} rows, {facts['dimensions']:,} dimensions, {named}; shrinkage {facts['shrinkage']:.3g}"
 
 
 def as_json(facts: dict[str, Any]) -> str:

@@ -2,11 +2,28 @@
 "use strict";
 
 const arithmetic = (() => {
-  const multiply = (A, B) =>
-    A.map((row) => B[0].map((_, j) => row.reduce((sum, a, k) => sum + a * B[k][j], 0)));
-  const transpose = (A) => A[0].map((_, j) => A.map((row) => row[j]));
+  // A B. Rows of B are walked in order, and numbers of the facts are packed once: with 60 covariates this is all there is.
+  const packed = new WeakMap();
+  function rowsOf(A) {
+    if (A[0] instanceof Float64Array) return A;
+    if (!packed.has(A)) packed.set(A, A.map((row) => Float64Array.from(row)));
+    return packed.get(A);
+  }
+  function multiply(A, B) {
+    const [left, right] = [rowsOf(A), rowsOf(B)];
+    const width = right[0].length;
+    return left.map((row) => {
+      const sums = new Float64Array(width);
+      for (let k = 0; k < row.length; k += 1) {
+        const [a, from] = [row[k], right[k]];
+        if (a !== 0) for (let j = 0; j < width; j += 1) sums[j] += a * from[j];
+      }
+      return sums;
+    });
+  }
+  const transpose = (A) => Array.from(A[0], (_, j) => Float64Array.from(A, (row) => row[j]));
   const diagonal = (A) => A.map((row, i) => row[i]);
-  const there = (values) => values.filter((value) => value !== null && !Number.isNaN(value));
+  const there = (values) => Array.from(values).filter((value) => value !== null && !Number.isNaN(value));
   const mean = (values) => {
     const known = there(values);
     return known.length ? known.reduce((a, b) => a + b, 0) / known.length : NaN;
@@ -17,11 +34,12 @@ const arithmetic = (() => {
     const cutoff = 10 * F.length * Number.EPSILON;
     return F.map((row, p) => {
       const norm = Math.hypot(...row);
-      return norm <= cutoff ? row.map((_, q) => Number(q === p)) : row.map((value) => value / norm);
+      return Float64Array.from(row, (value, q) => (norm <= cutoff ? Number(q === p) : value / norm));
     });
   }
 
   function mixing(of, regime, lam) {
+    if (regime === "as fitted") return unitRows(of.as_fitted);
     if (regime === "exclusive") return unitRows(of.M_inverse);
     const weight = regime === "independent" ? 0 : regime === "strongest" ? 1 : lam;
     return unitRows(of.M.map((row, p) => row.map((value, q) => (1 - weight) * Number(p === q) + weight * value)));
@@ -29,21 +47,22 @@ const arithmetic = (() => {
 
   function toCorrelation(C) {
     const scale = diagonal(C).map((variance) => (variance > 0 ? 1 / Math.sqrt(variance) : 0));
-    return C.map((row, p) => row.map((value, q) => value * scale[p] * scale[q]));
+    return C.map((row, p) => Array.from(row, (value, q) => value * scale[p] * scale[q]));
   }
 
   // corr(z~, y) and corr(z~)
   function correlations(of, F) {
-    const withY = F.map((row) => row.map(() => NaN));
+    const withY = F.map((row) => Array.from(row, () => NaN));
+    const all = multiply(F, of.C);
     for (const group of of.groups) {
-      const FC = multiply(F, group.C === null ? of.C : group.C);
+      const FC = group.C === null ? all : multiply(F, group.C);
       const sd = F.map((row, p) => Math.sqrt(row.reduce((sum, value, k) => sum + value * FC[p][k], 0)));
       const cross = multiply(F, group.c);
       group.columns.forEach((q, j) => {
         for (let p = 0; p < F.length; p += 1) withY[p][q] = group.s[j] > 0 ? cross[p][j] / sd[p] / group.s[j] : NaN;
       });
     }
-    return { withY, among: toCorrelation(multiply(multiply(F, of.C), transpose(F))) };
+    return { withY, among: toCorrelation(multiply(all, transpose(F))) };
   }
 
   function coupling(C) {
@@ -76,9 +95,14 @@ const arithmetic = (() => {
     const average = both[0].among.map((row, p) =>
       row.map((_, q) => both.reduce((sum, { among }, f) => sum + (facts.folds[f].n / total) * among[p][q], 0)));
     const limits = perFold.map((values) => interval(values, facts.quantiles));
+    const means = Array.from(transpose(perFold), mean);
+    const [meanLow, meanHigh] = interval(means, facts.quantiles);
     return {
-      alignment: perFold.map(mean),
-      se: perFold.map(standardError),
+      mean: mean(means),
+      meanLow,
+      meanHigh,
+      alignment: Array.from(perFold, mean),
+      se: Array.from(perFold, standardError),
       low: limits.map(([low]) => low),
       high: limits.map(([, high]) => high),
       coupling: coupling(average),
@@ -100,10 +124,7 @@ const arithmetic = (() => {
 
   // The largest lambda whose dimensions couple by at most the budget: a grid brackets the last crossing, bisection finds it.
   function lamWithin(facts, budget) {
-    const at = (lam) => {
-      const F = mixing(facts.fitted, "tunable", lam);
-      return coupling(multiply(F, transpose(F)));
-    };
+    const at = (lam) => coupling(correlations(facts.fitted, mixing(facts.fitted, "tunable", lam)).among);
     const grid = Array.from({ length: 201 }, (_, i) => i / 200);
     const slack = 10 * facts.covariates.length * Number.EPSILON;
     let last = -1;
@@ -119,7 +140,20 @@ const arithmetic = (() => {
     return low;
   }
 
-  return { measured, lamWithin, mean };
+  // Share of a view's variance by each informed factor: see facts.shares.
+  function shares(view, F) {
+    const total = F.map(() => 0);
+    const form = (row, A) => row.reduce((sum, a, i) => sum + a * A[i].reduce((inner, value, j) => inner + value * row[j], 0), 0);
+    for (const { Q, C } of view.groups) {
+      F.forEach((row, p) => {
+        const own = form(row, C);
+        if (own > 0) total[p] += form(row, Q) / own;
+      });
+    }
+    return total.map((value) => value / Math.max(view.varying, 1));
+  }
+
+  return { measured, mixing, multiply, transpose, lamWithin, shares, mean };
 })();
 
 if (typeof module !== "undefined") module.exports = arithmetic;

@@ -1,263 +1,276 @@
-// What is seen. Numbers come from arithmetic.js; names are only ever set as text, so nothing in them is markup.
+// What is seen of any model. Numbers come from arithmetic.js, elements from drawing.js.
 "use strict";
 
-(() => {
-  const facts = JSON.parse(document.getElementById("facts").textContent);
+const view = (() => {
+  const { byId, roomOf, known, shown, plain, draw, write, canvas, axes, padded, heat, ticks } = drawing;
+  const facts = JSON.parse(byId("facts").textContent);
   const names = facts.covariates;
   const P = names.length;
-  const state = { regime: facts.regime, lam: facts.lam };
-  const SVG = "http://www.w3.org/2000/svg";
-  const byId = (id) => document.getElementById(id);
-  const shown = (value, digits = 2) =>
-    value === null || Number.isNaN(value) ? "–" : value.toFixed(digits).replace(/^-(0\.?0*)$/, "$1");
-
-  function draw(parent, tag, attributes = {}, text = null) {
-    const element = document.createElementNS(SVG, tag);
-    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-    if (text !== null) element.textContent = text;
-    parent.appendChild(element);
-    return element;
-  }
-
-  function write(parent, tag, text = null, attributes = {}) {
-    const element = document.createElement(tag);
-    if (text !== null) element.textContent = text;
-    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-    parent.appendChild(element);
-    return element;
-  }
-
-  function canvas(id, width, height, label) {
-    const svg = byId(id);
-    svg.replaceChildren();
-    svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
-    svg.setAttribute("aria-label", label);
-    return svg;
-  }
-
-  const short = (name, most) => (name.length > most ? `${name.slice(0, most - 1)}…` : name);
-
-  // -- the frontier ---------------------------------------------------------------------------------------------------
+  const isModel = facts.kind === "InformedFactorAnalysis";
+  const dimension = isModel ? "factor" : "dimension";
+  const state = { regime: facts.regime, lam: facts.lam, budget: null };
+  const listeners = [];
 
   const steps = P > 30 ? 20 : 50;
   const curve = Array.from({ length: steps + 1 }, (_, i) => arithmetic.measured(facts, "tunable", i / steps));
   const corner = facts.why_no_exclusive === null ? arithmetic.measured(facts, "exclusive", 0) : null;
-  const height = (found) => arithmetic.mean(found.alignment);
+  const [first, last] = [curve[0], curve[curve.length - 1]];
+  const height = (found) => (found.mean === undefined ? arithmetic.mean(found.alignment) : found.mean);
 
-  function ticks(low, high, count) {
-    const raw = (high - low) / count;
-    const power = 10 ** Math.floor(Math.log10(raw));
-    const step = [1, 2, 5, 10].map((f) => f * power).find((s) => s >= raw);
-    const found = [];
-    for (let t = Math.ceil(low / step - 1e-9) * step; t <= high + 1e-9 * step; t += step) found.push(t);
-    return found;
-  }
+  // -- the frontier ---------------------------------------------------------------------------------------------------
 
-  function frontier(now) {
-    const [W, H, left, right, top, bottom] = [460, 320, 52, 14, 12, 44];
-    const svg = canvas("frontier", W, H, "Mean alignment against coupling, along lambda");
+  function frontierFrame() {
+    const box = { W: roomOf("frontier", 560), H: 340, left: 58, right: 14, top: 12, bottom: 46 };
+    const svg = canvas("frontier", box.W, box.H, "Mean alignment against coupling, along lambda");
     const points = [...curve, ...(corner ? [corner] : [])];
     const held = points.map((found) => found.heldOut).filter((found) => found !== null);
     const xs = [...points, ...held].map((found) => found.coupling);
-    const ys = [...points, ...held].map(height);
-    const [x1, y0, y1] = [Math.max(...xs, 1e-3) * 1.05, Math.min(...ys), Math.max(...ys)];
-    const [low, high] = [y0 - 0.08 * (y1 - y0 || 0.1), y1 + 0.08 * (y1 - y0 || 0.1)];
-    const x = (value) => left + (value / x1) * (W - left - right);
-    const y = (value) => H - bottom - ((value - low) / (high - low)) * (H - top - bottom);
-    for (const tick of ticks(0, x1, 5)) {
-      draw(svg, "line", { x1: x(tick), x2: x(tick), y1: top, y2: H - bottom, class: "grid" });
-      draw(svg, "text", { x: x(tick), y: H - bottom + 16, class: "tick", "text-anchor": "middle" }, `${+tick.toPrecision(3)}`);
-    }
-    for (const tick of ticks(low, high, 5)) {
-      draw(svg, "line", { x1: left, x2: W - right, y1: y(tick), y2: y(tick), class: "grid" });
-      draw(svg, "text", { x: left - 6, y: y(tick) + 4, class: "tick", "text-anchor": "end" }, `${+tick.toPrecision(3)}`);
-    }
-    draw(svg, "text", { x: (left + W - right) / 2, y: H - 8, class: "label", "text-anchor": "middle" }, "coupling of the dimensions");
-    draw(svg, "text", { x: 14, y: H / 2, class: "label", "text-anchor": "middle", transform: `rotate(-90 14 ${H / 2})` }, "mean alignment");
+    const ys = [...points, ...held].map(height).filter(known);
+    const scale = axes(svg, box, [0, Math.max(...xs, 1e-3) * 1.05], padded(Math.min(...ys), Math.max(...ys)),
+      [`coupling of the ${dimension}s`, "mean alignment"]);
+    const { x, y } = scale;
     const path = (list) => list.map((found, i) => `${i ? "L" : "M"}${x(found.coupling).toFixed(1)} ${y(height(found)).toFixed(1)}`).join("");
     draw(svg, "path", { d: path(curve), class: "line fitted" });
-    if (curve[0].heldOut) draw(svg, "path", { d: path(curve.map((found) => found.heldOut)), class: "line held" });
-    if (corner) {
-      for (const [found, kind] of [[corner, "fitted"], [corner.heldOut, "held"]]) {
+    if (first.heldOut) draw(svg, "path", { d: path(curve.map((found) => found.heldOut)), class: "line held" });
+    const corners = corner ? [[corner, "fitted"], [corner.heldOut, "held"]] : [];
+    for (const [found, kind] of corners.filter(([found]) => found)) {
+      const [a, b] = [x(found.coupling), y(height(found))];
+      draw(svg, "path", { d: `M${a} ${b - 6}L${a + 6} ${b}L${a} ${b + 6}L${a - 6} ${b}Z`, class: `corner ${kind}` });
+    }
+    byId("diamonds").hidden = !corner;
+    const low = box.H - box.bottom;
+    const bar = draw(svg, "line", { class: "interval" });
+    const dots = Object.fromEntries(["fitted", "held"].map((kind) => [kind, draw(svg, "circle", { r: 7, class: `now ${kind}` })]));
+    return (now) => {
+      for (const [found, kind] of [[now, "fitted"], [now.heldOut, "held"]]) {
+        dots[kind].style.display = found ? "" : "none";
         if (!found) continue;
-        const [a, b] = [x(found.coupling), y(height(found))];
-        draw(svg, "path", { d: `M${a} ${b - 6}L${a + 6} ${b}L${a} ${b + 6}L${a - 6} ${b}Z`, class: `corner ${kind}` });
+        dots[kind].setAttribute("cx", x(found.coupling));
+        dots[kind].setAttribute("cy", y(height(found)));
       }
-    }
-    for (const [found, kind] of [[now, "fitted"], [now.heldOut, "held"]]) {
-      if (found) draw(svg, "circle", { cx: x(found.coupling), cy: y(height(found)), r: 6, class: `now ${kind}` });
-    }
+      const limits = now.heldOut && known(now.heldOut.meanLow);
+      bar.style.display = limits ? "" : "none";
+      if (limits) {
+        const at = { x1: x(now.heldOut.coupling), x2: x(now.heldOut.coupling) };
+        const ends = { y1: Math.min(low, y(now.heldOut.meanLow)), y2: Math.max(box.top, y(now.heldOut.meanHigh)) };
+        for (const [name, value] of Object.entries({ ...at, ...ends })) bar.setAttribute(name, value);
+      }
+      svg.setAttribute("aria-label", `Mean alignment ${shown(height(now), 3)} at a coupling of ${shown(now.coupling, 3)}`);
+    };
   }
 
   // -- alignment of every covariate -----------------------------------------------------------------------------------
 
-  function alignments(now) {
-    const [W, row, left, right, top] = [460, 22, 150, 20, 8];
-    const H = top + row * P + 34;
-    const svg = canvas("alignments", W, H, "Alignment of every covariate");
-    const all = [...now.alignment, ...(now.heldOut ? [...now.heldOut.low, ...now.heldOut.alignment] : [])];
-    const low = Math.min(0, ...all.filter((value) => !Number.isNaN(value)));
-    const x = (value) => left + ((Math.min(1, value) - low) / (1 - low)) * (W - left - right);
-    for (const tick of ticks(low, 1, 5)) {
-      draw(svg, "line", { x1: x(tick), x2: x(tick), y1: top, y2: top + row * P, class: "grid" });
-      draw(svg, "text", { x: x(tick), y: top + row * P + 16, class: "tick", "text-anchor": "middle" }, `${+tick.toPrecision(3)}`);
-    }
-    names.forEach((name, p) => {
-      const y = top + row * (p + 0.5);
-      const label = draw(svg, "text", { x: left - 8, y: y + 4, class: "name", "text-anchor": "end" }, short(name, 20));
-      draw(label, "title", {}, name);
-      if (now.heldOut && !Number.isNaN(now.heldOut.low[p])) {
-        draw(svg, "line", { x1: x(now.heldOut.low[p]), x2: x(now.heldOut.high[p]), y1: y, y2: y, class: "interval" });
-        draw(svg, "circle", { cx: x(now.heldOut.alignment[p]), cy: y, r: 5, class: "dot held" });
-      }
-      if (!Number.isNaN(now.alignment[p])) {
-        draw(svg, "circle", { cx: x(now.alignment[p]), cy: y, r: 5, class: "dot fitted" });
-      }
-    });
-  }
-
-  function table(now) {
-    const body = byId("numbers");
-    body.replaceChildren();
-    names.forEach((name, p) => {
-      const row = write(body, "tr");
+  function alignmentRows() {
+    const every = [...curve, ...(corner ? [corner] : [])].flatMap((found) =>
+      [...found.alignment, ...(found.heldOut ? found.heldOut.low : [])]).filter(known);
+    const low = Math.max(-1, Math.min(0, ...every));
+    const [W, H] = [400, 24];
+    const x = (value) => 8 + ((Math.max(low, Math.min(1, value)) - low) / (1 - low)) * (W - 16);
+    const marks = ticks(low, 1, 5);
+    const scale = canvas(draw(byId("scale"), "svg", { role: "presentation" }), W, H, "");
+    for (const tick of marks.at) draw(scale, "text", { x: x(tick), y: 17, class: "tick", "text-anchor": "middle" }, marks.text(tick));
+    const rows = names.map((name, p) => {
+      const row = write(byId("numbers"), "tr");
       write(row, "th", name, { scope: "row" });
-      write(row, "td", shown(now.alignment[p], 3));
-      write(row, "td", now.heldOut ? shown(now.heldOut.alignment[p], 3) : "–");
-      write(row, "td", now.heldOut && !Number.isNaN(now.heldOut.low[p])
-        ? `${shown(now.heldOut.low[p], 2)} to ${shown(now.heldOut.high[p], 2)}` : "–");
+      const svg = canvas(draw(write(row, "td", null, { class: "plot" }), "svg", { "aria-hidden": "true" }), W, H, "");
+      for (const tick of marks.at) draw(svg, "line", { x1: x(tick), x2: x(tick), y1: 0, y2: H, class: "grid" });
+      const parts = { bar: draw(svg, "line", { y1: H / 2, y2: H / 2, class: "interval" }) };
+      for (const kind of ["held", "fitted"]) parts[kind] = draw(svg, "circle", { cy: H / 2, r: 5.5, class: `dot ${kind}` });
+      const gone = facts.rows - facts.pairs[p];
+      if (gone) row.firstChild.said = () => `${name}: missing in ${gone} of ${facts.rows} rows`;
+      return { ...parts, cells: ["fitted", "held", "limits"].map((kind) => write(row, "td", "", { class: kind })) };
     });
-  }
-
-  // -- matrices -------------------------------------------------------------------------------------------------------
-
-  function heat(id, matrix, rows, columns, label) {
-    const [size, left, top] = [Math.max(7, Math.min(44, 360 / P)), P > 30 ? 70 : 104, P > 30 ? 70 : 92];
-    const svg = canvas(id, left + size * P + 8, top + size * P + 8, label);
-    const words = Math.floor(left / 6.2);
-    rows.forEach((name, p) => {
-      const text = { x: left - 6, y: top + size * (p + 0.5) + 4, class: P > 30 ? "name tiny" : "name", "text-anchor": "end" };
-      draw(draw(svg, "text", text, short(name, words)), "title", {}, name);
-      const [a, b] = [left + size * (p + 0.5) + 4, top - 6];
-      const turned = { x: a, y: b, class: P > 30 ? "name tiny" : "name", transform: `rotate(-60 ${a} ${b})` };
-      draw(draw(svg, "text", turned, short(columns[p], words)), "title", {}, columns[p]);
-      matrix[p].forEach((value, q) => {
-        const known = !Number.isNaN(value) && value !== null;
-        const strength = known ? Math.min(1, Math.abs(value)) : 0;
-        const cell = draw(svg, "rect", {
-          x: left + size * q, y: top + size * p, width: size - 1, height: size - 1, rx: Math.min(3, size / 8),
-          class: !known ? "cell unknown" : value < 0 ? "cell negative" : "cell positive", style: `--strength:${strength.toFixed(3)}`,
-        });
-        draw(cell, "title", {}, `${name}, ${columns[q]}: ${shown(value, 3)}`);
-        if (P <= 12) {
-          const where = { x: left + size * (q + 0.5) - 0.5, y: top + size * (p + 0.5) + 4, "text-anchor": "middle" };
-          draw(svg, "text", { ...where, class: strength > 0.55 ? "value strong" : "value" }, shown(value).replace("0.", "."));
-        }
-      });
+    const place = (dot, value) => {
+      dot.style.display = known(value) ? "" : "none";
+      if (known(value)) dot.setAttribute("cx", x(value));
+    };
+    return (now) => rows.forEach(({ bar, fitted, held, cells }, p) => {
+      const out = now.heldOut;
+      const limits = out && known(out.low[p]);
+      place(fitted, now.alignment[p]);
+      place(held, out ? out.alignment[p] : NaN);
+      bar.style.display = limits ? "" : "none";
+      if (limits) {
+        bar.setAttribute("x1", x(out.low[p]));
+        bar.setAttribute("x2", x(out.high[p]));
+      }
+      cells[0].textContent = shown(now.alignment[p], 3);
+      cells[1].textContent = out ? shown(out.alignment[p], 3) : "–";
+      cells[2].textContent = limits ? `${shown(out.low[p])} to ${shown(out.high[p])}` : "–";
     });
   }
 
   // -- in words -------------------------------------------------------------------------------------------------------
 
-  function pairs(matrix) {
-    const found = [];
-    for (let p = 0; p < P; p += 1) for (let q = 0; q < p; q += 1) found.push([Math.abs(matrix[p][q]), matrix[p][q], q, p]);
-    return found.sort((a, b) => b[0] - a[0]);
-  }
-
   const MEANING = {
-    independent: "Dimensions are uncorrelated with each other, and as close to their covariates as uncorrelated dimensions can be.",
-    strongest: "Every dimension is the best linear prediction of its covariate. Where covariates are predicted alike, dimensions correlate.",
-    exclusive: "Every dimension correlates with its own covariate and with no other. That costs alignment, most where covariates go together.",
+    independent: `The ${dimension}s are uncorrelated with each other, and as close to their covariates as uncorrelated ${dimension}s can be.`,
+    strongest: `Every ${dimension} is the best linear prediction of its covariate there is. Where covariates go together, so do their ${dimension}s.`,
+    exclusive: `Every ${dimension} correlates with its own covariate and with no other. That costs alignment, most where covariates go together.`,
+    "as fitted": "The factors as the model found them, before any regime: each one tied to its covariate, free to correlate.",
   };
 
+  function pairsOf(matrix) {
+    const found = [];
+    for (let p = 0; p < P; p += 1) {
+      for (let q = 0; q < p; q += 1) if (known(matrix[p][q])) found.push({ value: matrix[p][q], p: q, q: p });
+    }
+    return found.sort((a, b) => Math.abs(b.value) - Math.abs(a.value));
+  }
+
+  const listed = (items) => (items.length < 2 ? items.join("") : `${items.slice(0, -1).join(", ")} and ${items[items.length - 1]}`);
+  const few = (items, most = 4) => (items.length > most ? `${items.slice(0, most).join(", ")} and ${items.length - most} more` : listed(items));
+
+  function meaning(now) {
+    if (P === 1) return null;
+    if (state.regime !== "tunable") return MEANING[state.regime];
+    const [gained, most] = [height(now) - height(first), height(last) - height(first)];
+    const share = most > 0.0005
+      ? `, ${Math.round((100 * gained) / most)} % of what giving up independence can bring (${shown(most, 3)} in all)` : "";
+    return `Between uncorrelated ${dimension}s (0) and the strongest ones (1): λ = ${plain(state.lam)} buys ${shown(gained, 3)} of alignment${share}.`;
+  }
+
+  function cost(now) {
+    if (P === 1) return `With one covariate there is nothing to couple: every regime gives the same ${dimension}.`;
+    const pairs = pairsOf(now.among);
+    const worst = pairs.filter(({ value }) => Math.abs(value) > 0.1).slice(0, 3);
+    if (!worst.length) return `No two ${dimension}s correlate by more than 0.1.`;
+    const part = worst.reduce((sum, { value }) => sum + 2 * value * value, 0) / now.coupling;
+    const list = worst.map(({ value, p, q }) =>
+      `${names[p]} with ${names[q]} (${shown(value)}; as covariates ${shown(facts.between_covariates[p][q])})`);
+    return `${Math.round(100 * part)} % of the coupling comes from ${listed(list)}.`;
+  }
+
+  // Which covariates pay for not having the strongest dimensions, and whom they go with.
+  function price(now) {
+    if (P === 1 || state.regime === "strongest") return null;
+    const lost = names.map((_, p) => ({ p, by: last.alignment[p] - now.alignment[p] })).filter(({ by }) => known(by) && by > 0.02);
+    lost.sort((a, b) => b.by - a.by);
+    if (!lost.length) return null;
+    const { p } = lost[0];
+    const others = names.map((_, q) => q).filter((q) => q !== p && known(facts.between_covariates[p][q]));
+    const q = others.reduce((best, at) => (Math.abs(facts.between_covariates[p][at]) > Math.abs(facts.between_covariates[p][best]) ? at : best), others[0]);
+    const tie = q === undefined ? "" : `, which goes with ${names[q]} (${shown(facts.between_covariates[p][q])})`;
+    return `Against the strongest, it costs ${names[p]} most: ${shown(now.alignment[p])} for ${shown(last.alignment[p])}${tie}.`;
+  }
+
+  function trust(now) {
+    const out = now.heldOut;
+    if (!out) {
+      const why = facts.why_not_held_out === null ? "" : ` (${facts.why_not_held_out})`;
+      return state.regime === "exclusive" && facts.folds.length
+        ? ["Exclusive dimensions do not exist without some of the folds, so they cannot be judged on left-out rows."]
+        : [`Nothing was held out here${why}: these are the numbers of the fitted rows, which flatter where dimensions are many.`];
+    }
+    const gap = height(now) - height(out);
+    const said = [gap > 0.05
+      ? `On rows that were not fitted the mean alignment is ${shown(height(out), 3)}, ${shown(gap)} lower than on the fitted ones: believe the held-out numbers.`
+      : `On rows that were not fitted the mean alignment is ${shown(height(out), 3)}: in sample and held out agree.`];
+    const flattered = names.filter((_, p) => known(out.high[p]) && now.alignment[p] > out.high[p] && now.alignment[p] - out.alignment[p] > 0.05);
+    if (flattered.length && flattered.length < P) said.push(`Flattered by the fitted rows: ${few(flattered)}.`);
+    const lost = names.filter((_, p) => known(out.low[p]) && out.low[p] <= 0);
+    if (lost.length) said.push(`Not told from nothing on new rows: ${few(lost)}.`);
+    return said;
+  }
+
   function reading(now) {
-    const place = byId("reading");
-    place.replaceChildren();
-    const lam = state.lam.toFixed(2);
-    write(place, "p", MEANING[state.regime]
-      || `Between uncorrelated dimensions (0) and the strongest ones (1): at ${lam} the mean alignment is ${shown(height(now), 3)}, `
-      + `for a coupling of ${shown(now.coupling)}.`);
-    const gained = height(now) - height(curve[0]);
-    const most = height(curve[curve.length - 1]) - height(curve[0]);
-    if (state.regime === "tunable" && most > 0.0005) {
-      write(place, "p", `That is ${Math.round((100 * gained) / most)} % of what giving up independence can bring (${shown(most, 3)} in all).`);
-    }
-    const worst = pairs(now.among).filter(([size]) => size > 0.1).slice(0, 3);
-    if (worst.length) {
-      const list = worst.map(([, value, p, q]) => `${names[p]} and ${names[q]} (${shown(value)})`).join("; ");
-      write(place, "p", `The coupling comes above all from ${list}.`);
-    } else if (P > 1) {
-      write(place, "p", "No two dimensions correlate by more than 0.1.");
-    }
-    if (now.heldOut) {
-      const gap = height(now) - height(now.heldOut);
-      const text = gap > 0.05
-        ? `On rows that were not fitted the mean alignment is ${shown(height(now.heldOut), 3)}, ${shown(gap, 2)} lower than on the fitted ones: believe the held-out numbers.`
-        : `On rows that were not fitted the mean alignment is ${shown(height(now.heldOut), 3)}: the fitted rows do not flatter.`;
-      write(place, "p", text);
-      const lost = names.filter((_, p) => now.heldOut.low[p] <= 0);
-      if (lost.length) write(place, "p", `Not told from nothing on new rows: ${lost.slice(0, 5).join(", ")}${lost.length > 5 ? ` and ${lost.length - 5} more` : ""}.`);
-    } else {
-      write(place, "p", "Nothing was held out here, so these numbers are those of the fitted rows.");
-    }
+    const said = [meaning(now), cost(now), price(now), ...trust(now)].filter((text) => text !== null);
+    byId("reading").replaceChildren();
+    for (const text of said) write(byId("reading"), "p", text);
   }
 
   function code() {
-    const call = state.regime === "tunable" ? `lam=${+state.lam.toFixed(4)}` : `regime="${state.regime}"`;
-    byId("code").textContent =
-      `import covalign as ca\n\naligner = ca.LatentAligner(${facts.shrinkage_asked}).fit(Z, Y)\naligner = aligner.at(${call})\nnamed = aligner.transform(Z)\n`;
+    const { regime, lam, budget } = state;
+    const exact = `lam=${Number(lam.toPrecision(12))}`;
+    const name = isModel ? "fa" : "aligner";
+    const turn = regime === "as fitted" ? null
+      : budget !== null && !isModel ? `aligner.at(max_coupling=${budget})`
+        : `${name}.${isModel ? "realign" : "at"}(${regime === "tunable" ? exact : `regime="${regime}"`})`;
+    const lines = ["import covalign as ca", "", ...(facts.setup ? [facts.setup] : []), facts.code];
+    if (turn !== null) lines.push(`${name} = ${turn}`);
+    lines.push(isModel ? "fa.factors_, fa.summary()" : `named = aligner.transform(Z${facts.confounders.length ? ", confounders=C" : ""})`);
+    byId("code").textContent = `${lines.join("\n")}\n`;
   }
 
   // -- all together ---------------------------------------------------------------------------------------------------
 
+  const dimensions = names.map((name) => `z ${name}`);
+  const matrices = P > 1 ? [
+    [heat("with-y", dimensions, names, "Correlation of dimensions with covariates"), (now) => now.withY],
+    [heat("among", dimensions, dimensions, "Correlation of dimensions with each other"), (now) => now.among],
+  ] : [];
+  if (P === 1) for (const id of ["with-y", "among"]) byId(id).closest("section").hidden = true;
+  const moveRows = alignmentRows();
+  let moveFrontier = null;
+  if (P === 1) byId("trade-off").hidden = true;
+  byId("words").classList.toggle("wide", P === 1);
+  byId("rows").classList.toggle("tall", P > 24);
+
+  function settingShown() {
+    if (state.regime === "tunable") return `λ = ${state.lam.toFixed(state.budget === null ? 2 : 3)}`;
+    return { independent: "λ = 0.00", strongest: "λ = 1.00" }[state.regime] || state.regime;
+  }
+
   function update() {
     const now = arithmetic.measured(facts, state.regime, state.lam);
     byId("lam").value = state.lam;
-    byId("lam-shown").textContent = state.regime === "exclusive" ? "exclusive" : `λ = ${state.lam.toFixed(2)}`;
-    byId("lam").setAttribute("aria-valuetext", byId("lam-shown").textContent);
+    byId("lam-shown").textContent = settingShown();
+    byId("lam").setAttribute("aria-valuetext", settingShown());
+    byId("lam").classList.toggle("aside", ["exclusive", "as fitted"].includes(state.regime));
     for (const button of document.querySelectorAll("[data-regime]")) {
       button.setAttribute("aria-pressed", String(button.dataset.regime === state.regime));
     }
+    const out = now.heldOut;
     byId("alignment-now").textContent = shown(height(now), 3);
-    byId("held-now").textContent = now.heldOut ? shown(height(now.heldOut), 3) : "–";
+    byId("held-now").textContent = out ? shown(height(out), 3) : "–";
+    byId("held-limits").textContent = out && known(out.meanLow) ? `(${shown(out.meanLow)} to ${shown(out.meanHigh)})` : "";
     byId("coupling-now").textContent = shown(now.coupling, 3);
-    frontier(now);
-    alignments(now);
-    table(now);
-    heat("with-y", now.withY, names.map((name) => `z ${name}`), names, "Correlation of dimensions with covariates");
-    heat("among", now.among, names.map((name) => `z ${name}`), names.map((name) => `z ${name}`), "Correlation of dimensions with each other");
+    moveFrontier(now);
+    moveRows(now);
+    for (const [recolour, of] of matrices) recolour(of(now));
     reading(now);
     code();
     window.covalign = { facts, state: { ...state }, now };
+    for (const listener of listeners) listener(state, now);
   }
 
-  function choose(regime, lam) {
-    state.regime = regime;
-    state.lam = lam;
-    update();
+  let waiting = false;
+  function choose(regime, lam, budget = null) {
+    Object.assign(state, { regime, lam, budget });
+    if (budget === null) byId("budget-said").textContent = "";
+    if (waiting) return;
+    waiting = true;
+    requestAnimationFrame(() => { waiting = false; update(); });
+  }
+  const along = (lam, budget = null) => choose(lam === 0 ? "independent" : lam === 1 ? "strongest" : "tunable", lam, budget);
+
+  function within() {
+    const budget = Number(byId("budget").value);
+    if (!(budget >= 0) || byId("budget").value === "") return;
+    const lam = arithmetic.lamWithin(facts, budget);
+    const least = first.coupling;
+    along(lam, budget);
+    byId("budget-said").textContent = lam === 1 ? "Even the strongest stay within this."
+      : lam === 0 && least > budget + 1e-9 ? `No λ stays within this: independent ones couple by ${shown(least, 3)}.` : "";
   }
 
-  byId("lam").addEventListener("input", (event) => {
-    const lam = Number(event.target.value);
-    choose(lam === 0 ? "independent" : lam === 1 ? "strongest" : "tunable", lam);
-  });
-  byId("independent").addEventListener("click", () => choose("independent", 0));
-  byId("strongest").addEventListener("click", () => choose("strongest", 1));
+  byId("lam").addEventListener("input", (event) => along(Number(event.target.value)));
+  byId("independent").addEventListener("click", () => along(0));
+  byId("strongest").addEventListener("click", () => along(1));
+  byId("as-fitted").hidden = !isModel;
+  byId("as-fitted").addEventListener("click", () => choose("as fitted", state.lam));
   const exclusive = byId("exclusive");
-  if (facts.why_no_exclusive === null) {
+  if (corner) {
     exclusive.addEventListener("click", () => choose("exclusive", state.lam));
   } else {
     exclusive.disabled = true;
-    byId("why-not").textContent = facts.why_no_exclusive;
+    byId("why-not").textContent = `Why not exclusive: ${facts.why_no_exclusive}`;
   }
+  byId("budget").value = +curve[Math.round(steps / 2)].coupling.toPrecision(2);
+  if (P === 1) byId("within").hidden = true;
   byId("within").addEventListener("submit", (event) => {
     event.preventDefault();
-    const budget = Number(byId("budget").value);
-    if (budget >= 0) {
-      const lam = arithmetic.lamWithin(facts, budget);
-      choose(lam === 0 ? "independent" : lam === 1 ? "strongest" : "tunable", lam);
-    }
+    within();
   });
   byId("copy").addEventListener("click", async () => {
     try {
@@ -270,5 +283,23 @@
     setTimeout(() => { byId("copy").textContent = "Copy"; }, 1500);
   });
   document.documentElement.classList.add("live");
+  moveFrontier = frontierFrame();  // now that there is a width to fill
   update();
+  let wide = window.innerWidth;
+  window.addEventListener("resize", () => {
+    if (window.innerWidth === wide) return;  // a phone's bars come and go
+    wide = window.innerWidth;
+    moveFrontier = frontierFrame();
+    update();
+  });
+
+  return {
+    facts,
+    state,
+    dimension,
+    onChange(listener) {
+      listeners.push(listener);
+      listener(state, window.covalign.now);
+    },
+  };
 })();

@@ -1,0 +1,139 @@
+// Drawing: elements, scales, labels, a heat map that is drawn once and then only recoloured, and one tooltip.
+// Names are only ever set as text, so nothing in them is markup.
+"use strict";
+
+const drawing = (() => {
+  const SVG = "http://www.w3.org/2000/svg";
+  const byId = (id) => document.getElementById(id);
+  const known = (value) => value !== null && value !== undefined && !Number.isNaN(value);
+  const shown = (value, digits = 2) => (known(value) ? value.toFixed(digits).replace(/^-(0\.?0*)$/, "$1") : "–");
+  const plain = (value) => `${+value.toPrecision(3)}`;
+
+  function made(element, attributes, text, parent) {
+    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+    if (text !== null) element.textContent = text;
+    parent.appendChild(element);
+    return element;
+  }
+  const draw = (parent, tag, attributes = {}, text = null) =>
+    made(document.createElementNS(SVG, tag), attributes, text, parent);
+  const write = (parent, tag, text = null, attributes = {}) => made(document.createElement(tag), attributes, text, parent);
+
+  function canvas(id, width, height, label) {
+    const svg = typeof id === "string" ? byId(id) : id;
+    svg.replaceChildren();
+    svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    svg.setAttribute("aria-label", label);
+    return svg;
+  }
+
+  // As wide as there is room for, so that letters keep their size on a phone.
+  const roomOf = (id, most) => Math.max(260, Math.min(most, byId(id).parentElement.clientWidth - 36));
+
+  // Long names keep both ends: columns of a table often differ only in the last letters.
+  function short(name, most) {
+    const letters = [...name];
+    if (letters.length <= most) return name;
+    const tail = Math.floor((most - 1) * 0.4);
+    return `${letters.slice(0, most - 1 - tail).join("")}…${tail ? letters.slice(-tail).join("") : ""}`;
+  }
+
+  function named(parent, attributes, name, most) {
+    const label = draw(parent, "text", attributes, short(name, most));
+    if (label.textContent !== name) label.said = () => name;
+    return label;
+  }
+
+  function ticks(low, high, count) {
+    const raw = (high - low) / count;
+    const power = 10 ** Math.floor(Math.log10(raw));
+    const step = [1, 2, 5, 10].map((f) => f * power).find((s) => s >= raw * (1 - 1e-9));
+    const found = [];
+    for (let i = Math.ceil(low / step - 1e-9); i * step <= high + 1e-9 * step; i += 1) found.push(i * step);
+    return { at: found, text: (value) => value.toFixed(Math.max(0, Math.min(6, -Math.floor(Math.log10(step) + 1e-9)))) };
+  }
+
+  // Axes of a plot in a box; returns the two scales.
+  function axes(svg, box, [x0, x1], [y0, y1], [across, up], counts = [5, 5]) {
+    const { W, H, left, right, top, bottom } = box;
+    const x = (value) => left + ((value - x0) / (x1 - x0)) * (W - left - right);
+    const y = (value) => H - bottom - ((value - y0) / (y1 - y0)) * (H - top - bottom);
+    const [xs, ys] = [ticks(x0, x1, counts[0]), ticks(y0, y1, counts[1])];
+    for (const tick of xs.at) {
+      draw(svg, "line", { x1: x(tick), x2: x(tick), y1: top, y2: H - bottom, class: "grid" });
+      draw(svg, "text", { x: x(tick), y: H - bottom + 17, class: "tick", "text-anchor": "middle" }, xs.text(tick));
+    }
+    for (const tick of ys.at) {
+      draw(svg, "line", { x1: left, x2: W - right, y1: y(tick), y2: y(tick), class: "grid" });
+      draw(svg, "text", { x: left - 7, y: y(tick) + 4, class: "tick", "text-anchor": "end" }, ys.text(tick));
+    }
+    draw(svg, "text", { x: (left + W - right) / 2, y: H - 6, class: "label", "text-anchor": "middle" }, across);
+    const middle = (H - bottom + top) / 2;
+    draw(svg, "text", { x: 13, y: middle, class: "label", "text-anchor": "middle", transform: `rotate(-90 13 ${middle})` }, up);
+    return { x, y };
+  }
+
+  const padded = (low, high, share = 0.08) => {
+    const spread = high - low || Math.abs(high) * 0.1 || 0.1;
+    return [low - share * spread, high + share * spread];
+  };
+
+  // A matrix of numbers; returns a function that recolours it. ``signed`` ones have two colours, others one.
+  function heat(id, rows, columns, label, { signed = true, digits = 2, most = 1, cell = 50 } = {}) {
+    const many = Math.max(rows.length, columns.length);
+    const size = Math.max(7, Math.min(cell, 420 / many));
+    const letters = (list, limit) => Math.max(2, Math.min(limit, ...[Math.max(...list.map((name) => [...name].length))]));
+    const [font, tiny] = size < 11 ? [4.4, " tiny"] : [6.6, ""];
+    const words = [letters(rows, 18), letters(columns, 16)];
+    const [left, top] = [words[0] * font + 14, words[1] * font * 0.87 + 14];
+    const over = words[1] * font * 0.5 + 6;  // turned names lean out to the right
+    const svg = canvas(id, left + size * columns.length + over, top + size * rows.length + 6, label);
+    svg.style.maxWidth = `${Math.round((left + size * columns.length + over) * (many > 30 ? 1.25 : 1.15))}px`;
+    const every = Math.ceil(9 / size);  // names that have no room are in the tooltip
+    columns.forEach((name, q) => {
+      if (q % every) return;
+      const [a, b] = [left + size * (q + 0.5) + 3, top - 6];
+      named(svg, { x: a, y: b, class: `name${tiny}`, transform: `rotate(-60 ${a} ${b})` }, name, words[1]);
+    });
+    const numbers = many <= 12;
+    const cells = rows.map((name, p) => {
+      const beside = { x: left - 7, y: top + size * (p + 0.5) + (tiny ? 3 : 4), class: `name${tiny}`, "text-anchor": "end" };
+      if (p % every === 0) named(svg, beside, name, words[0]);
+      return columns.map((_, q) => {
+        const [x, y] = [left + size * q, top + size * p];
+        const rect = draw(svg, "rect", { x, y, width: size - 1, height: size - 1, rx: Math.min(3, size / 8) });
+        const where = { x: x + size / 2 - 0.5, y: y + size / 2 + 4, "text-anchor": "middle", class: "value" };
+        return { rect, text: numbers ? draw(svg, "text", where) : null };
+      });
+    });
+    return (matrix) => cells.forEach((row, p) => row.forEach(({ rect, text }, q) => {
+      const value = matrix[p][q];
+      const strength = known(value) ? Math.min(1, Math.abs(value) / most) : 0;
+      const kind = !known(value) ? "cell unknown" : !signed ? "cell share" : value < 0 ? "cell negative" : "cell positive";
+      if (rect.getAttribute("class") !== kind) rect.setAttribute("class", kind);
+      rect.style.fillOpacity = strength.toFixed(3);
+      rect.said = () => `${rows[p]}, ${columns[q]}: ${shown(value, digits + 1)}`;
+      if (text) {
+        text.textContent = shown(value, digits).replace("0.", ".");
+        text.setAttribute("class", strength > 0.55 ? "value strong" : "value");
+      }
+    }));
+  }
+
+  // One tooltip for every element that has something to say (``said``, a function): by pointer, by touch.
+  const tip = byId("tip");
+  document.addEventListener("pointermove", (event) => {
+    const said = event.target.said;
+    tip.classList.toggle("seen", said !== undefined);
+    if (said === undefined) return;
+    tip.textContent = said();
+    const { width, height } = tip.getBoundingClientRect();
+    const [right, bottom] = [document.documentElement.clientWidth, window.innerHeight];
+    tip.style.left = `${Math.max(4, Math.min(event.clientX + 12, right - width - 4))}px`;
+    tip.style.top = `${event.clientY + 16 + height > bottom ? event.clientY - height - 8 : event.clientY + 16}px`;
+  });
+  document.addEventListener("pointerleave", () => tip.classList.remove("seen"));
+  document.addEventListener("keydown", (event) => { if (event.key === "Escape") tip.classList.remove("seen"); });
+
+  return { byId, roomOf, known, shown, plain, draw, write, canvas, short, named, ticks, axes, padded, heat };
+})();
