@@ -38,7 +38,7 @@ def held_out(model: Any, folds: int = 5) -> HeldOut:
     rows: Any = model._rows
     if not isinstance(rows, Rows):
         raise errors.no_rows_to_leave_out()
-    fold_of = fold_of_rows(rows.X, rows.Y, errors.check_folds(folds))
+    fold_of = folds_of(model, errors.check_folds(folds))
     polars, reduced = [], []
     for fold in range(folds):
         test = fold_of == fold
@@ -50,6 +50,13 @@ def held_out(model: Any, folds: int = 5) -> HeldOut:
     if not polars:
         raise errors.too_few_to_leave_out(len(rows.Y), LEAST)
     return HeldOut(polars, reduced)
+
+
+def folds_of(model: Any, folds: int) -> NDArray[np.int64]:
+    """Which fold each sample belongs to, by its features: rounded, as their last digits depend on the order of rows."""
+    rows, scales = model._rows, model._table.views.values()
+    mean, sd = (np.concatenate([getattr(scale, what) for scale in scales]) for what in ("mean", "sd"))
+    return fold_of_rows(np.round((rows.X - mean) / sd, 6), np.empty((len(rows.Y), 0)), folds)
 
 
 def without(model: Any, rows: Rows, test: NDArray[np.bool_]) -> tuple[Polar, Sums]:
