@@ -1,4 +1,4 @@
-"""What covalign does, on data that come with it: a simulated scenario and a representation of handwritten digits.
+"""What covalign does, on data that come with it: a simulated scenario, digits as a network sees them, a clinic.
 
 python examples/demo.py --out demo_output
 """
@@ -57,6 +57,12 @@ def main() -> None:
     save(ca.plot.matrices(tidy)[0, 0], out / "matrices.png")
     save(ca.plot.alignment(aligner.summary(), title="Digits, λ = 0.5"), out / "alignment.png")
 
+    print("\nReports, each one file that opens in a browser, with a slider for lambda:")
+    pages = {"report.html": (aligner, "Handwritten digits"), "factors.html": (clinic(), "A clinic, simulated")}
+    for name, (model, title) in pages.items():
+        print(f"   {ca.report.write(model, out / name, title=title, overwrite=True)}")
+    print(f"\nOpen {(out / 'report.html').absolute().as_uri()} and move the slider.")
+
 
 def digits() -> tuple[pd.DataFrame, pd.DataFrame]:
     """Hidden activations of a small network trained to read digits, and what can be measured on the images."""
@@ -74,6 +80,22 @@ def digits() -> tuple[pd.DataFrame, pd.DataFrame]:
         {"ink": ink, "width": width, "top-heavy": mean_y, "slant": slant, "loop": np.isin(data.target, [0, 6, 8, 9])}
     )
     return pd.DataFrame(hidden, columns=[f"unit{i}" for i in range(48)]), Y
+
+
+def clinic() -> ca.InformedFactorAnalysis:
+    """Two tables of measurements, one of them not made for everybody, and what a clinic knows of its patients."""
+    data = ca.simulate.scenario(
+        "PN", n_samples=300, n_features={"rna": 60, "protein": 40}, n_covariates=3, random_state=1
+    )
+    patients = pd.Index([f"patient {i}" for i in range(1, 301)])
+    views = {
+        name: pd.DataFrame(X, index=patients, columns=[f"{name} {d}" for d in range(X.shape[1])])
+        for name, X in data.X.items()
+    }
+    views["protein"] = views["protein"].iloc[:210]
+    Y = pd.DataFrame({"age": 55 + 10 * data.Y[:, 0], "dose": data.Y[:, 1], "sex": data.Y[:, 2] > 0}, index=patients)
+    Y.loc[patients[7:20], "dose"] = np.nan
+    return ca.InformedFactorAnalysis(n_factors=8).fit(views, Y).realign(lam=0.5)
 
 
 def regime_table(aligner: ca.LatentAligner) -> str:

@@ -85,7 +85,7 @@ def test_gaps_and_categories_take_part():
     frame = pd.DataFrame(Y[:, :2], columns=["age", "dose"])
     frame.loc[5:30, "dose"] = np.nan
     frame["stage"] = np.array(["i", "ii", "iii"])[np.digitize(Y[:, 2], [-0.5, 0.5])]
-    model = InformedFactorAnalysis(8).fit(X, frame)
+    model = InformedFactorAnalysis(8, tol=1e-5).fit(X, frame)
     table = model.realign(0.5).summary()
     assert table.index.tolist() == ["age", "dose", "stage_i", "stage_ii", "stage_iii"]
     assert table["rows"].tolist() == [240, 214, 240, 240, 240]

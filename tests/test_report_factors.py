@@ -32,7 +32,7 @@ def gappy():
     Y["subtype"] = np.array(["x", "y", "z"])[np.digitize(s.Y[:, 3], [-0.5, 0.5])]
     Y.loc[0:3, "subtype"] = None
     Y["batch"] = np.array(["p", "q"])[np.arange(200) % 2]
-    return InformedFactorAnalysis(9).fit(views, Y, confounders=["batch"])
+    return InformedFactorAnalysis(9, tol=1e-6).fit(views, Y, confounders=["batch"])
 
 
 @pytest.fixture(scope="module", params=[complete, gappy], ids=["complete", "gaps"])
@@ -173,7 +173,7 @@ def test_rows_read_by_chunks_leave_a_report_without_samples(tmp_path):
 
 def test_code_says_what_was_asked():
     assert report.summary(complete(), folds=0)["code"] == "fa = ca.InformedFactorAnalysis(n_factors=7).fit(X, y)"
-    assert report.summary(gappy(), folds=0)["code"].endswith("(n_factors=9).fit(X, y, confounders=C)")
+    assert report.summary(gappy(), folds=0)["code"].endswith("(n_factors=9, tol=1e-06).fit(X, y, confounders=C)")
 
 
 def test_only_models_have_reports():

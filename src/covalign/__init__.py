@@ -32,11 +32,18 @@ __all__ = [
     "metrics",
     "plot",
     "regimes",
+    "report",
     "simulate",
 ]
 
 
-LAZY = ("baselines", "datasets", "embed", "plot")  # plot needs matplotlib, an extra; the others are not needed to begin
+LAZY = (
+    "baselines",
+    "datasets",
+    "embed",
+    "plot",
+    "report",
+)  # plot needs matplotlib, an extra; the others are not needed to begin
 
 
 def __getattr__(name: str) -> Any:
