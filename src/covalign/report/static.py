@@ -1,58 +1,92 @@
-"""What is seen where no script runs: the frontier and a table, at the setting of the fit."""
+"""What is seen where no script runs: the frontier and tables, at the setting of the fit."""
 
 from __future__ import annotations
 
 import html
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
+from covalign.regimes import mean_or_nan
 from covalign.report.facts import measured
 
 WIDTH, HEIGHT, EDGE = 460, 300, 48
 
 
 def static(facts: dict[str, Any]) -> str:
-    """A figure and a table, as HTML."""
+    """A figure and tables, as HTML."""
     now = measured(facts, facts["regime"], facts["lam"])
-    held = now["held_out"]
-    rows = []
+    named = f"λ = {facts['lam']:.2f}" if facts["regime"] == "tunable" else html.escape(facts["regime"])
+    more = _shares(facts["factors"]) if "factors" in facts else ""
+    return (
+        f"<h2>{named}: coupling {now['coupling']:.3f}</h2>{_figure(facts, now)}"
+        '<p class="key"><b class="fitted">fitted rows</b> and <b class="held">held out</b>, from independent to '
+        "strongest. With scripts allowed, this page has a slider for λ.</p>"
+        f"{_alignments(facts, now)}{more}"
+    )
+
+
+def _alignments(facts: dict[str, Any], now: dict[str, Any]) -> str:
+    held, rows = now["held_out"], []
     for p, name in enumerate(facts["covariates"]):
         outside = "–" if held is None else f"{held['alignment'][p]:.3f}"
         limits = "–" if held is None else f"{held['low'][p]:.2f} to {held['high'][p]:.2f}"
-        cells = "".join(f"<td>{cell}</td>" for cell in (f"{now['alignment'][p]:.3f}", outside, limits))
-        rows.append(f'<tr><th scope="row">{html.escape(name)}</th>{cells}</tr>')
-    named = f"λ = {facts['lam']:.2f}" if facts["regime"] == "tunable" else html.escape(facts["regime"])
-    head = "".join(f'<th scope="col">{name}</th>' for name in ("covariate", "fitted", "held out", "90 %"))
+        rows.append((name, [f"{now['alignment'][p]:.3f}", outside, limits]))
+    return _table(["covariate", "fitted", "held out", "90 %"], rows)
+
+
+def _shares(factors: dict[str, Any]) -> str:
+    """Variance explained: factors down, views across."""
+    views = factors["views"]
+    rows = [(name, [f"{view['shares'][k]:.3f}" for view in views]) for k, name in enumerate(factors["names"])]
+    rows.append(("all factors", [f"{view['total']:.3f}" for view in views]))
+    bound = factors["bound"]
+    ended = "Converged" if bound["converged"] else "Not converged"
     return (
-        f"<h2>{named}: coupling {now['coupling']:.3f}</h2>{_figure(facts)}"
-        f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
+        f"<h2>Variance explained</h2>{_table(['factor', *(view['name'] for view in views)], rows)}"
+        f'<p class="key">{ended} after {bound["sweeps"]} sweeps at {bound["values"][-1]:.2f} nats.</p>'
     )
 
 
-def _figure(facts: dict[str, Any]) -> str:
-    """Mean alignment against coupling along lambda, on the fitted rows and held out."""
-    curves: dict[str, list[tuple[float, float]]] = {"fitted": [], "held": []}
-    for lam in np.linspace(0, 1, 21):
-        found = measured(facts, "tunable", float(lam))
-        curves["fitted"].append((found["coupling"], float(np.nanmean(found["alignment"]))))
-        if found["held_out"] is not None:
-            curves["held"].append((found["held_out"]["coupling"], float(np.nanmean(found["held_out"]["alignment"]))))
-    points = np.array(curves["fitted"] + curves["held"])
-    right, low, high = max(points[:, 0].max(), 1e-3), points[:, 1].min(), points[:, 1].max()
+def _table(head: Iterable[str], rows: Iterable[tuple[str, Sequence[str]]]) -> str:
+    above = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in head)
+    body = "".join(
+        f'<tr><th scope="row">{html.escape(name)}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'
+        for name, cells in rows
+    )
+    return f'<div class="scroll"><table><thead><tr>{above}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _figure(facts: dict[str, Any], now: dict[str, Any]) -> str:
+    """Mean alignment against coupling along lambda, on the fitted rows and held out, and where the model stands."""
+    along = [measured(facts, "tunable", float(lam)) for lam in np.linspace(0, 1, 21)]
+    curves = {
+        "fitted": [_point(found) for found in along],
+        "held": [_point(f["held_out"]) for f in along if f["held_out"]],
+    }
+    dots = {"fitted": _point(now)} | ({} if now["held_out"] is None else {"held": _point(now["held_out"])})
+    points = np.array([*curves["fitted"], *curves["held"], *dots.values()])
+    right, low, high = max(points[:, 0].max(), 1e-3), np.nanmin(points[:, 1]), np.nanmax(points[:, 1])
     spread = max(high - low, 1e-3)
 
-    def at(x: float, y: float) -> str:
+    def at(x: float, y: float) -> tuple[float, float]:
         across, up = x / right * (WIDTH - 2 * EDGE), (y - low) / spread * (HEIGHT - 2 * EDGE)
-        return f"{EDGE + across:.1f} {HEIGHT - EDGE - up:.1f}"
+        return round(EDGE + across, 1), round(HEIGHT - EDGE - up, 1)
 
-    lines = "".join(
-        f'<path class="line {kind}" d="M{" L".join(at(*point) for point in curve)}"/>'
-        for kind, curve in curves.items()
-        if curve
-    )
+    def path(curve: list[tuple[float, float]]) -> str:
+        return " L".join("{} {}".format(*at(*point)) for point in curve)
+
+    lines = "".join(f'<path class="line {kind}" d="M{path(curve)}"/>' for kind, curve in curves.items() if curve)
+    for kind, point in dots.items():
+        x, y = at(*point)
+        lines += f'<circle class="now {kind}" cx="{x}" cy="{y}" r="7"/>'
     labels = (
         f'<text class="label" x="{WIDTH / 2}" y="{HEIGHT - 10}" text-anchor="middle">coupling, 0 to {right:.3g}</text>'
         f'<text class="label" x="{EDGE}" y="{EDGE / 2}">mean alignment, {low:.3f} to {high:.3f}</text>'
     )
     return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="Frontier">{lines}{labels}</svg>'
+
+
+def _point(found: dict[str, Any]) -> tuple[float, float]:
+    return found["coupling"], mean_or_nan(found["alignment"])

@@ -22,25 +22,28 @@ const view = (() => {
   function frontierFrame() {
     const box = { W: roomOf("frontier", 560), H: 340, left: 58, right: 14, top: 12, bottom: 46 };
     const svg = canvas("frontier", box.W, box.H, "Mean alignment against coupling, along lambda");
-    const points = [...curve, ...(corner ? [corner] : [])];
+    const reach = Math.max(...curve.flatMap((found) => [found.coupling, found.heldOut ? found.heldOut.coupling : 0]), 1e-3);
+    const near = corner !== null && corner.coupling <= 2.5 * reach;  // far away it would leave the curve no room
+    const points = [...curve, ...(near ? [corner] : [])];
     const held = points.map((found) => found.heldOut).filter((found) => found !== null);
     const xs = [...points, ...held].map((found) => found.coupling);
     const ys = [...points, ...held].map(height).filter(known);
-    const scale = axes(svg, box, [0, Math.max(...xs, 1e-3) * 1.05], padded(Math.min(...ys), Math.max(...ys)),
-      [`coupling of the ${dimension}s`, "mean alignment"]);
-    const { x, y } = scale;
+    const [right, [low, high]] = [Math.max(...xs, 1e-3) * 1.05, padded(Math.min(...ys), Math.max(...ys))];
+    const scale = axes(svg, box, [0, right], [low, high], [`coupling of the ${dimension}s`, "mean alignment"]);
+    const x = (value) => scale.x(Math.min(value, right));
+    const y = (value) => scale.y(Math.max(low, Math.min(high, value)));
     const path = (list) => list.map((found, i) => `${i ? "L" : "M"}${x(found.coupling).toFixed(1)} ${y(height(found)).toFixed(1)}`).join("");
     draw(svg, "path", { d: path(curve), class: "line fitted" });
     if (first.heldOut) draw(svg, "path", { d: path(curve.map((found) => found.heldOut)), class: "line held" });
-    const corners = corner ? [[corner, "fitted"], [corner.heldOut, "held"]] : [];
+    const corners = near ? [[corner, "fitted"], [corner.heldOut, "held"]] : [];
     for (const [found, kind] of corners.filter(([found]) => found)) {
       const [a, b] = [x(found.coupling), y(height(found))];
       draw(svg, "path", { d: `M${a} ${b - 6}L${a + 6} ${b}L${a} ${b + 6}L${a - 6} ${b}Z`, class: `corner ${kind}` });
     }
-    byId("diamonds").hidden = !corner;
-    const low = box.H - box.bottom;
+    byId("diamonds").textContent = near ? "; diamonds: exclusive"
+      : corner ? `; exclusive lies outside, at a coupling of ${plain(corner.coupling)} and an alignment of ${shown(height(corner))}` : "";
     const bar = draw(svg, "line", { class: "interval" });
-    const dots = Object.fromEntries(["fitted", "held"].map((kind) => [kind, draw(svg, "circle", { r: 7, class: `now ${kind}` })]));
+    const dots = Object.fromEntries(["held", "fitted"].map((kind) => [kind, draw(svg, "circle", { r: kind === "held" ? 6 : 7, class: `now ${kind}` })]));
     return (now) => {
       for (const [found, kind] of [[now, "fitted"], [now.heldOut, "held"]]) {
         dots[kind].style.display = found ? "" : "none";
@@ -52,7 +55,7 @@ const view = (() => {
       bar.style.display = limits ? "" : "none";
       if (limits) {
         const at = { x1: x(now.heldOut.coupling), x2: x(now.heldOut.coupling) };
-        const ends = { y1: Math.min(low, y(now.heldOut.meanLow)), y2: Math.max(box.top, y(now.heldOut.meanHigh)) };
+        const ends = { y1: y(now.heldOut.meanLow), y2: y(now.heldOut.meanHigh) };
         for (const [name, value] of Object.entries({ ...at, ...ends })) bar.setAttribute(name, value);
       }
       svg.setAttribute("aria-label", `Mean alignment ${shown(height(now), 3)} at a coupling of ${shown(now.coupling, 3)}`);
@@ -76,7 +79,7 @@ const view = (() => {
       const svg = canvas(draw(write(row, "td", null, { class: "plot" }), "svg", { "aria-hidden": "true" }), W, H, "");
       for (const tick of marks.at) draw(svg, "line", { x1: x(tick), x2: x(tick), y1: 0, y2: H, class: "grid" });
       const parts = { bar: draw(svg, "line", { y1: H / 2, y2: H / 2, class: "interval" }) };
-      for (const kind of ["held", "fitted"]) parts[kind] = draw(svg, "circle", { cy: H / 2, r: 5.5, class: `dot ${kind}` });
+      for (const kind of ["held", "fitted"]) parts[kind] = draw(svg, "circle", { cy: H / 2, r: kind === "held" ? 4.5 : 5.5, class: `dot ${kind}` });
       const gone = facts.rows - facts.pairs[p];
       if (gone) row.firstChild.said = () => `${name}: missing in ${gone} of ${facts.rows} rows`;
       return { ...parts, cells: ["fitted", "held", "limits"].map((kind) => write(row, "td", "", { class: kind })) };
