@@ -141,7 +141,8 @@ const view = (() => {
     const part = worst.reduce((sum, { value }) => sum + 2 * value * value, 0) / now.coupling;
     const list = worst.map(({ value, p, q }) =>
       `${names[p]} with ${names[q]} (${shown(value)}; as covariates ${shown(facts.between_covariates[p][q])})`);
-    return `${Math.round(100 * part)} % of the coupling comes from ${listed(list)}.`;
+    return part < 0.25 ? `The coupling is spread over many pairs; the largest are ${listed(list)}.`
+      : `${Math.round(100 * part)} % of the coupling comes from ${listed(list)}.`;
   }
 
   // Which covariates pay for not having the strongest dimensions, and whom they go with.
