@@ -99,13 +99,12 @@ def compare(
             timeout=timeout,
             keep=None if out is None else out.with_name(f"{out.name}.kept"),
         )
-        done = table[table["status"] == "done"]
         if out is not None:
             with _store.replacing(out) as file:
                 file.write(table.to_csv(index=False).encode())
-        if draw is not None and figure is not None and len(done):
+        if draw is not None and figure is not None and table["alignment"].notna().any():
             with _store.replacing(figure) as file:
-                file.write(draw(done))
+                file.write(draw(table))
     _answer(table, [path for path in (out, figure) if path is not None], len(ready.Y), ready.said, as_json)
     if (table["status"] == "failed").any():
         raise typer.Exit(FAILED)
@@ -121,27 +120,27 @@ def _list(methods: list[Any], as_json: bool) -> None:
 
 def _answer(table: Any, files: list[Path], n: int, said: str | None, as_json: bool) -> None:
     """The table and its notes on standard output; what is missing on standard error (in JSON: all of it)."""
-    done = table[table["status"] == "done"]
+    shown = table[table["alignment"].notna()]
     missing = {
         status: dict(table.loc[table["status"] == status, ["method", "note"]].itertuples(index=False))
         for status in ("absent", "failed")
     }
     if as_json:
-        rows = done.drop(columns="status").to_dict("records")
+        rows = shown.to_dict("records")
         say_json({"samples": n, "gaps": said, "methods": rows, **missing, "files": [str(file) for file in files]})
     else:
-        for line in [*([said] if said else []), *_lines(done), *_notes(done)]:
+        for line in [*([said] if said else []), *_lines(shown), *_notes(shown[shown["status"] == "done"])]:
             say(line)
     for status, reasons in missing.items():
         for name, why in reasons.items():
             note(f"{status}: {name}: {why}")
 
 
-def _lines(done: Any) -> list[str]:
+def _lines(shown: Any) -> list[str]:
     """Aligned columns; what a method does not have is a dash."""
-    width = max(map(len, [*done["method"], "method"]))
+    width = max(map(len, [*shown["method"], "method"]))
     lines = [f"{'method':{width}}  " + "  ".join(f"{head:>{max(len(head), 5)}}" for head in HEADS.values())]
-    for _, row in done.iterrows():
+    for _, row in shown.iterrows():
         cells = [f"{_number(row[column], column):>{max(len(head), 5)}}" for column, head in HEADS.items()]
         lines.append(f"{row['method']:{width}}  " + "  ".join(cells))
     return lines
@@ -171,8 +170,8 @@ def _drawing(path: Path) -> Any:
     if kind not in ("png", "svg", "pdf"):
         raise errors.not_one_of("--figure", path.name, (".png", ".svg", ".pdf"))
 
-    def draw(done: Any) -> bytes:
-        figure = compare_figure.comparison(done)[0].figure
+    def draw(table: Any) -> bytes:
+        figure = compare_figure.comparison(table)[0].figure
         held = io.BytesIO()
         figure.savefig(held, format=kind, dpi=200)
         plt.close(figure)
@@ -217,7 +216,7 @@ def _read_table(path: Path) -> Any:
             return np.load(path, allow_pickle=False)
         if path.suffix == ".parquet":
             return pd.read_parquet(path)
-        table = pd.read_csv(path, sep="\t" if ".tsv" in path.suffixes else ",")
+        table = pd.read_csv(path, sep="\t" if ".tsv" in path.suffixes else ",", float_precision="round_trip")
     except (ValueError, UnicodeDecodeError, EOFError) as error:
         raise errors.unreadable_table(
             path, str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -70,6 +70,7 @@ def compare(
 
     Finished methods are written into the folder ``keep``, and taken from there if data and settings are the same.
     ``status`` is "done", or "absent" or "failed" with the reason in ``note``, which else says why a number is missing.
+    A method that failed on the folds alone keeps its other numbers.
 
     >>> import covalign as ca
     >>> from covalign.study.compare import compare
@@ -82,7 +83,7 @@ def compare(
     data = numbers(ready.views, ready.Y)
     check(data, n_factors, (folds, slow_folds), seed)
     settings = Settings(n_factors, seed, budget)
-    wanted = contenders.chosen(methods, representation=len(data.views) == 1)
+    wanted = contenders.chosen(methods, is_representation(data))
     wanted = [contenders.patient(one, timeout) for one in wanted if not (skip_slow and contenders.is_slow(one))]
     absent = {one.name: why for one in wanted if (why := one.absent()) is not None}
     tasks = []
@@ -104,6 +105,11 @@ def numbers(views: dict[str, pd.DataFrame], Y: pd.DataFrame) -> Data:
     coded = encode(Y)
     arrays, covariates = face.named_views(views, coded)
     return Data(arrays, covariates, tuple(coded.columns))
+
+
+def is_representation(data: Data) -> bool:
+    """One table, narrow enough to be turned without taking its principal components first."""
+    return len(data.views) == 1 and next(iter(data.views.values())).shape[1] <= contenders.WIDEST
 
 
 def check(data: Data, n_factors: int, folds: tuple[int, ...], seed: int) -> None:
@@ -143,7 +149,7 @@ def results(
             if task not in left:
                 own = kept[(kept["method"] == task.method.name) & (kept["setting"] == task.unit(digest).setting)]
                 yield task.method.name, [Row(*row) for row in own[["method", "metric", "value"]].to_numpy()]
-    with runner.single_threaded(), runner.ended_properly(), runner.progress([t.unit("") for t in left]) as tick:
+    with runner.single_threaded(), runner.ended_properly(), runner.progress([t.unit("compare") for t in left]) as tick:
         failed = set()
         for task in left:
             if task.method.name not in failed:
@@ -153,7 +159,7 @@ def results(
                 elif store is not None:
                     store.append(task.unit(digest), result)
                 yield task.method.name, result
-            tick(task.unit(""))
+            tick(task.unit("compare"))
 
 
 def attempt(task: Task, data: Data, settings: Settings) -> list[Row] | tuple[str, str]:
@@ -195,7 +201,7 @@ def tabled(
     for method in wanted:
         status, why = reasons.get(method.name, ("done", why_not_held_out(method, folds, slow_folds)))
         line = {"method": method.name, "family": contenders.family(method), "status": status, "note": why}
-        lines.append({**line, **(values.get(method.name, {}) if status == "done" else {})})
+        lines.append({**line, **values.get(method.name, {})})
     table = pd.DataFrame(lines, columns=list(COLUMNS)).astype(dict.fromkeys((*METRICS, "folds"), np.float64))
     table["folds"] = table["folds"].fillna(0).astype(int)
     order = table.assign(undone=table["status"] != "done")

@@ -26,7 +26,7 @@ def comparison(frame: pd.DataFrame, axes: Any = None, *, title: str = "") -> Any
 
     ``frame`` is what ``covalign.study.compare.compare`` returns. In sample is hollow, held out is filled.
     """
-    frame = frame[frame["status"] == "done"]
+    frame = frame[frame["alignment"].notna()]
     if axes is None:
         height = max(5.2, 1.4 + 0.24 * len(frame))
         axes = plt.subplots(1, 2, figsize=(12.5, height), width_ratios=[2.1, 1], layout="constrained")[1]

@@ -13,6 +13,7 @@ from covalign.baselines.peers import Peer
 from covalign.study.methods import expected_seconds
 
 LAMS = (0.0, 0.5, 1.0)
+WIDEST = 4096  # dimensions of a representation that is turned as it is: the square of them is held in memory
 SLOW = 30.0  # seconds a fit, as expected: SOFA, MOFA-FLEX and MuVI
 FAMILIES = {"iFA": "iFA", "PCA, then": "aligner", "ridge, then": "aligner"}
 
@@ -40,9 +41,9 @@ def chosen(names: Iterable[str | Method] | None, representation: bool = False) -
     >>> [method.name for method in chosen(["pca", "iFA (lam=0.9)", "SPCA"])]
     ['PCA', 'iFA (lam=0.9)', 'SPCA (Bair)', 'SPCA (Barshan)']
     """
-    known = everything(representation)
     if names is None:
-        return known
+        return everything(representation)
+    known = everything(representation=True)
     found: dict[str, Method] = {}
     unknown = []
     for wanted in names:
