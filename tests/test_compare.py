@@ -194,7 +194,7 @@ def test_the_exclusive_regime_is_absent_where_it_does_not_exist(data):
     Y = pd.DataFrame({"subtype": np.tile(["a", "b", "c", "a", "b"], 14)})
     table = compare(data.X, Y, 5, ["iFA (ex)", "PCA"], folds=0).set_index("method")
     assert table["status"].to_dict() == {"PCA": "done", "iFA (ex)": "absent"}
-    assert table.loc["iFA (ex)", "note"]
+    assert "linearly dependent" in table.loc["iFA (ex)", "note"]
 
 
 def test_one_failure_is_not_the_others(data):
@@ -378,6 +378,18 @@ def test_a_failure_is_told_and_the_exit_code_says_so(folder, monkeypatch):
     answer = covalign(*VIEWS, "--gaps", "drop", "--json")
     assert answer.exit_code == 1
     assert json.loads(answer.stdout)["failed"] == {"bad": "OSError: it broke"}
+
+
+def test_an_interruption_says_what_is_kept(folder, monkeypatch):
+    stopped = [baselines.PCA(), Stub("slow", KeyboardInterrupt)]
+    monkeypatch.setattr(contenders, "everything", lambda representation=False: stopped)
+    result = covalign(*VIEWS, "--gaps", "drop", "-o", "c.csv")
+    assert result.exit_code == 130
+    assert "the same command goes on" in result.stderr
+    assert not (folder / "c.csv").exists()
+    stopped[1] = Stub("slow")
+    monkeypatch.setattr(baselines.PCA, "decompose", None)
+    assert covalign(*VIEWS, "--gaps", "drop", "-o", "c.csv").exit_code == 0
 
 
 def test_absent_methods_are_named_with_their_reason(folder, monkeypatch):

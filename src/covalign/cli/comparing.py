@@ -66,14 +66,13 @@ def compare(
     """All installed methods on your data: one table, one figure.
 
     The table is sorted by held-out alignment: corr(z_p, y_p) of samples that were left out of the fit and placed from
-    their features alone. What the others achieve on rows they were fitted to is "in sample".
+    their features alone. "In sample" is the same on the rows fitted.
 
     Interrupt it whenever you like: with -o, finished methods are kept in the folder OUT.kept, and the same command goes
     on from there. So does one with other methods or folds; delete the folder to start afresh.
 
-    Example: covalign compare --view rna=rna.csv --view protein=protein.csv --covariates clinic.csv --factors 10
-    --gaps drop -o comparison.csv --figure comparison.png
-    """
+    Example: covalign compare --view rna=rna.csv --view protein=protein.csv --covariates clinic.csv --factors 10 --gaps drop -o comparison.csv --figure comparison.png
+    """  # noqa: E501  (a line to copy)
     from covalign.study import compare as study
     from covalign.study import contenders
     from covalign.study import gaps as filling
@@ -105,7 +104,9 @@ def compare(
         if draw is not None and figure is not None and table["alignment"].notna().any():
             with _store.replacing(figure) as file:
                 file.write(draw(table))
-    _answer(table, [path for path in (out, figure) if path is not None], len(ready.Y), ready.said, as_json)
+    _answer(
+        table, [path for path in (out, figure) if path is not None and path.exists()], len(ready.Y), ready.said, as_json
+    )
     if (table["status"] == "failed").any():
         raise typer.Exit(FAILED)
 

@@ -32,6 +32,7 @@ METRICS = (
     *("disentanglement", "completeness", "informativeness", "sap", "nsap", "seconds"),
 )
 COLUMNS = ("method", "family", "status", *METRICS, "folds", "note")
+NO_EXCLUSIVE = "covariates are linearly dependent (as all dummies of a category are), so there is no exclusive regime"
 LEAST_ROWS = 10  # of the cross-validated metrics
 
 
@@ -170,8 +171,8 @@ def attempt(task: Task, data: Data, settings: Settings) -> list[Row] | tuple[str
             if task.folds:
                 return list(held_out(task.method, data, settings, task.folds))
             return list(in_sample(task.method, data, settings))
-    except errors.DependentCovariatesError as error:  # the exclusive regime, where there is none
-        return "absent", str(error)
+    except errors.DependentCovariatesError:
+        return "absent", NO_EXCLUSIVE
     except errors.PeerError as error:
         return "failed", " ".join(str(error).split())
     except Exception:
