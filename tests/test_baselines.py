@@ -17,7 +17,8 @@ from sklearn.cross_decomposition import PLSRegression
 
 import covalign as ca
 from covalign import metrics
-from covalign.baselines import ivae, linear
+from covalign.baselines import IFA, Aligned, ivae, linear
+from covalign.baselines.decoding import posterior_means
 from covalign.baselines.face import run, standardised, standardised_views
 from covalign.baselines.ivae import IVAE
 from covalign.baselines.linear import PCA, PLS, BairSPCA, BarshanSPCA, YAsFactors
@@ -480,3 +481,59 @@ def test_settings_are_checked_and_named():
         "iVAE",
     ]
     assert BairSPCA(0.9).name == "SPCA (Bair, q=0.9)"
+
+
+# -- placing new samples ----------------------------------------------------------------------------------------------
+
+PLACING = [*(method for method in LINEAR if method.name != "Y as factors"), IFA(), IFA(lam=0.5), IFA(exclusive=True)]
+PLACING += [Aligned(0.0), Aligned(1.0), Aligned(0.5, components=False)]
+
+
+@pytest.mark.parametrize("method", PLACING, ids=lambda method: method.name)
+@pytest.mark.parametrize("shape", [(120, 12, 3), (50, 80, 2)])
+def test_fitted_samples_are_placed_where_they_are(method, shape):
+    X, Y = draw(*shape)
+    X = 3 * X + 7  # in units of its own
+    result = run(method, {"a": X[:, :5], "b": X[:, 5:]}, Y, n_factors=6)
+    placed = result.place({"b": X[:, 5:], "a": X[:, :5]})
+    if isinstance(method, IFA):  # which has forgotten the covariates, so that factors shrink: never the other way
+        strength = metrics.alignment(placed, Y, per_covariate=True)
+        assert (strength < metrics.alignment(result.informed, Y, per_covariate=True) + 1e-9).all()
+        assert (strength > 0.3).all()
+    else:
+        np.testing.assert_allclose(placed, result.informed, atol=1e-7)
+
+
+def test_methods_that_need_the_covariates_of_a_sample_do_not_place_it_without():
+    X, Y = draw()
+    assert run(YAsFactors(), X, Y, 5).place is None
+
+
+def test_iFA_and_the_aligner_place_as_their_own_transform_does():
+    X, Y = draw()
+    fa = ca.InformedFactorAnalysis(6, max_iter=2000, random_state=0).fit(X[:150], Y[:150]).realign(0.5)
+    placed = run(IFA(0.5), X[:150], Y[:150], 6).place(X[150:])
+    expected = fa.transform(standardised_by(X[:150], X[150:]))[:, :3]
+    assert np.diag(np.corrcoef(placed.T, expected.T)[:3, 3:]) == pytest.approx(1, abs=1e-3)
+    aligner = ca.LatentAligner(lam=1).fit(standardised(X[:150]), standardised(Y[:150]))
+    expected = aligner.transform(standardised_by(X[:150], X[150:]))
+    np.testing.assert_allclose(run(Aligned(1, components=False), X[:150], Y[:150], 6).place(X[150:]), expected)
+
+
+def standardised_by(fitted, new):
+    return (new - fitted.mean(axis=0)) / fitted.std(axis=0)
+
+
+def test_posterior_means_of_a_decoder_are_those_of_the_joint_normal():
+    rng = np.random.default_rng(0)
+    Z, W = rng.standard_normal((300, 3)) @ np.diag([1, 2, 0]) + 1, rng.standard_normal((7, 3))
+    X = standardised(Z @ W.T + rng.standard_normal((300, 7)))
+    new = rng.standard_normal((4, 7))
+    C, noise = np.cov(Z.T, bias=True), np.diag(np.var(X - Z @ W.T, axis=0))
+    expected = Z.mean(axis=0) + new @ np.linalg.solve(W @ C @ W.T + noise, W @ C)
+    views, parts, news = ({"a": A[..., :4], "b": A[..., 4:]} for A in (X, W.T, new))
+    parts = {name: part.T for name, part in parts.items()}
+    np.testing.assert_allclose(posterior_means(views, Z, parts, news), expected, atol=1e-10)
+    mix = rng.standard_normal((3, 3))  # z -> mix z, W -> W mix^-1: the same model
+    turned = {name: part @ np.linalg.inv(mix) for name, part in parts.items()}
+    np.testing.assert_allclose(posterior_means(views, Z @ mix.T, turned, news), expected @ mix.T, atol=1e-8)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from covalign._validation.base import some
+
 
 def absent_method(name: str, why: str) -> ValueError:
     return ValueError(f"{name} cannot run here: {why}")
@@ -67,3 +69,68 @@ def check_rate(what: str, value: Any) -> float:
 
 def unknown_precision(dtype: Any) -> ValueError:
     return ValueError(f"--dtype needs to be float32 or float64, got {dtype!r}: choose what the data are stored in.")
+
+
+# -- compare ----------------------------------------------------------------------------------------------------------
+
+
+def unknown_methods(names: Iterable[str], known: Sequence[str]) -> ValueError:
+    from difflib import get_close_matches
+
+    hints = []
+    folded = {name.lower(): name for name in known}
+    for name in names:
+        near = [folded[match] for match in get_close_matches(name.lower(), folded, 3, 0.5)]
+        hints.append(f"{name!r} (did you mean {' or '.join(map(repr, near))}?)" if near else repr(name))
+    return ValueError(f"methods need known names, got {', '.join(hints)}: the names are {'; '.join(known)}.")
+
+
+def gaps_in_comparison(found: str, left_out: int, n: int) -> ValueError:
+    return ValueError(
+        f"all methods need the same complete numbers, got gaps ({found}): choose --gaps drop (gaps='drop'), which "
+        f"leaves out {left_out} of {n} samples, or --gaps mean, which gives features their means and leaves out "
+        "samples without covariates."
+    )
+
+
+def no_complete_samples(found: str) -> ValueError:
+    return ValueError(
+        f"a comparison needs complete samples, got none ({found}): choose --gaps mean (gaps='mean'), or leave out the "
+        "table or the columns with the gaps."
+    )
+
+
+def constant_in_fold(names: Iterable[str], folds: int) -> ValueError:
+    return ValueError(
+        f"covariates need to vary in every training fold, got {some(names)} which is constant in one of {folds}: use "
+        "fewer folds, another seed, no folds (0), or drop the rare covariate."
+    )
+
+
+def check_division(folds: Any, n: int) -> int:
+    """A number of folds: 0, or from 2 to the number of samples."""
+    if isinstance(folds, int) and (folds == 0 or 2 <= folds <= n):
+        return folds
+    raise ValueError(f"folds needs 0 (none), or a number from 2 to the {n} samples, got {folds!r}: 5 is usual.")
+
+
+def not_a_view(text: str) -> ValueError:
+    return ValueError(f"--view needs NAME=PATH, got {text!r}: write for example rna={text or 'rna.csv'}.")
+
+
+def same_view_twice(name: str) -> ValueError:
+    return ValueError(f"views need names of their own, got {name!r} twice: rename one of them.")
+
+
+def which_data(got: str) -> ValueError:
+    return ValueError(
+        "data are needed as  --view NAME=PATH --covariates PATH  or as two files, the table and its covariates, got "
+        f"{got}: write for example  covalign compare Z.npy covariates.csv --factors 10."
+    )
+
+
+def unreadable_table(path: Any, why: Any) -> ValueError:
+    return ValueError(
+        f"a table is needed (.csv, .tsv, .parquet, .npy), got {str(path)!r}, which cannot be read as one ({why}): "
+        "export it again, in one of these formats."
+    )

@@ -4,7 +4,7 @@
 """
 
 from covalign.baselines.face import Fitted, Method, Result, run
-from covalign.baselines.informed import IFA
+from covalign.baselines.informed import IFA, Aligned
 from covalign.baselines.ivae import IVAE
 from covalign.baselines.linear import PCA, PLS, BairSPCA, BarshanSPCA, YAsFactors
 from covalign.baselines.peers import MOFA, MOFAFLEX, SOFA, MuVI
@@ -17,6 +17,7 @@ __all__ = [
     "PCA",
     "PLS",
     "SOFA",
+    "Aligned",
     "BairSPCA",
     "BarshanSPCA",
     "Fitted",

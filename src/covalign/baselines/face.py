@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import metadata
 from typing import Any, NamedTuple, Protocol
@@ -18,6 +18,8 @@ from covalign._linalg import Array, is_constant
 from covalign.covariates import encode, match_rows
 from covalign.moments import as_rows
 
+Views = dict[str, Array]
+
 
 class Fitted(NamedTuple):
     """What a method hands back. ``seconds`` and ``versions`` only if it ran in a process of its own."""
@@ -27,6 +29,7 @@ class Fitted(NamedTuple):
     curve: Array | None = None  # its own objective, step by step
     seconds: float | None = None
     versions: dict[str, str] | None = None
+    place: Callable[[Views], Array] | None = None  # new samples' features alone, standardised -> their factors
 
 
 class Method(Protocol):
@@ -59,6 +62,7 @@ class Result:
     seconds: float
     versions: dict[str, str]
     curve: Array | None = field(default=None, repr=False)
+    place: Callable[[Any], Array] | None = field(default=None, repr=False)
 
 
 def run(method: Method, X: Any, Y: Any, n_factors: int, seed: int = 0, budget: int = 2000) -> Result:
@@ -67,6 +71,9 @@ def run(method: Method, X: Any, Y: Any, n_factors: int, seed: int = 0, budget: i
     X is an array or DataFrame, or a dict of views; Y a table of covariates (categories become dummies). Every method
     gets the same numbers: the columns of X and Y standardised. Unpaired methods have the informed factors chosen as in
     the paper: the one-to-one matching with the largest sum of absolute correlations, signs made positive.
+
+    ``place`` of the result takes new samples (X as here, the same columns) and returns their informed factors without
+    knowing their covariates; it is None for methods that have no such thing.
 
     >>> import covalign as ca
     >>> from covalign import baselines
@@ -78,16 +85,35 @@ def run(method: Method, X: Any, Y: Any, n_factors: int, seed: int = 0, budget: i
     why = method.absent()
     if why is not None:
         raise errors.absent_method(method.name, why)
-    views, Y = standardised_views(X, Y)
+    views, Y = named_views(X, Y)
+    scales, Y = {name: Scale.of(view) for name, view in views.items()}, standardised(Y)
+    views = {name: scales[name].apply(view) for name, view in views.items()}
     if Y.shape[1] > n_factors:
         raise errors.too_many_factors_asked(Y.shape[1], n_factors)
     start = time.perf_counter()
     fitted = method.fit(views, Y, n_factors, seed, budget)
     seconds = time.perf_counter() - start if fitted.seconds is None else fitted.seconds
     factors = np.asarray(fitted.factors, dtype=np.float64)
-    informed = factors[:, : Y.shape[1]] if method.paired else metrics.match(factors, Y).apply(factors)
+    p = Y.shape[1]
+    pairs = metrics.Matching(np.arange(p), np.ones(p)) if method.paired else metrics.match(factors, Y)
     versions = versions_of("scikit-learn") if fitted.versions is None else fitted.versions
-    return Result(method.name, method.paired, factors, informed, fitted.loadings, seconds, versions, fitted.curve)
+    place = None if fitted.place is None else placing(fitted.place, pairs, scales)
+    informed = pairs.apply(factors)
+    return Result(
+        method.name, method.paired, factors, informed, fitted.loadings, seconds, versions, fitted.curve, place
+    )
+
+
+def placing(
+    place: Callable[[Views], Array], pairs: metrics.Matching, scales: dict[str, Scale]
+) -> Callable[[Any], Array]:
+    """What ``place`` makes of new samples, scaled and matched as the fitted ones were."""
+
+    def informed(X: Any) -> Array:
+        new = X if isinstance(X, Mapping) else {"X": X}
+        return pairs.apply(place({name: scale.apply(np.asarray(new[name])) for name, scale in scales.items()}))
+
+    return informed
 
 
 def standardised_views(X: Any, Y: Any) -> tuple[dict[str, Array], Array]:
@@ -95,6 +121,12 @@ def standardised_views(X: Any, Y: Any) -> tuple[dict[str, Array], Array]:
 
     Rows are matched by index where there is one, in the order of the first view.
     """
+    views, covariates = named_views(X, Y)
+    return {name: standardised(view) for name, view in views.items()}, standardised(covariates)
+
+
+def named_views(X: Any, Y: Any) -> tuple[dict[str, Array], Array]:
+    """The same in the units of the data."""
     views = dict(X) if isinstance(X, Mapping) else {"X": X}
     if not views:
         raise errors.no_views()
@@ -106,15 +138,32 @@ def standardised_views(X: Any, Y: Any) -> tuple[dict[str, Array], Array]:
         rows = np.asarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64)
         if not np.isfinite(rows).all():
             raise errors.not_finite(str(name), str(int(np.flatnonzero(~np.isfinite(rows).all(axis=0))[0])))
-        out[str(name)] = standardised(rows)
-    return out, standardised(covariates)
+        out[str(name)] = rows
+    return out, covariates
+
+
+class Scale(NamedTuple):
+    """Mean and standard deviation of columns (ddof = 0), for other rows of them, too."""
+
+    mean: Array
+    sd: Array
+    varies: Array  # 1, or 0 where it is constant
+
+    @classmethod
+    def of(cls, A: Array) -> Scale:
+        """Those of A."""
+        mean, variance = A.mean(axis=0), A.var(axis=0)
+        constant = is_constant(mean, variance)
+        return cls(mean, np.where(constant, 1.0, np.sqrt(variance)), np.where(constant, 0.0, 1.0))
+
+    def apply(self, A: Array) -> Array:
+        """(A - mean) / sd; what was constant becomes 0."""
+        return np.asarray((A - self.mean) / self.sd * self.varies)
 
 
 def standardised(A: Array) -> Array:
     """Columns with mean 0 and variance 1 (ddof = 0); constant ones become 0."""
-    mean, variance = A.mean(axis=0), A.var(axis=0)
-    constant = is_constant(mean, variance)
-    return np.asarray((A - mean) / np.where(constant, 1.0, np.sqrt(variance)) * ~constant)
+    return Scale.of(A).apply(A)
 
 
 def stacked(views: dict[str, Array]) -> Array:

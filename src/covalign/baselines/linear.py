@@ -1,7 +1,8 @@
 """The linear methods: PCA, PLS, the covariates themselves as factors, and the two supervised PCAs.
 
-All take standardised columns, so X'Y / n are correlations and X is centred; all return factors F (n x K) and loadings
-W (D x K) with X ~ F W'. Where X has no K dimensions there are fewer factors.
+All take standardised columns, so X'Y / n are correlations and X is centred; all return factors F (n x K), loadings
+W (D x K) with X ~ F W' and, where the factors are made of the features, directions R (D x K) with F = X R, which place
+new samples exactly. Where X has no K dimensions there are fewer factors.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -28,10 +30,11 @@ PAIRS = 200_000  # of rows, drawn for a median distance where all are too many: 
 
 
 class Linear(NamedTuple):
-    """X ~ F W'."""
+    """X ~ F W', F = X R."""
 
     factors: Array  # F: n x K
     loadings: Array  # W: D x K
+    directions: Array | None  # R: D x K; None if F is not made of X
 
 
 class _Linear:
@@ -46,8 +49,9 @@ class _Linear:
 
     def fit(self, views: dict[str, Array], Y: Array, n_factors: int, seed: int, budget: int) -> Fitted:
         """Factors of all views side by side; nothing is iterated, so ``budget`` is not used."""
-        F, W = at_least(self.decompose(stacked(views), Y, n_factors, seed), min(n_factors, Y.shape[1]))
-        return Fitted(F, split(W, views), versions=versions_of(*self.packages))
+        F, W, R = at_least(self.decompose(stacked(views), Y, n_factors, seed), min(n_factors, Y.shape[1]))
+        place = None if R is None else partial(placed, R)
+        return Fitted(F, split(W, views), versions=versions_of(*self.packages), place=place)
 
     def decompose(self, X: Array, Y: Array, n_factors: int, seed: int) -> Linear:
         """The method itself."""
@@ -86,7 +90,7 @@ class YAsFactors(_Linear):
     def decompose(self, X: Array, Y: Array, n_factors: int, seed: int) -> Linear:
         """F = [Y, PCs of X - Y beta] with beta = argmin |X - Y beta|, the shortest one where Y is rank deficient."""
         beta = np.asarray(np.linalg.lstsq(Y, X)[0], dtype=np.float64)
-        return completed(Linear(Y, beta.T), X, n_factors)
+        return completed(Linear(Y, beta.T, None), X, n_factors)
 
 
 @dataclass(frozen=True)
@@ -108,10 +112,10 @@ class BairSPCA(_Linear):
     def decompose(self, X: Array, Y: Array, n_factors: int, seed: int) -> Linear:
         """PCA of the kept features; the others have loadings 0."""
         kept = screened(X, Y, self.quantile)
-        F, W_kept = principal_components(X[:, kept], n_factors)
+        F, W_kept, _ = principal_components(X[:, kept], n_factors)
         W = np.zeros((X.shape[1], F.shape[1]))
         W[kept] = W_kept
-        return Linear(F, W)
+        return Linear(F, W, W)
 
 
 @dataclass(frozen=True)
@@ -144,7 +148,7 @@ class BarshanSPCA(_Linear):
             U = orthonormal_range(X.T @ Y)[:, :n_factors]  # X'HYY'HX = C C' with C = X'Y
         else:
             U = hsic_directions(*merged_rows(X, Y), median_distance(Y, seed), n_factors, seed)
-        return completed(Linear(X @ U, U), X, n_factors)
+        return completed(Linear(X @ U, U, U), X, n_factors)
 
 
 # -- shared -----------------------------------------------------------------------------------------------------------
@@ -159,24 +163,39 @@ def principal_components(X: Array, k: int, scale: float | None = None) -> Linear
     k, scale = min(k, *X.shape), float(np.linalg.norm(X)) if scale is None else scale
     cutoff = rank_cutoff(max(X.shape), scale)
     if k <= 0 or np.linalg.norm(X) <= cutoff:
-        return Linear(np.zeros((len(X), 0)), np.zeros((X.shape[1], 0)))
+        return nothing(X)
     pca = decomposition.PCA(k, svd_solver="full").fit(X)
     kept = pca.singular_values_ > cutoff
     W = pca.components_[kept].T
-    return Linear((X - pca.mean_) @ W, W)
+    return Linear((X - pca.mean_) @ W, W, W)
+
+
+def nothing(X: Array) -> Linear:
+    """No factor."""
+    none = np.zeros((X.shape[1], 0))
+    return Linear(np.zeros((len(X), 0)), none, none)
 
 
 def completed(found: Linear, X: Array, k: int) -> Linear:
-    """``found`` filled up to k factors with the leading principal components of X - F W'."""
-    F, W = found
-    more = principal_components(X - F @ W.T, k - F.shape[1], float(np.linalg.norm(X)))
-    return Linear(np.hstack([F, more.factors]), np.hstack([W, more.loadings]))
+    """``found`` filled up to k factors with the leading principal components V of X - F W' = X (I - R W')."""
+    F, W, R = found
+    F_more, V, _ = principal_components(X - F @ W.T, k - F.shape[1], float(np.linalg.norm(X)))
+    directions = None if R is None else np.hstack([R, V - R @ (W.T @ V)])
+    return Linear(np.hstack([F, F_more]), np.hstack([W, V]), directions)
 
 
 def at_least(found: Linear, p: int) -> Linear:
     """``found`` filled up to p factors with zeros: each covariate needs a factor to be matched with."""
     missing = max(0, p - found.factors.shape[1])
-    return Linear(*(np.pad(A, ((0, 0), (0, missing))) for A in found))
+    F, W, R = (None if A is None else np.pad(A, ((0, 0), (0, missing))) for A in found)
+    assert F is not None
+    assert W is not None
+    return Linear(F, W, R)
+
+
+def placed(R: Array, views: dict[str, Array]) -> Array:
+    """X R."""
+    return np.asarray(stacked(views) @ R)
 
 
 # -- PLS --------------------------------------------------------------------------------------------------------------
@@ -188,18 +207,18 @@ def partial_least_squares(X: Array, Y: Array, k: int, seed: int) -> Linear:
     sketch = X @ np.random.default_rng(seed).standard_normal((X.shape[1], k))
     rank = orthonormal_range(sketch).shape[1]
     if rank == 0:
-        return Linear(np.zeros((len(X), 0)), np.zeros((X.shape[1], 0)))
+        return nothing(X)
     pls = PLSRegression(rank, scale=False)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Maximum number of iterations")  # two directions tie: either will do
         warnings.filterwarnings("ignore", "y residual is constant")  # seen below
         pls.fit(X, Y)
-    F, W = pls.x_scores_, pls.x_loadings_
+    F, W, R = pls.x_scores_, pls.x_loadings_, pls.x_rotations_
     length, eps = np.linalg.norm(F, axis=0), rank_cutoff(max(X.shape), 1.0)
     of_x = length > eps * np.linalg.norm(X)
     of_y = np.linalg.norm(Y.T @ F, axis=0) > eps * np.linalg.norm(Y) * length
     real = np.logical_and.accumulate(of_x & of_y)
-    return Linear(F[:, real], W[:, real])
+    return Linear(F[:, real], W[:, real], R[:, real])
 
 
 # -- Bair -------------------------------------------------------------------------------------------------------------

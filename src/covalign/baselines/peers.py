@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -21,6 +21,7 @@ import numpy as np
 
 from covalign import _validation as errors
 from covalign._linalg import Array
+from covalign.baselines.decoding import posterior_means
 from covalign.baselines.face import Fitted
 
 WORKER = Path(__file__).with_name("peer_worker.py")
@@ -72,7 +73,8 @@ class Peer:
             trouble = call(python, [self.key, task, answer], folder, self.timeout).trouble
             if trouble is not None or not Path(answer).exists():
                 raise errors.peer_failed(self.name, trouble or "it wrote no answer")
-            return read_answer(answer, self.name, varying, (len(Y), n_factors))
+            fitted = read_answer(answer, self.name, varying, (len(Y), n_factors))
+        return fitted._replace(place=partial(posterior_means, views, fitted.factors, fitted.loadings or {}))
 
 
 @dataclass(frozen=True)

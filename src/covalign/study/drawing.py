@@ -164,9 +164,12 @@ def heatmap(ax: Any, values: Any, title: str = "", rows: Sequence[str] = (), col
     return image
 
 
-def coupling_axis(ax: Any) -> Any:
-    """Linear up to 1, logarithmic beyond, with plain numbers: most of the difference is near zero."""
-    ax.set_xscale("symlog", linthresh=1.0)
+def coupling_axis(ax: Any, share: float = 1.0) -> Any:
+    """Linear up to 1, logarithmic beyond, with plain numbers: most of the difference is near zero.
+
+    ``share`` is the width of the linear part in decades of the other.
+    """
+    ax.set_xscale("symlog", linthresh=1.0, linscale=share)
     top = ax.get_xlim()[1]
     ticks = [tick for tick in (0, 0.5, 1, 2, 5, 10, 20) if tick <= top]
     ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])

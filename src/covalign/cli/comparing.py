@@ -1,0 +1,228 @@
+"""compare: all methods on one's own data."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from covalign import _store
+from covalign import _validation as errors
+from covalign.cli.base import FAILED, RESUMES, Force, Json, answering, app, check_free, note, say, say_json
+
+NOT_KEPT = "nothing was written (with -o, finished methods are kept)"
+HEADS = {
+    "held_out_alignment": "held out",
+    "alignment": "in sample",
+    "coupling": "coupling",
+    "variance": "variance",
+    "total_variance": "total",
+    "disentanglement": "D",
+    "completeness": "C",
+    "informativeness": "I",
+    "sap": "SAP",
+    "nsap": "nSAP",
+    "seconds": "seconds",
+}
+
+
+@app.command()
+def compare(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[TABLE COVARIATES]", help="One table, or a representation."),
+    ] = None,
+    view: Annotated[
+        list[str] | None, typer.Option("--view", metavar="NAME=PATH", help="A table of features; may be repeated.")
+    ] = None,
+    covariates: Annotated[Path | None, typer.Option(help="The covariates' table, where there are views.")] = None,
+    covariate: Annotated[
+        list[str] | None, typer.Option("--covariate", "-c", help="A column of it (all, if none); may be repeated.")
+    ] = None,
+    factors: Annotated[int, typer.Option("--factors", "-k", min=1, help="Factors of every method.")] = 10,
+    method: Annotated[
+        list[str] | None, typer.Option("--method", "-m", help="Only this one, or family (iFA); may be repeated.")
+    ] = None,
+    list_methods: Annotated[bool, typer.Option("--list", help="Name the methods and stop.")] = False,
+    gaps: Annotated[
+        str | None, typer.Option(help="drop: without samples that have gaps; mean: features' means in them.")
+    ] = None,
+    folds: Annotated[int, typer.Option(min=0, help="Folds of held-out alignment (0: none).")] = 5,
+    slow_folds: Annotated[int, typer.Option(min=0, help="The same for SOFA, MOFA-FLEX and MuVI.")] = 0,
+    skip_slow: Annotated[bool, typer.Option("--skip-slow", help="Leave out SOFA, MOFA-FLEX and MuVI.")] = False,
+    budget: Annotated[int, typer.Option(min=1, help="Iterations, epochs or steps at most.")] = 2000,
+    timeout: Annotated[
+        float | None,
+        typer.Option(min=0, help="Seconds a fit; obeyed by MOFA, SOFA, MOFA-FLEX and MuVI."),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of folds and of methods that draw.")] = 0,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="A .csv for all numbers.")] = None,
+    figure: Annotated[Path | None, typer.Option(help="A .png, .svg or .pdf: alignment against coupling.")] = None,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """All installed methods on your data: one table, one figure.
+
+    The table is sorted by held-out alignment: corr(z_p, y_p) of samples that were left out of the fit and placed from
+    their features alone. "In sample" is the same on the rows fitted.
+
+    Interrupt it whenever you like: with -o, finished methods are kept in the folder OUT.kept, and the same command goes
+    on from there. So does one with other methods or folds; delete the folder to start afresh.
+
+    Example: covalign compare --view rna=rna.csv --view protein=protein.csv --covariates clinic.csv --factors 10 --gaps drop -o comparison.csv --figure comparison.png
+    """  # noqa: E501  (a line to copy)
+    from covalign.study import compare as study
+    from covalign.study import contenders
+    from covalign.study import gaps as filling
+
+    if list_methods:
+        return _list(contenders.everything(representation=True), as_json)
+    with answering(NOT_KEPT if out is None else RESUMES):
+        check_free(out, figure, force=force)
+        draw = None if figure is None else _drawing(figure)
+        contenders.chosen(method, representation=True)  # a typo is noticed before anything is read
+        X, Y = _views(files or [], view or [], covariates, covariate or [])
+        ready = filling.complete(X, Y, gaps)
+        table = study.compare(
+            ready.views,
+            ready.Y,
+            factors,
+            method,
+            seed=seed,
+            budget=budget,
+            folds=folds,
+            slow_folds=slow_folds,
+            skip_slow=skip_slow,
+            timeout=timeout,
+            keep=None if out is None else out.with_name(f"{out.name}.kept"),
+        )
+        if out is not None:
+            with _store.replacing(out) as file:
+                file.write(table.to_csv(index=False).encode())
+        if draw is not None and figure is not None and table["alignment"].notna().any():
+            with _store.replacing(figure) as file:
+                file.write(draw(table))
+    _answer(
+        table, [path for path in (out, figure) if path is not None and path.exists()], len(ready.Y), ready.said, as_json
+    )
+    if (table["status"] == "failed").any():
+        raise typer.Exit(FAILED)
+
+
+def _list(methods: list[Any], as_json: bool) -> None:
+    absent = {method.name: method.absent() for method in methods}
+    if as_json:
+        return say_json([{"method": name, "present": why is None, "reason": why} for name, why in absent.items()])
+    for name, why in absent.items():
+        say(f"{name:18} {'present' if why is None else f'absent: {why}'}")
+
+
+def _answer(table: Any, files: list[Path], n: int, said: str | None, as_json: bool) -> None:
+    """The table and its notes on standard output; what is missing on standard error (in JSON: all of it)."""
+    shown = table[table["alignment"].notna()]
+    missing = {
+        status: dict(table.loc[table["status"] == status, ["method", "note"]].itertuples(index=False))
+        for status in ("absent", "failed")
+    }
+    if as_json:
+        rows = shown.to_dict("records")
+        say_json({"samples": n, "gaps": said, "methods": rows, **missing, "files": [str(file) for file in files]})
+    else:
+        for line in [*([said] if said else []), *_lines(shown), *_notes(shown[shown["status"] == "done"])]:
+            say(line)
+    for status, reasons in missing.items():
+        for name, why in reasons.items():
+            note(f"{status}: {name}: {why}")
+
+
+def _lines(shown: Any) -> list[str]:
+    """Aligned columns; what a method does not have is a dash."""
+    width = max(map(len, [*shown["method"], "method"]))
+    lines = [f"{'method':{width}}  " + "  ".join(f"{head:>{max(len(head), 5)}}" for head in HEADS.values())]
+    for _, row in shown.iterrows():
+        cells = [f"{_number(row[column], column):>{max(len(head), 5)}}" for column, head in HEADS.items()]
+        lines.append(f"{row['method']:{width}}  " + "  ".join(cells))
+    return lines
+
+
+def _number(value: float, column: str) -> str:
+    if value != value:
+        return "-"
+    return f"{value:.3g}" if column == "seconds" else f"{value + 0.0:.3f}"
+
+
+def _notes(done: Any) -> list[str]:
+    """Why a number is missing, each reason once."""
+    notes: dict[str, list[str]] = {}
+    for name, why in zip(done["method"], done["note"], strict=True):
+        if why:
+            notes.setdefault(why, []).append(name)
+    return [f"{', '.join(names)}: {why}" for why, names in notes.items()]
+
+
+def _drawing(path: Path) -> Any:
+    """What turns a table into the bytes of a figure of this kind; refused before any work where it cannot."""
+    from covalign.study import compare_figure
+    from covalign.study.drawing import plt
+
+    kind = path.suffix.lower().lstrip(".")
+    if kind not in ("png", "svg", "pdf"):
+        raise errors.not_one_of("--figure", path.name, (".png", ".svg", ".pdf"))
+
+    def draw(table: Any) -> bytes:
+        figure = compare_figure.comparison(table)[0].figure
+        held = io.BytesIO()
+        figure.savefig(held, format=kind, dpi=200)
+        plt.close(figure)
+        return held.getvalue()
+
+    return draw
+
+
+# -- reading ----------------------------------------------------------------------------------------------------------
+
+
+def _views(files: list[Path], views: list[str], covariates: Path | None, names: list[str]) -> tuple[Any, Any]:
+    """X (a table, or tables by name) and Y, from two files, or from views and --covariates."""
+    if not views and len(files) == 2 and covariates is None:
+        X: Any = _read_table(files[0])
+        covariates = files[1]
+    elif views and not files and covariates is not None:
+        X = {}
+        for text in views:
+            name, _, path = text.partition("=")
+            if not name or not path:
+                raise errors.not_a_view(text)
+            if name in X:
+                raise errors.same_view_twice(name)
+            X[name] = _read_table(Path(path))
+    else:
+        given = [f"{len(files)} files", f"{len(views)} views", f"{'no' if covariates is None else 'a'} --covariates"]
+        raise errors.which_data(", ".join(given))
+    Y = _read_table(covariates)
+    if missing := [name for name in names if name not in getattr(Y, "columns", [])]:
+        raise errors.columns_missing(missing, getattr(Y, "columns", []))
+    return X, Y[names] if names else Y
+
+
+def _read_table(path: Path) -> Any:
+    """An array (.npy), or a table: its first column has the samples' names if these are text, or it has no name."""
+    import numpy as np
+    import pandas as pd
+
+    try:
+        if path.suffix == ".npy":
+            return np.load(path, allow_pickle=False)
+        if path.suffix == ".parquet":
+            return pd.read_parquet(path)
+        table = pd.read_csv(path, sep="\t" if ".tsv" in path.suffixes else ",", float_precision="round_trip")
+    except (ValueError, UnicodeDecodeError, EOFError) as error:
+        raise errors.unreadable_table(
+            path, str(error).splitlines()[0] if str(error) else type(error).__name__
+        ) from None
+    first = table.columns[0]
+    values = table[first]
+    named = str(first).startswith("Unnamed") or (not pd.api.types.is_numeric_dtype(values) and values.is_unique)
+    return table.set_index(first) if named else table
