@@ -11,7 +11,7 @@ import zipfile
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
@@ -96,19 +96,20 @@ def _inexact_inverses_are_fine():
 @pytest.mark.parametrize("gaps", [False, True], ids=["complete", "gaps"])
 @pytest.mark.parametrize("confounded", [False, True], ids=["plain", "confounders"])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])
-@pytest.mark.parametrize("settings", [{}, {"shrinkage": 0.1, "keep_rest": True, "drop_first": True}], ids=str)
-def test_everything_comes_back(tmp_path, gaps, confounded, dtype, settings):
+@pytest.mark.parametrize("options", [{}, {"shrinkage": 0.1, "keep_rest": True, "drop_first": True}], ids=str)
+def test_everything_comes_back(tmp_path, gaps, confounded, dtype, options):
     Z, Y, C = data(dtype=dtype)
     Y = with_gaps(Y) if gaps else Y
     more_Z, more_Y, more_C = data(1, 60, dtype)
-    settings = {"drop_first": True, **settings}
-    aligner = LatentAligner(**settings).fit(Z, Y, confounders=C if confounded else None)
+    options = {"drop_first": True, **options}
+    aligner = LatentAligner(**options).fit(Z, Y, confounders=C if confounded else None)
     other = again(aligner, tmp_path)
     assert other.transform(Z, confounders=C if confounded else None).dtype == dtype
     more = (more_Z, with_gaps(more_Y, 1) if gaps else more_Y, more_C if confounded else None)
     assert_same(aligner, other, Z, Y, C if confounded else None, more)
 
 
+@settings(max_examples=30)
 @given(seed=st.integers(0, 10**6), n=st.integers(12, 80), p=st.integers(1, 4), gaps=st.floats(0, 0.4))
 def test_whatever_was_fitted_comes_back(tmp_path_factory, seed, n, p, gaps):
     Z, Y = correlated(seed, n, 5, p)
@@ -240,11 +241,11 @@ def test_levels_of_any_type_are_recognised_in_new_rows(tmp_path, kind, ordered):
     category = pd.Series(pd.Categorical.from_codes(codes, pd.Index(levels), ordered=ordered))
     table = pd.DataFrame({"y": Y[:, 1], "c": category})
     confounder = pd.DataFrame({"c": category})
-    informed = ca.InformedFactorAnalysis(4).fit(Z, table)
+    informed = ca.InformedFactorAnalysis(4, tol=0.1).fit(Z[:, :4], table)
     for model, ask in (
         (LatentAligner(drop_first=True).fit(Z, table), lambda m: m.partial_fit(Z[:5], table[:5]).transform(Z)),
         (LatentAligner().fit(Z, Y, confounders=confounder), lambda m: m.transform(Z[:5], confounders=confounder[:5])),
-        (informed, lambda m: m.transform(Z[:5], table[:5])),
+        (informed, lambda m: m.transform(Z[:5, :4], table[:5])),
     ):
         other = again(model, tmp_path)
         np.testing.assert_array_equal(ask(other), ask(model))
