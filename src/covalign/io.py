@@ -29,11 +29,16 @@ def load(path: Any) -> LatentAligner | InformedFactorAnalysis:
     >>> bool((same.transform(data.Z) == aligner.transform(data.Z)).all())
     True
     """
+    return opened(path)[1]
+
+
+def opened(path: Any) -> tuple[dict[str, Any], LatentAligner | InformedFactorAnalysis]:
+    """The head of a model's file, and the model."""
     meta, arrays = store.read(path)
     kind = meta.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:
         raise errors.unknown_model(path, kind)
     try:
-        return KINDS[kind]._restored(meta, arrays)
+        return meta, KINDS[kind]._restored(meta, arrays)
     except (KeyError, TypeError, IndexError, ValueError, AttributeError, AssertionError) as error:
         raise errors.foreign_file(path) from error
