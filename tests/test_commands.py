@@ -222,3 +222,19 @@ def test_targets_of_make_exist():
     assert targets
     for target in targets:
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+# -- in a shell -------------------------------------------------------------------------------------------------------
+
+
+def completed(line: str) -> list[str]:
+    """What bash is offered when the tabulator is pressed at the end of the line."""
+    words = {"_COVALIGN_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
+    return CliRunner().invoke(app, [], env=words, prog_name="covalign").stdout.split()
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name.count(" ") == 1])
+def test_a_shell_completes_commands_and_their_options(name):
+    assert name.removeprefix("covalign ") in completed(name[:-1])
+    assert "--json" in completed(f"{name} --js")
+    assert "--help" in completed(f"{name} --he")
