@@ -57,21 +57,6 @@ def test_the_comparison_runs_as_written(capsys):
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["PCA", "PLS", "Y", "iFA"]
 
 
-def test_commands_are_understood():
-    """Names and options of every ``covalign`` line exist (the study's own tests run them)."""
-    from typer.testing import CliRunner
-
-    from covalign.cli import app
-    from covalign.study.command import names
-
-    help_text = CliRunner().invoke(app, ["reproduce", "--help"], env={"COLUMNS": "200"}).output
-    commands = re.findall(r"^covalign reproduce ([^#\n]+)", README, re.MULTILINE)
-    assert len(commands) >= 3
-    for command in commands:
-        for word in command.split():
-            assert word.lstrip("-") in help_text or word in names() or word.isdigit(), word
-
-
 def test_the_quickstart_is_short():
     assert len([line for line in QUICKSTART.splitlines() if line.strip()]) <= 15
 

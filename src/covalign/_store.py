@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+import covalign as package
 from covalign import _validation as errors
 from covalign._linalg import Array
 
@@ -21,7 +22,7 @@ FORMAT, VERSION = "covalign", 1
 
 def write(path: Any, meta: dict[str, Any], arrays: dict[str, Array]) -> None:
     """A model's file; readers see the old one or the new, never half."""
-    head = {"format": FORMAT, "version": VERSION, **meta}
+    head = {"format": FORMAT, "version": VERSION, "covalign": package.__version__, **meta}
     text = np.frombuffer(json.dumps(head, ensure_ascii=False).encode(), dtype=np.uint8)
     contents: dict[str, Any] = {"meta.json": text, **arrays}
     with replacing(path) as file:

@@ -14,9 +14,10 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from covalign import _store as store
 from covalign import _validation as errors
 from covalign import confounders as nuisance
-from covalign import covariates, dasks, editing, heldout, intake, permutation, regimes
+from covalign import covariates, dasks, editing, heldout, intake, permutation, regimes, storing
 from covalign._linalg import Array, affine, dense
 from covalign.confounders import Adjustment
 from covalign.fitting import Fitting, Found
@@ -207,10 +208,12 @@ class LatentAligner(TransformerMixin, BaseEstimator):
         if rho is None:
             path = heldout.shrinkage_path(self._folds, self._coding.q)
             rho = heldout.best_shrinkage(path)
+        return _flagged(self._solution_at(self.regime, self.lam, rho, self.keep_rest, path))
+
+    def _solution_at(self, regime: str, lam: float, rho: float, keep_rest: bool, path: pd.DataFrame | None) -> Solution:
         polar = regimes.whitened_polar(self.moments_, rho)
-        rest = regimes.rest_of_space(self.moments_, polar) if self.keep_rest else np.empty((0, polar.T_0.shape[1]))
-        mixing = regimes.mixing(polar, self.regime, self.lam)
-        return _flagged(Solution(self.regime, self.lam, rho, path, polar, mixing, rest))
+        rest = regimes.rest_of_space(self.moments_, polar) if keep_rest else np.empty((0, polar.T_0.shape[1]))
+        return Solution(regime, lam, rho, path, polar, regimes.mixing(polar, regime, lam), rest)
 
     # -- what was found -----------------------------------------------------------------------------------------------
 
@@ -576,6 +579,28 @@ class LatentAligner(TransformerMixin, BaseEstimator):
             covariate for name in names for covariate in ([name] if name in self.covariate_names_ else sources[name])
         }
         return [i for i, name in enumerate(self.covariate_names_) if name in wanted]
+
+    # -- files --------------------------------------------------------------------------------------------------------
+
+    def save(self, path: Any) -> None:
+        """Write the aligner to one file (arrays and JSON, no code), whole or not at all; ``covalign.load`` reads it.
+
+        The file holds sums over the rows of every fold, never a row.
+        """
+        self._check_fitted()
+        s = self._solved
+        chosen = None if s is None else storing.Chosen(s.regime, s.lam, s.shrinkage, len(s.rest) > 0, s.path)
+        store.write(path, *storing.pack(self, Found(self._coding, self._folds, self._dtype), chosen))
+
+    @classmethod
+    def _restored(cls, meta: dict[str, Any], arrays: dict[str, Array]) -> LatentAligner:
+        """The aligner that ``save`` packed."""
+        model = cls(**meta["parameters"])
+        found, chosen = storing.unpack(meta, arrays, model)
+        model._remember(found)
+        if chosen is not None:
+            model._solved = model._solution_at(*chosen)
+        return model
 
     def _check_solved(self) -> Solution:
         check_is_fitted(self)

@@ -6,16 +6,39 @@ from typing import Any
 
 from covalign import _store as store
 from covalign import _validation as errors
+from covalign import storing
+from covalign.aligner import LatentAligner
+from covalign.factor import storage
 from covalign.factor.model import InformedFactorAnalysis
-from covalign.factor.storage import KIND
+
+KINDS: dict[str, type[LatentAligner | InformedFactorAnalysis]] = {
+    storing.KIND: LatentAligner,
+    storage.KIND: InformedFactorAnalysis,
+}
 
 
-def load(path: Any) -> InformedFactorAnalysis:
-    """A model as it was saved: it transforms, realigns and goes on fitting to the same numbers."""
+def load(path: Any) -> LatentAligner | InformedFactorAnalysis:
+    """A model as it was saved, of either kind: it transforms, realigns and goes on fitting to the same numbers.
+
+    >>> import covalign as ca, tempfile, pathlib
+    >>> data = ca.simulate.scenario("PN", n_samples=100)
+    >>> aligner = ca.LatentAligner().fit(data.Z, data.Y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     aligner.save(pathlib.Path(folder) / "model.covalign")
+    ...     same = ca.load(pathlib.Path(folder) / "model.covalign")
+    >>> bool((same.transform(data.Z) == aligner.transform(data.Z)).all())
+    True
+    """
+    return opened(path)[1]
+
+
+def opened(path: Any) -> tuple[dict[str, Any], LatentAligner | InformedFactorAnalysis]:
+    """The head of a model's file, and the model."""
     meta, arrays = store.read(path)
-    if meta.get("kind") != KIND:
-        raise errors.unknown_model(path, meta.get("kind"))
+    kind = meta.get("kind")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise errors.unknown_model(path, kind)
     try:
-        return InformedFactorAnalysis._restored(meta, arrays)
-    except (KeyError, TypeError, IndexError) as error:
+        return meta, KINDS[kind]._restored(meta, arrays)
+    except (KeyError, TypeError, IndexError, ValueError, AttributeError, AssertionError) as error:
         raise errors.foreign_file(path) from error

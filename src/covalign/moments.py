@@ -281,9 +281,10 @@ class Accumulator:
             n=self.n,
             mean_z=self.mean[:k].copy(),
             mean_y=self.mean[k:].copy(),
-            cov_z=cov[:k, :k],
-            cov_zy=cov[:k, k:],
-            cov_y=cov[k:, k:],
+            # Copies, because sums over views run in another order than over what a file gives back.
+            cov_z=cov[:k, :k].copy(),
+            cov_zy=cov[:k, k:].copy(),
+            cov_y=cov[k:, k:].copy(),
             covariate_names=tuple(names) if names is not None else _default_names(self.p),
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -134,3 +135,32 @@ def unreadable_table(path: Any, why: Any) -> ValueError:
         f"a table is needed (.csv, .tsv, .parquet, .npy), got {str(path)!r}, which cannot be read as one ({why}): "
         "export it again, in one of these formats."
     )
+
+
+def check_view(text: str) -> tuple[str, int]:
+    """NAME=FEATURES as a name that can be a file's, and a number."""
+    name, _, count = text.partition("=")
+    if not (re.fullmatch(r"\w[\w.-]*", name) and count.isascii() and count.isdigit() and int(count) > 0):
+        raise ValueError(
+            f"--view needs NAME=FEATURES, got {text!r}: write for example rna=60, with a name of letters, digits, - "
+            "and _, and at least one feature."
+        )
+    return name, int(count)
+
+
+def view_name_taken(name: str) -> ValueError:
+    return ValueError(f"every view needs a file of its own, got a second {name}.csv: choose another name for it.")
+
+
+def features_or_views() -> ValueError:
+    return ValueError("either --features or --view is needed, got both: --view says the number of features itself.")
+
+
+def check_seed(seed: int) -> int:
+    if seed < 0:
+        raise ValueError(f"--seed needs a whole number, at least 0, got {seed}: choose another.")
+    return seed
+
+
+def not_a_folder(path: Any) -> ValueError:
+    return ValueError(f"a folder is needed for the results, got {str(path)!r}, which is a file: choose another name.")

@@ -161,3 +161,17 @@ def newer_file(path: Any, version: Any, known: int) -> FileFormatError:
 
 def unknown_model(path: Any, kind: Any) -> FileFormatError:
     return FileFormatError(f"a known kind of model is needed, got {kind!r} in {str(path)!r}: update covalign.")
+
+
+class CannotBeSavedError(ValueError):
+    """A value has no form in a file of arrays and JSON."""
+
+
+def cannot_be_saved(value: Any) -> CannotBeSavedError:
+    return CannotBeSavedError(
+        f"a model file holds text, numbers, flags, dates and intervals, got a {type(value).__name__}"
+    )
+
+
+def levels_cannot_be_saved(column: str, why: Exception) -> CannotBeSavedError:
+    return CannotBeSavedError(f"{why} among the levels of {column!r}: fit with .astype(str) of this column, then save.")

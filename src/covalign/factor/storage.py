@@ -8,8 +8,6 @@ import numpy as np
 import pandas as pd
 
 from covalign._linalg import Array
-from covalign.confounders import Coding
-from covalign.covariates import Column, Encoding
 from covalign.factor import grouped
 from covalign.factor.data import Rows, Table, ViewScale
 from covalign.factor.nuisance import Nuisance
@@ -18,6 +16,7 @@ from covalign.factor.patterns import Gapped
 from covalign.factor.state import Factors, Gamma, Loadings, Problem, State, View
 from covalign.factor.statistics import Dense, Gram, Sparse
 from covalign.factor.uncertainty import Tails
+from covalign.packing import label, pack_coding, plain, unpack_coding, unpacked
 
 KIND = "InformedFactorAnalysis"
 ENGINE_ARRAYS: dict[type, tuple[str, ...]] = {
@@ -43,17 +42,15 @@ def pack(model: Any) -> tuple[dict[str, Any], dict[str, Array]]:
         arrays["realigned.T"] = realigned.T
     meta = {
         "kind": KIND,
-        "parameters": {name: _plain(value) for name, value in model.get_params().items()},
+        "parameters": {name: plain(value) for name, value in model.get_params().items()},
         "engine": type(problem.data).__name__,
         "n": problem.n,
         "k": problem.k,
         "full": problem.full,
         "views": {name: view.names for name, view in table.views.items()},
         "single": table.single,
-        "samples": None if table.samples is None else [_plain(name) for name in table.samples],
-        "encoding": [_plain_column(column) for column in table.encoding.columns],
-        "confounders": [_plain_column(column) for column in table.nuisance.coding.confounders.columns],
-        "confounders_in_y": table.nuisance.coding.named,
+        "samples": None if table.samples is None else [label(name) for name in table.samples],
+        **pack_coding(table.nuisance.coding._replace(covariates=table.encoding)),
         "converged": bool(model.converged_),
         "realigned": None if realigned is None else [realigned.regime, realigned.lam],
     }
@@ -62,16 +59,15 @@ def pack(model: Any) -> tuple[dict[str, Any], dict[str, Array]]:
 
 def unpack(meta: dict[str, Any], arrays: dict[str, Array], model: Any) -> Any:
     """Fill an unfitted model of the saved parameters with what was saved."""
-    encoding = _encoding(meta["encoding"])
-    coding = Coding(encoding, _encoding(meta["confounders"]), meta["confounders_in_y"])
+    coding = unpack_coding(meta)
     nuisance = Nuisance(coding, *(arrays[f"nuisance.{name}"] for name in ("centre", "B_x", "B_y")))
     views = {
         name: ViewScale(list(names), arrays[f"table.{i}.mean"], arrays[f"table.{i}.sd"])
         for i, (name, names) in enumerate(meta["views"].items())
     }
-    table = Table(
-        views, meta["single"], meta["samples"], encoding, arrays["table.mean_y"], arrays["table.sd_y"], nuisance
-    )
+    samples = None if meta["samples"] is None else list(map(unpacked, meta["samples"]))
+    mean_y, sd_y = arrays["table.mean_y"], arrays["table.sd_y"]
+    table = Table(views, meta["single"], samples, coding.covariates, mean_y, sd_y, nuisance)
     (kind,) = [kind for kind in ENGINE_ARRAYS if kind.__name__ == meta["engine"]]
     saved = [arrays[f"data.{name}"] for name in ENGINE_ARRAYS[kind]]
     engine = Gram(meta["n"], *saved) if kind is Gram else kind(*saved)
@@ -126,19 +122,3 @@ def _unpack_state(prefix: str, arrays: dict[str, Array], n_views: int) -> State:
     )
     z = of_factors(*(arrays[f"{prefix}.z.{name}"] for name in of_factors._fields))
     return State(z, views, arrays[f"{prefix}.beta"])
-
-
-def _encoding(saved: list[Any]) -> Encoding:
-    return Encoding(tuple(Column(s, kind, tuple(levels), tuple(own)) for s, kind, levels, own in saved))
-
-
-def _plain_column(column: Column) -> list[Any]:
-    return [column.source, column.kind, [_plain(level) for level in column.levels], list(column.names)]
-
-
-def _plain(value: Any) -> Any:
-    """The value as JSON knows it; what JSON does not know (a generator, a date) as text."""
-    value = value.item() if isinstance(value, np.generic) else value
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
