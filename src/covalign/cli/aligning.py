@@ -44,7 +44,7 @@ def align(
     covariates: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[COVARIATES]",
+            metavar="COVARIATES",
             help="A table: .csv, .tsv, .parquet, .h5ad, .h5mu, .npy, .npz (columns of Z; obs of an .h5ad).",
         ),
     ] = None,

@@ -40,7 +40,7 @@ def fit(
     data: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[DATA]", help="One view (.csv, .tsv, .parquet, .npy, .npz, .zarr, .h5ad), or several (.h5mu)."
+            metavar="DATA", help="One view (.csv, .tsv, .parquet, .npy, .npz, .zarr, .h5ad), or several (.h5mu)."
         ),
     ] = None,
     view: Annotated[

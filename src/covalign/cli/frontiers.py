@@ -25,7 +25,7 @@ HEAD = ["regime", "lam", "alignment", "alignment_se", "coupling", "alignment_in_
 @app.command()
 def frontier(
     z: Annotated[Path, typer.Argument(metavar="Z", help="The representation, as for align.", show_default=False)],
-    covariates: Annotated[Path | None, typer.Argument(metavar="[COVARIATES]", help="The table, as for align.")] = None,
+    covariates: Annotated[Path | None, typer.Argument(metavar="COVARIATES", help="The table, as for align.")] = None,
     covariate: options.Covariate = None,
     confounder: options.Confounder = None,
     index: options.Index = None,

@@ -38,7 +38,7 @@ def transform(
     model_file: Annotated[
         Path, typer.Argument(metavar="MODEL", help="What align --save or fit -o wrote.", show_default=False)
     ],
-    new: Annotated[Path | None, typer.Argument(metavar="[NEW]", help="The new rows: what align or fit takes.")] = None,
+    new: Annotated[Path | None, typer.Argument(metavar="NEW", help="The new rows: what align or fit takes.")] = None,
     view: Annotated[
         list[str] | None,
         typer.Option("--view", help="NAME=PATH of a view, in place of NEW; may be repeated.", rich_help_panel=DATA),
