@@ -312,6 +312,18 @@ def test_a_column_of_names_that_is_said():
     assert "'patient'" in run("align", "Z.csv", "table.csv", "--index", "patiant", *words[:-1], "o.npy", code=2).stderr
 
 
+def test_numbers_of_rows_as_a_covariate_are_said():
+    _, Y = data()
+    Y.insert(0, "case", range(N))
+    Y.to_csv("covariates.csv", index=False)
+    result = run("align", "Z.npy", "covariates.csv", "-o", "a.npy", "--json")
+    assert "--index case" in result.stderr
+    assert "case" in json.loads(result.stdout)["alignment"]
+    result = run("align", "Z.npy", "covariates.csv", "-o", "b.npy", "--json", "--index", "case")
+    assert "--index case" not in result.stderr
+    assert [*json.loads(result.stdout)["alignment"]] == ["age", "dose", "bmi"]
+
+
 def test_na_is_a_name_and_nothing_is_none(folder):
     _, Y = data()
     table = text(Y, ["NA", *NAMES[1:]])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import shlex
 import zipfile
 import zlib
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ import pandas as pd
 from pandas.api import types
 
 from covalign import _validation as errors
+from covalign.cli.base import note
 from covalign.rows.annotated import obs_of
 from covalign.rows.parquet import parquet_files
 from covalign.rows.source import optional
@@ -158,6 +160,12 @@ def chosen(
 ) -> pd.DataFrame:
     """The columns asked for, covariates first; without a choice all but the confounders are covariates."""
     confounders = list(dict.fromkeys(confounders or []))
+    if not covariates and not frame.empty and _look_like_numbers_of_rows(frame.iloc[:, 0]):
+        name = frame.columns[0]
+        note(
+            f"column {name!r} of {where} has another whole number in each row and counts as a covariate: if these are "
+            f"names of rows, say --index {shlex.quote(str(name))}"
+        )
     covariates = list(dict.fromkeys(covariates or [name for name in frame.columns if name not in confounders]))
     wrong = [name for name in [*covariates, *confounders] if name not in frame.columns]
     if wrong:
@@ -167,6 +175,11 @@ def chosen(
     if not covariates:
         raise errors.only_confounders_left(where)
     return frame[[*covariates, *confounders]]
+
+
+def _look_like_numbers_of_rows(column: pd.Series) -> bool:
+    """Whole numbers that never repeat, and rows enough for that to be no accident."""
+    return bool(types.is_integer_dtype(column.dtype) and len(column) >= 10 and column.is_unique)
 
 
 def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pd.DataFrame:
