@@ -6,6 +6,7 @@ Every error a user can cause is worded here and raised where it is noticed. All 
 # ruff: noqa: F403  # the names of all rooms are used as  errors.name
 
 from covalign._validation.base import *
+from covalign._validation.cli import *
 from covalign._validation.commands import *
 from covalign._validation.data import *
 from covalign._validation.models import *

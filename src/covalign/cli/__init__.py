@@ -3,7 +3,7 @@
 # ruff: noqa: F401, I001 (imported for their commands, in the order of the help)
 
 from covalign.cli import base
-from covalign.cli import comparing, models, simulating
+from covalign.cli import aligning, factoring, transforming, frontiers, comparing, simulating, models
 from covalign.cli import studying, embedding
 from covalign.cli.base import app, main
 

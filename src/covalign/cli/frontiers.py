@@ -1,0 +1,109 @@
+"""frontier: what every lambda gives and costs, on rows that were not fitted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import pandas as pd
+import typer
+
+from covalign import _store as store
+from covalign import _validation as errors
+from covalign.cli import options
+from covalign.cli.base import Force, Json, app, say, say_json
+from covalign.cli.matching import matched
+from covalign.cli.options import METHOD, RESULTS, Missing
+from covalign.cli.representations import open_pair
+from covalign.cli.writing import TABLES, check_outputs, check_suffix, lines_of, working, write_frame
+from covalign.heldout import cross_validated_frontier
+
+FIGURES = (".png", ".pdf", ".svg")
+HEAD = ["regime", "lam", "alignment", "alignment_se", "coupling", "alignment_in_sample", "coupling_in_sample"]
+
+
+@app.command()
+def frontier(
+    z: Annotated[Path, typer.Argument(metavar="Z", help="The representation, as for align.", show_default=False)],
+    covariates: Annotated[Path | None, typer.Argument(metavar="COVARIATES", help="The table, as for align.")] = None,
+    covariate: options.Covariate = None,
+    confounder: options.Confounder = None,
+    index: options.Index = None,
+    by_position: options.ByPosition = False,
+    key: options.Key = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help=f"The whole table: {', '.join(TABLES)}.", rich_help_panel=RESULTS),
+    ] = None,
+    figure: Annotated[
+        Path | None, typer.Option("--figure", help=f"Drawn: {', '.join(FIGURES)}.", rich_help_panel=RESULTS)
+    ] = None,
+    lams: Annotated[
+        str | None,
+        typer.Option("--lams", help="Lambdas, comma-separated (0 to 1 in 20 steps).", rich_help_panel=METHOD),
+    ] = None,
+    shrinkage: options.Shrinkage = "auto",
+    missing: options.Gaps = Missing.pairs,
+    folds: options.Folds = 5,
+    as_json: Json = False,
+    force: Force = False,
+) -> None:
+    """Alignment against coupling along lambda, measured on rows that were not fitted.
+
+    Each training set chooses its own shrinkage, so that left-out rows take no part in any choice.
+
+    Example: covalign frontier Z.npy covariates.csv -o frontier.csv --figure frontier.png
+    """
+    with working():
+        check_suffix("--out", out, TABLES)
+        check_suffix("--figure", figure, FIGURES)
+        check_outputs({"--out": out, "--figure": figure}, [z, covariates], force=force)
+        draw = None if figure is None else drawing()
+        along = None if lams is None else errors.check_lams(lams)
+        weight = errors.check_auto("--shrinkage", shrinkage, float)
+        rows, table, where, together = open_pair(z, covariates, covariate, confounder, index, key)
+        Y = matched(rows, table, where, by_position=by_position or together, needed=bool(confounder))
+        C = list(confounder) if confounder else None
+        frame = cross_validated_frontier(
+            rows.data, Y, along, folds, shrinkage=weight, missing=missing.value, confounders=C
+        )
+        about: dict[Any, Any] = dict(frame.attrs)
+        frame.attrs = {}
+        if out is not None:
+            write_frame(frame, out)
+        if draw is not None and figure is not None:
+            save_figure(draw.frontier(frame), figure)
+        answer(frame, about, [str(path) for path in (out, figure) if path is not None], as_json)
+
+
+def drawing() -> Any:
+    """covalign.plot, which needs no screen here."""
+    from covalign.rows.source import optional
+
+    optional("matplotlib", "plot").use("Agg")
+    from covalign import plot
+
+    return plot
+
+
+def save_figure(axes: Any, path: Path) -> None:
+    """The figure, in the format of the suffix."""
+    with store.replacing(path) as file:
+        axes.figure.savefig(file, format=path.suffix.lower()[1:], dpi=200)
+
+
+def answer(frame: pd.DataFrame, about: dict[Any, Any], files: list[str], as_json: bool) -> None:
+    """The table, without the columns of covariates."""
+    if as_json:
+        covariates = list(frame.columns[len(HEAD) :])
+        points = [{**row[HEAD].to_dict(), "covariates": row[covariates].to_dict()} for _, row in frame.iterrows()]
+        said = {"shrinkage": about["shrinkage"], "rows": about["n"], "no_exclusive": about["exclusive"]}
+        say_json({**said, "frontier": points, "files": files})
+        return
+    header = ["regime", "lambda", "alignment", "se", "coupling", "in sample", "coupling"]
+    for line in lines_of(header, frame[HEAD].to_numpy().tolist()):
+        say(line)
+    say("alignment and coupling on left-out rows, then in sample")
+    say(f"{about['n']} rows, shrinkage {about['shrinkage']:.3g}")
+    for file in files:
+        say(file)
