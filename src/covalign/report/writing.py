@@ -25,14 +25,14 @@ def write(
     *,
     title: str = "covalign report",
     folds: int = 5,
-    setup: str = "",
+    command: str = "",
     overwrite: bool = False,
 ) -> Path:
     """Write the report of a fitted ``LatentAligner`` or ``InformedFactorAnalysis`` to ``path`` (.html); returns it.
 
     The page is one file, needs no network, and computes every number from P x P matrices as the slider moves. An
     aligner brings its held-out numbers; a factor model is fitted again without each of ``folds`` (0: without any).
-    ``setup`` are lines of Python that make the data, shown above the code that reproduces a setting.
+    ``command`` is a command line that fits the same model, without its regime: the page shows it for every setting.
 
     >>> import covalign as ca, tempfile, pathlib
     >>> from covalign import report
@@ -44,7 +44,7 @@ def write(
     target = Path(path)
     if target.exists() and not overwrite:
         raise errors.target_exists(target)
-    text = page({**summary(model, folds=folds), "setup": setup}, title)
+    text = page({**summary(model, folds=folds), "command": command}, title)
     with store.replacing(target) as file:
         file.write(text.encode())
     return target
@@ -78,7 +78,7 @@ def page(facts: dict[str, Any], title: str) -> str:
         "view": _file("view.js"),
         "factors": _file("factors.html") if is_model else "",
         "factors_view": _file("factors.js") if is_model else "",
-        "facts": as_json({"setup": "", **facts}),
+        "facts": as_json({"command": "", **facts}),
         "static": static(facts),
         "footer": html.escape(
             f"covalign {covalign.__version__}. Alignment is corr(dimension, its covariate); coupling is the "

@@ -190,9 +190,14 @@ const view = (() => {
     const turn = regime === "as fitted" ? null
       : budget !== null && !isModel ? `aligner.at(max_coupling=${budget})`
         : `${name}.${isModel ? "realign" : "at"}(${regime === "tunable" ? exact : `regime="${regime}"`})`;
-    const lines = ["import covalign as ca", "", ...(facts.setup ? [facts.setup] : []), facts.code];
+    const lines = ["import covalign as ca", "", facts.code];
     if (turn !== null) lines.push(`${name} = ${turn}`);
     lines.push(isModel ? "fa.factors_, fa.summary()" : `named = aligner.transform(Z${facts.confounders.length ? ", confounders=C" : ""})`);
+    if (facts.command) {
+      const setting = regime === "as fitted" ? "" : budget !== null && !isModel ? ` --max-coupling ${budget}`
+        : regime === "tunable" ? ` --lam ${Number(lam.toPrecision(12))}` : ` --regime ${regime}`;
+      lines.push("", "# or, in a shell:", `# ${facts.command}${setting}`);
+    }
     byId("code").textContent = `${lines.join("\n")}\n`;
   }
 
