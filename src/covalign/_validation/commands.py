@@ -115,26 +115,8 @@ def check_division(folds: Any, n: int) -> int:
     raise ValueError(f"folds needs 0 (none), or a number from 2 to the {n} samples, got {folds!r}: 5 is usual.")
 
 
-def not_a_view(text: str) -> ValueError:
-    return ValueError(f"--view needs NAME=PATH, got {text!r}: write for example rna={text or 'rna.csv'}.")
-
-
 def same_view_twice(name: str) -> ValueError:
     return ValueError(f"views need names of their own, got {name!r} twice: rename one of them.")
-
-
-def which_data(got: str) -> ValueError:
-    return ValueError(
-        "data are needed as  --view NAME=PATH --covariates PATH  or as two files, the table and its covariates, got "
-        f"{got}: write for example  covalign compare Z.npy covariates.csv --factors 10."
-    )
-
-
-def unreadable_table(path: Any, why: Any) -> ValueError:
-    return ValueError(
-        f"a table is needed (.csv, .tsv, .parquet, .npy), got {str(path)!r}, which cannot be read as one ({why}): "
-        "export it again, in one of these formats."
-    )
 
 
 def check_view(text: str) -> tuple[str, int]:
@@ -164,3 +146,10 @@ def check_seed(seed: int) -> int:
 
 def not_a_folder(path: Any) -> ValueError:
     return ValueError(f"a folder is needed for the results, got {str(path)!r}, which is a file: choose another name.")
+
+
+def too_many_files(files: Sequence[str]) -> ValueError:
+    return ValueError(
+        f"a table and its covariates are needed once, got {some(files)}: write for example  covalign compare Z.npy "
+        "covariates.csv, or name several tables by --view NAME=PATH."
+    )

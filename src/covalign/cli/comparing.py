@@ -6,11 +6,17 @@ import io
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
+import pandas as pd
 import typer
 
 from covalign import _store
 from covalign import _validation as errors
+from covalign._linalg import dense
+from covalign.cli import options
 from covalign.cli.base import FAILED, RESUMES, Force, Json, answering, app, check_free, note, say, say_json
+from covalign.cli.factoring import together
+from covalign.cli.views import ALONE, check_given, named_paths, open_study
 
 NOT_KEPT = "nothing was written (with -o, finished methods are kept)"
 HEADS = {
@@ -32,15 +38,18 @@ HEADS = {
 def compare(
     files: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[TABLE COVARIATES]", help="One table, or a representation."),
+        typer.Argument(
+            metavar="[TABLE COVARIATES]", help="One table or representation (.h5mu: all its views), and its covariates."
+        ),
     ] = None,
     view: Annotated[
         list[str] | None, typer.Option("--view", metavar="NAME=PATH", help="A table of features; may be repeated.")
     ] = None,
     covariates: Annotated[Path | None, typer.Option(help="The covariates' table, where there are views.")] = None,
-    covariate: Annotated[
-        list[str] | None, typer.Option("--covariate", "-c", help="A column of it (all, if none); may be repeated.")
-    ] = None,
+    covariate: options.Covariate = None,
+    index: options.Index = None,
+    by_position: options.ByPosition = False,
+    key: options.Key = None,
     factors: Annotated[int, typer.Option("--factors", "-k", min=1, help="Factors of every method.")] = 10,
     method: Annotated[
         list[str] | None, typer.Option("--method", "-m", help="Only this one, or family (iFA); may be repeated.")
@@ -83,7 +92,7 @@ def compare(
         check_free(out, figure, force=force)
         draw = None if figure is None else _drawing(figure)
         contenders.chosen(method, representation=True)  # a typo is noticed before anything is read
-        X, Y = _views(files or [], view or [], covariates, covariate or [])
+        X, Y = _views(files or [], view or [], covariates, covariate, index, key, by_position)
         ready = filling.complete(X, Y, gaps)
         table = study.compare(
             ready.views,
@@ -181,48 +190,26 @@ def _drawing(path: Path) -> Any:
     return draw
 
 
-# -- reading ----------------------------------------------------------------------------------------------------------
+def _views(
+    files: list[Path],
+    views: list[str],
+    covariates: Path | None,
+    names: list[str] | None,
+    index: str | None,
+    key: str | None,
+    by_position: bool,
+) -> tuple[Any, Any]:
+    """X (a table, or tables by name) and Y of the same samples, in memory: every method needs all of it."""
+    if len(files) > 2 or (len(files) == 2 and covariates is not None):
+        raise errors.too_many_files([str(file) for file in files])
+    paths, data = named_paths(views), files[0] if files else None
+    check_given(data, paths)
+    table = files[1] if len(files) == 2 else covariates
+    X, Y = together(open_study(data, paths, table, names, None, index, key), by_position, False)
+    held = {name: view if isinstance(view, pd.DataFrame) else _loaded(view) for name, view in X.items()}
+    return held[ALONE] if [*held] == [ALONE] else held, Y
 
 
-def _views(files: list[Path], views: list[str], covariates: Path | None, names: list[str]) -> tuple[Any, Any]:
-    """X (a table, or tables by name) and Y, from two files, or from views and --covariates."""
-    if not views and len(files) == 2 and covariates is None:
-        X: Any = _read_table(files[0])
-        covariates = files[1]
-    elif views and not files and covariates is not None:
-        X = {}
-        for text in views:
-            name, _, path = text.partition("=")
-            if not name or not path:
-                raise errors.not_a_view(text)
-            if name in X:
-                raise errors.same_view_twice(name)
-            X[name] = _read_table(Path(path))
-    else:
-        given = [f"{len(files)} files", f"{len(views)} views", f"{'no' if covariates is None else 'a'} --covariates"]
-        raise errors.which_data(", ".join(given))
-    Y = _read_table(covariates)
-    if missing := [name for name in names if name not in getattr(Y, "columns", [])]:
-        raise errors.columns_missing(missing, getattr(Y, "columns", []))
-    return X, Y[names] if names else Y
-
-
-def _read_table(path: Path) -> Any:
-    """An array (.npy), or a table: its first column has the samples' names if these are text, or it has no name."""
-    import numpy as np
-    import pandas as pd
-
-    try:
-        if path.suffix == ".npy":
-            return np.load(path, allow_pickle=False)
-        if path.suffix == ".parquet":
-            return pd.read_parquet(path)
-        table = pd.read_csv(path, sep="\t" if ".tsv" in path.suffixes else ",", float_precision="round_trip")
-    except (ValueError, UnicodeDecodeError, EOFError) as error:
-        raise errors.unreadable_table(
-            path, str(error).splitlines()[0] if str(error) else type(error).__name__
-        ) from None
-    first = table.columns[0]
-    values = table[first]
-    named = str(first).startswith("Unnamed") or (not pd.api.types.is_numeric_dtype(values) and values.is_unique)
-    return table.set_index(first) if named else table
+def _loaded(source: Any) -> pd.DataFrame:
+    names = None if source.names is None else list(source.names)
+    return pd.DataFrame(np.concatenate([dense(chunk) for chunk in source.chunks()]), source.index, names)
