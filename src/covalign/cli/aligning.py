@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -97,6 +96,9 @@ def align(
         weight = errors.check_auto("--shrinkage", shrinkage, float)
         aligner = LatentAligner(chosen, 0.5 if lam is None else lam, weight, keep_rest=keep_rest, folds=folds)
         aligner.set_params(missing=missing.value)
+        given: dict[str, Any] = {"-c": covariate, "--confounder": confounder, "--index": index}
+        given |= {"--by-position": by_position, "--key": key}
+        settings = {"--missing": missing.value, "--folds": folds, "--shrinkage": shrinkage}
         rows, table, where, together = open_pair(z, covariates, covariate, confounder, index, key)
         positions = by_position or together
         Y = matched(rows, table, where, by_position=positions, needed=bool(confounder))
@@ -109,11 +111,14 @@ def align(
         if save is not None:
             aligner.save(save)
         if report_file is not None:
-            report.write(aligner, report_file, title=f"{z.name} aligned with {Path(where).name}", overwrite=force)
+            again = options.command("align", [z, covariates], {**given, **settings})
+            title = f"{z.name} aligned with {Path(where).name}"
+            report.write(aligner, report_file, title=title, command=again, overwrite=force)
         answer(aligner, [str(path) for path in outputs.values() if path is not None], as_json)
-    if not as_json:
-        flags = {"-c": covariate, "--confounder": confounder, "--key": [key] if key else None}
-        hint([z, covariates], {**flags, "--index": [index] if index else None}, save)
+    if not as_json and save is not None:
+        note(f"next: {options.command('transform', [save, 'NEW'], {'-o': 'OUT'})}")
+    elif not as_json:
+        note(f"next: {options.command('frontier', [z, covariates], given)}")
 
 
 def check_setting(regime: Regime | None, lam: float | None, max_coupling: float | None) -> str:
@@ -166,13 +171,3 @@ def described(aligner: LatentAligner) -> dict[str, Any]:
         **{"shrinkage": float(aligner.shrinkage_), "rows": aligner.n_rows_, "dimensions": aligner.n_features_in_},
         "confounders": list(aligner.confounder_names_),
     }
-
-
-def hint(given: list[str | Path | None], repeated: dict[str, list[str] | None], save: Path | None) -> None:
-    """What one may want to do next, on the same data."""
-    if save is not None:
-        words = ["transform", str(save), "NEW", "-o", "OUT"]
-    else:
-        words = ["frontier", *(str(word) for word in given if word is not None)]
-        words += [word for option, names in repeated.items() for name in names or [] for word in (option, name)]
-    note(f"next: {shlex.join(['covalign', *words])}")

@@ -88,6 +88,10 @@ def fit(
         int, typer.Option("--starts", help="Starts; the first is without chance.", rich_help_panel=METHOD)
     ] = 1,
     seed: Annotated[int, typer.Option("--seed", help="Of the further starts.", rich_help_panel=METHOD)] = 0,
+    folds: Annotated[
+        int,
+        typer.Option("--folds", min=0, help="Further fits, for held-out alignment (0: none).", rich_help_panel=METHOD),
+    ] = 5,
     as_json: Json = False,
     force: Force = False,
 ) -> None:
@@ -119,10 +123,16 @@ def fit(
         if chosen is not None:
             model = realigned(model, chosen, lam)
         write(model, Y.index, out, factors_out, loadings_out)
+        summary, folds = judged(model, folds)
         if report_file is not None:
-            report.write(model, report_file, title=f"Informed factors of {title(data, paths)}", overwrite=force)
+            given: dict[str, Any] = {"--view": view, "--covariates": covariates, "-c": covariate, "--index": index}
+            given |= {"--confounder": confounder, "--by-position": by_position, "--key": key, "--factors": factors}
+            again = options.command("fit", [data], given)
+            name = f"Informed factors of {title(data, paths)}"
+            report.write(model, report_file, title=name, folds=folds, command=again, overwrite=force)
         converged = converged and bool(model.converged_)
-        answer(model, converged, len(Y), [str(path) for path in outputs.values() if path is not None], as_json)
+        files = [str(path) for path in outputs.values() if path is not None]
+        answer(model, summary, converged, len(Y), files, as_json)
     if not as_json and out is not None:
         new = ["NEW"] if not paths else ["--view", f"{next(iter(paths))}=NEW"]
         note(f"next: {shlex.join(['covalign', 'transform', str(out), *new, '-o', 'OUT'])}")
@@ -144,6 +154,15 @@ def realigned(model: InformedFactorAnalysis, regime: str, lam: float | None) -> 
     if regime == "tunable":
         return model.realign(0.5 if lam is None else lam)
     return model.realign(regime=regime)
+
+
+def judged(model: InformedFactorAnalysis, folds: int) -> tuple[pd.DataFrame, int]:
+    """The model's summary, held out if it can be, and the folds it took; where it cannot be, that is said."""
+    try:
+        return model.summary(folds), folds
+    except errors.CannotHoldOutError as why:
+        note(f"nothing is held out: {why}")
+        return model.summary(0), 0
 
 
 def title(data: Path | None, paths: dict[str, Path]) -> str:
@@ -193,14 +212,22 @@ def write_loadings(frames: dict[str, pd.DataFrame], path: Path) -> None:
             shutil.move(Path(temporary) / file, path / file)
 
 
-def answer(model: InformedFactorAnalysis, converged: bool, samples: int, files: list[str], as_json: bool) -> None:
+def answer(
+    model: InformedFactorAnalysis,
+    summary: pd.DataFrame,
+    converged: bool,
+    samples: int,
+    files: list[str],
+    as_json: bool,
+) -> None:
     """How well covariates are aligned, what the factors explain, and whether the fit has come to an end."""
-    alignment, total = model.alignment_, model.total_variance_explained()
+    alignment, total = summary["in_sample"], model.total_variance_explained()
     if as_json:
         shares = model.variance_explained()
         say_json(
             {
                 "alignment": alignment.to_dict(),
+                "held_out": summary[["held_out", "low", "high"]].to_dict("index"),
                 "beta": dict(zip(alignment.index, model.beta_.tolist(), strict=True)),
                 "variance_explained": {
                     name: {"total": total[name], "factors": shares.loc[name].to_dict()} for name in shares.index
@@ -216,9 +243,9 @@ def answer(model: InformedFactorAnalysis, converged: bool, samples: int, files: 
             }
         )
         return
-    for line in lines_of(
-        ["covariate", "alignment", "beta"], list(zip(alignment.index, alignment, model.beta_, strict=True))
-    ):
+    shown = summary[["in_sample", "held_out", "low", "high"]].assign(beta=model.beta_)
+    header = ["covariate", "in sample", "held out", "90 % from", "to", "beta"]
+    for line in lines_of(header, list(shown.itertuples(name=None))):
         say(line)
     for line in lines_of(["view", "variance explained"], list(total.items())):
         say(line)

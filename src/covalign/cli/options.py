@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -79,3 +81,17 @@ Gaps = Annotated[
 ReportFile = Annotated[
     Path | None, typer.Option("--report", help="An interactive page, .html.", rich_help_panel=RESULTS)
 ]
+
+
+USUAL = {"--missing": "pairs", "--folds": 5, "--shrinkage": "auto"}
+
+
+def command(name: str, arguments: Sequence[Any], given: Mapping[str, Any]) -> str:
+    """The line that asks for the same again: arguments, and options that were given and are not the usual ones."""
+    words = [str(argument) for argument in arguments if argument is not None]
+    for option, value in given.items():
+        several = value if isinstance(value, list) else [value]
+        for one in several:
+            if one not in (None, False) and one != USUAL.get(option):
+                words += [option] if one is True else [option, str(one)]
+    return shlex.join(["covalign", name, *words])
