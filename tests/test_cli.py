@@ -546,7 +546,8 @@ def test_lambdas_are_numbers_between_0_and_1(lams):
 
 def process(*words, first="", **options):
     """covalign in a process of its own, where ``first`` is run before."""
-    code = f"import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); {first}\n"
+    # A process started in the background may have been told to ignore SIGINT.
+    code = f"import signal, sys\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n{first}\n"
     code += "from covalign.cli import main; main()"
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     return subprocess.Popen([sys.executable, "-c", code, *map(str, words)], **pipes, **options)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
+import time
 
 import numpy as np
 import pandas as pd
@@ -14,6 +16,8 @@ import covalign as ca
 testing = pytest.importorskip("typer.testing", reason="the command line needs typer")
 
 from covalign.cli import app, factoring, matching  # noqa: E402  (only where typer is installed)
+
+from .test_cli import process  # noqa: E402
 
 N, FEATURES = 60, {"rna": 20, "protein": 16}
 NAMES = [f"patient{i}" for i in range(N)]
@@ -327,6 +331,42 @@ def test_an_interrupted_fit_leaves_nothing(folder, monkeypatch):
     stderr = run("fit", *STUDY, "-o", "m.covalign", "--loadings-out", "l", "--factors-out", "f.csv", code=130).stderr
     assert "covalign: interrupted" in stderr
     assert sorted(path.name for path in folder.iterdir()) == before
+
+
+ENDLESS = """
+import pathlib
+import covalign.factor.model as model
+real = model.fitting.fit
+def endless(*given, **named):
+    while True:
+        real(*given, **named)
+        pathlib.Path("fitting").touch()
+model.fitting.fit = endless
+"""
+
+
+def test_control_c_ends_a_fit_with_130(folder):
+    before = sorted(path.name for path in folder.iterdir())
+    with process("fit", *QUICK, "-o", "m.covalign", first=ENDLESS) as running:
+        until = time.monotonic() + 100
+        while not (folder / "fitting").exists() and running.poll() is None and time.monotonic() < until:
+            time.sleep(0.05)
+        running.send_signal(signal.SIGINT)
+        out, err = running.communicate(timeout=60)
+    assert running.returncode == 130, err
+    assert out == ""
+    assert "covalign: interrupted" in err
+    assert sorted(path.name for path in folder.iterdir()) == sorted([*before, "fitting"])
+
+
+def test_what_is_said_about_samples_is_not_in_the_answer():
+    with process("fit", *QUICK, "-o", "m.covalign", "--json") as running:
+        out, err = running.communicate(timeout=100)
+    assert running.returncode == 0, err
+    assert json.loads(out)["files"] == ["m.covalign"]
+    noted = err.splitlines()
+    assert len(noted) == 3
+    assert noted[2].startswith("warning: ")  # not converged in two sweeps
 
 
 def test_a_write_that_fails_leaves_no_half(folder, monkeypatch):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import shutil
+import signal
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -45,11 +46,38 @@ def working() -> Iterator[None]:
             seen.add(text)
             note(f"warning: {text}")
 
-    with answering(KEPT), warnings.catch_warnings():
+    with answering(KEPT), interruptible(), warnings.catch_warnings():
         for kind in OURS:
             warnings.simplefilter("always", kind)
         warnings.showwarning = show
         yield
+
+
+class _Stopped(BaseException):
+    """Control-C, under a name that nothing on the way catches."""
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Let Control-C end the command: a fit would take KeyboardInterrupt for "enough sweeps" and go on from there."""
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield  # someone else listens, or nobody is to
+        return
+
+    def stop(*_: Any) -> None:
+        raise _Stopped
+
+    try:
+        signal.signal(signal.SIGINT, stop)
+    except ValueError:  # only the main thread may
+        yield
+        return
+    try:
+        yield
+    except _Stopped:
+        raise KeyboardInterrupt from None
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def check_outputs(outputs: Mapping[str, Path | None], inputs: Sequence[Path | None], *, force: bool) -> None:
