@@ -165,7 +165,7 @@ def identity(Z: Any, source: Source) -> str:
         path = Path(origin).resolve()
         files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
         stats = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
-        return repr([*about, getattr(source, "layout", None), stats])
+        return repr([*about, getattr(source, "key", None), getattr(source, "layout", None), stats])
     if not source.in_memory:
         return uuid.uuid4().hex
     digest = hashlib.blake2b(repr(about).encode(), digest_size=16)

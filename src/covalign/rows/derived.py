@@ -19,7 +19,7 @@ class Derived:
     def __init__(self, source: Source, shape: tuple[int, int] | None = None) -> None:
         self.source, self.where, self.in_memory = source, source.where, source.in_memory
         self.shape, self.dtype, self.names = shape or source.shape, source.dtype, source.names
-        self.origin = getattr(source, "origin", None)
+        self.origin, self.key = getattr(source, "origin", None), getattr(source, "key", None)
         self.rows: Any = getattr(source, "rows", None)
 
     @property

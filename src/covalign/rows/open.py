@@ -44,7 +44,7 @@ def open_rows(
     options: dict[str, Any] = {"columns": columns, "chunk_rows": chunk_rows, "single": single}
     if isinstance(data, str | os.PathLike):
         table = _from_path(Path(data), key, name, options)
-        table.origin = Path(data)
+        table.origin, table.key = Path(data), key
         return table
     roots = _roots(data)
     if "anndata" in roots:

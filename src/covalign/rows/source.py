@@ -68,6 +68,7 @@ class Table(ABC):
 
     in_memory = False
     origin: Any = None  # the file or folder that the rows are read from, where that is known
+    key: str | None = None  # which of the arrays in it
 
     def __init__(
         self,
