@@ -19,8 +19,9 @@ $(STAMP): pyproject.toml
 demo: setup
 	$(RUN) examples/demo.py --out demo_output
 
+# A file at a time to each process, and one thread to each, or they stand in each other's way.
 test: setup
-	$(RUN) -m pytest
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 check: setup
 	$(RUN) -m ruff check .
@@ -40,6 +41,7 @@ bench: setup
 figures: setup
 	$(RUN) examples/demo.py --out docs/img
 	$(RUN) examples/nearest_images.py --out docs/img
+	$(RUN) examples/report_picture.py --out docs/img
 
 # The packages we compare with, in an environment of their own: their pins never touch ours.
 peers: $(PEERS)/.installed
