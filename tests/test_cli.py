@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
 import signal
@@ -20,7 +21,8 @@ from .conftest import correlated
 
 testing = pytest.importorskip("typer.testing", reason="the command line needs typer")
 
-from covalign.cli import app  # noqa: E402  (only where typer is installed)
+from covalign.cli import app, watching  # noqa: E402  (only where typer is installed)
+from covalign.rows import is_source, open_rows  # noqa: E402
 
 N = 120
 NAMES = [f"s{i:03d}" for i in range(N)]
@@ -598,3 +600,30 @@ def test_regimes_are_completed():
     typed = {"COMP_WORDS": "covalign align --regime in", "COMP_CWORD": "3", "_COVALIGN_COMPLETE": "complete_bash"}
     result = testing.CliRunner().invoke(app, [], prog_name="covalign", env=typed)
     assert result.stdout.split() == ["independent"]
+
+
+# -- progress ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_long_read_shows_how_far_it_is_and_leaves_nothing(monkeypatch):
+    shown = []
+    monkeypatch.setattr(watching, "PATIENCE", -1.0)
+    monkeypatch.setattr(watching.BAR, "show", lambda what, done, total: shown.append((done, total)))
+    rows = watching.Watched(open_rows(np.arange(40.0).reshape(20, 2), chunk_rows=8))
+    assert is_source(rows)
+    for _ in range(2):  # every pass anew
+        np.testing.assert_array_equal(np.vstack(list(rows.chunks())), np.arange(40.0).reshape(20, 2))
+    assert shown == [(8, 20), (16, 20)] * 2
+
+
+def test_the_bar_is_on_a_terminal_only(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    for stream in (io.StringIO(), Terminal()):
+        monkeypatch.setattr(sys, "stderr", stream)
+        bar = watching.Bar()
+        bar.show("Z[0].npy", 5, 10)
+        bar.close()
+        assert ("Z[0].npy" in stream.getvalue()) == stream.isatty()

@@ -12,6 +12,7 @@ import pandas as pd
 
 from covalign import _validation as errors
 from covalign.cli import tables
+from covalign.cli.watching import Watched
 from covalign.rows import is_source, open_rows
 from covalign.rows.derived import Derived
 from covalign.rows.memory import frame_dtype, frame_values
@@ -119,7 +120,7 @@ def open_representation(
         return _from_parquet(path, index, without, only)
     if tables.suffix_of(path) == ".npz" and key is None and "Z" in _members(path):
         key = "Z"  # what covalign embed calls it
-    source = open_rows(path, key=key)
+    source = Watched(open_rows(path, key=key))
     return Rows(source, source.index, str(path))
 
 
@@ -147,7 +148,7 @@ def _from_parquet(path: Path, index: str | None, without: Sequence[str], only: S
     wanted = [name for name in have if name not in without and (labels is None or name != labels.name)]
     if only is not None and {*only} <= {*wanted}:
         wanted = list(only)
-    source = open_rows(path, wanted)
+    source = Watched(open_rows(path, wanted))
     if labels is None:
         return Rows(source, source.index, str(path))
     names = tables.row_names(labels, path)

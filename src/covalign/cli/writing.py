@@ -19,6 +19,7 @@ from covalign import _store as store
 from covalign import _validation as errors
 from covalign.cli.base import answering, check_free, note
 from covalign.cli.tables import suffix_of
+from covalign.cli.watching import BAR
 from covalign.rows import open_sink
 from covalign.rows.source import optional
 
@@ -50,7 +51,10 @@ def working() -> Iterator[None]:
         for kind in OURS:
             warnings.simplefilter("always", kind)
         warnings.showwarning = show
-        yield
+        try:
+            yield
+        finally:
+            BAR.close()
 
 
 class _Stopped(BaseException):

@@ -20,6 +20,7 @@ class Derived:
         self.source, self.where, self.in_memory = source, source.where, source.in_memory
         self.shape, self.dtype, self.names = shape or source.shape, source.dtype, source.names
         self.origin, self.key = getattr(source, "origin", None), getattr(source, "key", None)
+        self.layout: Any = getattr(source, "layout", None)
         self.rows: Any = getattr(source, "rows", None)
 
     @property
