@@ -32,6 +32,7 @@ def align(
     missing: str = "pairs",
     key_added: str = "X_aligned",
     store_model: bool = True,
+    as_frame: bool = True,
     copy: bool = False,
     return_model: bool = False,
 ) -> Any:
@@ -56,6 +57,8 @@ def align(
     store_model : bool
         Keep in ``uns`` what ``aligner`` and ``transform`` need: sums over cells, no cell; ``folds + 1`` times the size
         of the covariance of the embedding at most.
+    as_frame : bool
+        False puts an array without names into ``obsm``, as ``sc.pl.embedding`` needs.
     copy : bool
         Return a changed copy instead of None.
     return_model : bool
@@ -87,7 +90,7 @@ def align(
     uns = keeping.head(KIND, table.columns, params) | _found(model)
     if store_model:
         uns["model"] = _packed(model)
-    target = keeping.commit(data, key, keeping.Results(table, uns), copy)
+    target = keeping.commit(data, key, keeping.Results(table, uns), copy, as_frame)
     return keeping.returned(target, copy, model, return_model)
 
 
@@ -137,7 +140,7 @@ def aligner(data: Any, key: str = "X_aligned") -> LatentAligner:
         raise errors.damaged_model(key, error) from error
 
 
-def transform(data: Any, like: Any, key: str = "X_aligned", *, copy: bool = False) -> Any:
+def transform(data: Any, like: Any, key: str = "X_aligned", *, as_frame: bool = True, copy: bool = False) -> Any:
     """Turn other cells as those of ``like`` were turned: ``obsm[key]`` and ``uns`` of ``data`` are filled.
 
     The same array is taken (``use_rep``), its features by name where it is X or a layer, and the same confounders from
@@ -162,7 +165,7 @@ def transform(data: Any, like: Any, key: str = "X_aligned", *, copy: bool = Fals
     C = reading.obs_columns(data, confounders) if confounders else None
     table = _table(model, found.rows(data.obs_names, _features(model, found)), C)
     uns = {**known, "columns": keeping.texts(table.columns), "fitted_here": False}
-    target = keeping.commit(data, key, keeping.Results(table, uns), copy)
+    target = keeping.commit(data, key, keeping.Results(table, uns), copy, as_frame)
     return keeping.returned(target, copy, model, False)
 
 

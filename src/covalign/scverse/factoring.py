@@ -44,6 +44,7 @@ def ifa(
     modalities: Sequence[str] | None = None,
     folds: int = 5,
     key_added: str = "X_ifa",
+    as_frame: bool = True,
     copy: bool = False,
     return_model: bool = False,
     **settings: Any,
@@ -77,6 +78,8 @@ def ifa(
         ``variance_explained`` (factors x modalities), ``views`` (cells, features and total variance explained of each),
         ``active``, ``elbo``, ``converged``, ``transform`` (T of the regime), ``columns`` and ``names``; and, where a
         modality's table was one of obsm, its ``loadings``.
+    as_frame : bool
+        False puts an array without names into ``obsm``, as ``sc.pl.embedding`` needs.
     copy, return_model : bool
         Return a changed copy instead of None; return the fitted model (after the copy, if there is one). The model is
         not stored, as it holds the cells: ``model.save(path)`` keeps it.
@@ -107,7 +110,7 @@ def ifa(
     params = keeping.parameters(use_rep=reps, **asked._asdict(), lam=lam, regime=regime, folds=folds)
     params |= keeping.parameters(modalities=list(views), **model.get_params())
     results = _results(model, data, views, folds, params)
-    target = keeping.commit(data, key, results, copy)
+    target = keeping.commit(data, key, results, copy, as_frame)
     return keeping.returned(target, copy, model, return_model)
 
 

@@ -105,14 +105,20 @@ def check_place(data: Any, key: Any, copy: bool, varm: Iterable[tuple[str, Any]]
     return at_obsm
 
 
-def commit(data: Any, key: str, results: Results, copy: bool) -> Any:
-    """The object with the results, which is a copy if one is wanted."""
+def commit(data: Any, key: str, results: Results, copy: bool, as_frame: bool = True) -> Any:
+    """The object with the results, which is a copy if one is wanted, and without loadings of an earlier run."""
+    name = uns_key(key)
     with _without_notices(data):
         target = data.copy() if copy else data
-        target.obsm[key] = results.obsm  # first: this makes a view an object of its own
-        for modality, loadings in results.varm.items():
-            (target if modality is None else target.mod[modality]).varm[uns_key(key)] = loadings
-        target.uns[uns_key(key)] = results.uns
+        # This comes first, as it makes a view an object of its own.
+        target.obsm[key] = results.obsm if as_frame else results.obsm.to_numpy()
+        parts = dict(target.mod) if hasattr(target, "mod") else {None: target}
+        for modality, part in parts.items():
+            if modality in results.varm:
+                part.varm[name] = results.varm[modality]
+            elif is_ours(target.uns.get(name)) and name in part.varm:
+                del part.varm[name]
+        target.uns[name] = results.uns
     return target
 
 
