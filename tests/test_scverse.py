@@ -299,6 +299,26 @@ def test_repeated_cell_names_do_not_matter_within_one_object():
     assert np.array_equal(twice.obsm["X_aligned"].to_numpy(), values)
 
 
+def test_repeated_genes_are_refused_where_new_cells_would_be_matched_by_them():
+    adata = scanpy_like()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # anndata's own
+        adata.var_names = ["g", "g", *adata.var_names[2:]]
+    with pytest.raises(ValueError, match=r"'g' more than once in data.X: call var_names_make_unique"):
+        ca.scverse.align(adata, "X", AGES)
+    ca.scverse.ifa(adata, AGES, 4, mask_var=None, folds=0)  # loadings have positions
+    assert adata.varm["ifa"].notna().all(axis=None)
+
+
+def test_nullable_columns():
+    adata = scanpy_like()
+    adata.obs["sure"] = adata.obs["treated"].astype("boolean")
+    adata.obs["text"] = adata.obs["sex"].astype("string")
+    adata.obs.loc[adata.obs_names[1], "sure"] = pd.NA
+    ca.scverse.align(adata, "X_pca", ["sure", "text"])
+    assert adata.uns["aligned"]["alignment"]["rows"].to_dict() == {"sure": 159, "text_M": 160}
+
+
 def test_covariates_with_gaps():
     adata = scanpy_like()
     adata.obs.loc[adata.obs_names[:40], "age"] = np.nan

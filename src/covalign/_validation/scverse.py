@@ -115,6 +115,13 @@ def repeated_cells(where: str, names: Sequence[Any]) -> ValueError:
     )
 
 
+def repeated_features(where: str, names: Sequence[Any]) -> ValueError:
+    return ValueError(
+        f"features are matched by name and need distinct ones, got {some(names, 3)} more than once in {where}: call "
+        "var_names_make_unique(), or rename the columns."
+    )
+
+
 def unknown_modalities(wrong: Sequence[Any], have: Sequence[str]) -> ValueError:
     return ValueError(
         f"modalities that are there are needed, got {some(wrong)}: {_nearest(wrong, have)}There are {some(have, 20)}."

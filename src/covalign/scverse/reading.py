@@ -26,6 +26,8 @@ class Element(NamedTuple):
 
     def rows(self, index: pd.Index, columns: Sequence[str] | None = None) -> Table:
         """Its rows, to be read in chunks."""
+        if self.names is not None and not self.names.is_unique:
+            raise errors.repeated_features(self.where, list(self.names[self.names.duplicated()].unique()))
         framed = isinstance(self.value, pd.DataFrame)
         named = {} if framed or self.names is None else {"names": self.names}
         return from_element(self.value, self.where, index=index, columns=columns, **named)
