@@ -423,7 +423,7 @@ def test_columns_of_modalities():
     ca.scverse.ifa(mdata, "rna:age", 3, folds=0)
     assert mdata.obsm["X_ifa"].columns[0] == "rna:age"
     with mudata.set_options(pull_on_update=False), warnings.catch_warnings():
-        warnings.simplefilter("ignore", pd.errors.SettingWithCopyWarning)  # mudata's own
+        warnings.simplefilter("ignore")  # mudata warns of its own way with pandas
         mdata.pull_obs("age")
     assert "rna:age" in mdata.obs or "age" in mdata.obs
     first = mdata.obsm["X_ifa"].copy()
