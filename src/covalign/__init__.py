@@ -33,6 +33,7 @@ __all__ = [
     "plot",
     "regimes",
     "report",
+    "scverse",
     "simulate",
 ]
 
@@ -43,7 +44,8 @@ LAZY = (
     "embed",
     "plot",
     "report",
-)  # plot needs matplotlib, an extra; the others are not needed to begin
+    "scverse",
+)  # plot needs matplotlib, an extra, and scverse anndata; the others are not needed to begin
 
 
 def __getattr__(name: str) -> Any:

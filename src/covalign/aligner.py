@@ -587,10 +587,14 @@ class LatentAligner(TransformerMixin, BaseEstimator):
 
         The file holds sums over the rows of every fold, never a row.
         """
+        store.write(path, *self._packed())
+
+    def _packed(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        """What ``_restored`` makes the same aligner of."""
         self._check_fitted()
         s = self._solved
         chosen = None if s is None else storing.Chosen(s.regime, s.lam, s.shrinkage, len(s.rest) > 0, s.path)
-        store.write(path, *storing.pack(self, Found(self._coding, self._folds, self._dtype), chosen))
+        return storing.pack(self, Found(self._coding, self._folds, self._dtype), chosen)
 
     @classmethod
     def _restored(cls, meta: dict[str, Any], arrays: dict[str, Array]) -> LatentAligner:

@@ -11,5 +11,6 @@ from covalign._validation.commands import *
 from covalign._validation.data import *
 from covalign._validation.models import *
 from covalign._validation.numbers import *
+from covalign._validation.scverse import *
 from covalign._validation.sources import *
 from covalign._validation.tables import *
