@@ -96,7 +96,7 @@ def test_the_inputs_stay_as_they_were():
 @pytest.mark.parametrize(
     ("Z", "message"),
     [
-        (np.zeros(60), "two-dimensional|2-dimensional|2 dimensions|table"),
+        (np.zeros(60), "two dimensions"),
         (np.zeros((5, 2)), "5"),
         (np.full((60, 2), np.inf), "finite"),
         (np.full((60, 2), "x"), "number"),
