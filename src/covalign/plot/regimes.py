@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from covalign.plot.style import FAINT, INK, REGIME_COLOURS, REGIME_LABELS, axes_of, finish, short
+from covalign.plot.style import FAINT, INK, REGIME_COLOURS, REGIME_LABELS, SIGNED, axes_of, finish, required, short
 
 
 def frontier(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None = None) -> Axes:
@@ -19,6 +19,7 @@ def frontier(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None =
     ``frame`` is what ``regimes.frontier``, ``LatentAligner.frontier`` or ``cross_validated_frontier`` return; where it
     has both, the held-out curve is drawn solid with its standard error and the in-sample one dashed.
     """
+    required("frontier", frame, ["regime", "lam", "alignment", "coupling"], "LatentAligner.frontier()")
     ax = axes_of(ax, (4.6, 3.4))
     columns = _frontier_columns(frame)
     for kind, (alignment, coupling, se) in columns.items():
@@ -75,8 +76,12 @@ def _name(ax: Axes, text: str, x: float, y: float, colour: str, regime: str) -> 
     ax.annotate(text, (x, y), xytext=offset, textcoords="offset points", ha=ha, color=colour, fontsize=9)
 
 
-def matrices(frame: pd.DataFrame, axes: Any = None) -> Any:
-    """corr(z~, y) above corr(z~), one column per regime; ``frame`` as ``regimes.matrices`` returns it."""
+def matrices(frame: pd.DataFrame, axes: Any = None, *, title: str | None = None) -> Any:
+    """corr(z~, y) above corr(z~), one column per regime; ``frame`` as ``regimes.matrices`` returns it.
+
+    ``axes`` is an array of Axes, kinds of matrices x regimes; so is what is returned.
+    """
+    required("matrices", frame, ["regime", "lam", "matrix", "row", "column", "value"], "regimes.matrices(moments)")
     settings = frame[["regime", "lam"]].drop_duplicates().to_records(index=False)
     kinds = list(dict.fromkeys(frame["matrix"]))
     names = list(dict.fromkeys(frame["row"]))
@@ -100,11 +105,13 @@ def matrices(frame: pd.DataFrame, axes: Any = None) -> Any:
     bar.set_label("correlation", fontsize=8)
     bar.ax.tick_params(labelsize=7)
     bar.outline.set_visible(False)
+    if title:
+        axes[0, 0].figure.suptitle(title, x=0.01, ha="left", fontsize=10)
     return axes
 
 
 def _heatmap(ax: Axes, grid: pd.DataFrame, rows: Sequence[str] | None, columns: Sequence[str] | None) -> Any:
-    image = ax.imshow(grid.to_numpy(), cmap="RdBu_r", vmin=-1, vmax=1, interpolation="nearest")
+    image = ax.imshow(grid.to_numpy(), cmap=SIGNED, vmin=-1, vmax=1, interpolation="nearest")
     ax.set_xticks(range(grid.shape[1]) if columns is not None else [])
     ax.set_yticks(range(grid.shape[0]) if rows is not None else [])
     if columns is not None:
@@ -128,6 +135,7 @@ def alignment(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None 
     ``frame`` is ``LatentAligner.summary()``: one row per covariate, columns in_sample, held_out, se, and where there is
     an interval low, high.
     """
+    required("alignment", frame, ["in_sample", "held_out", "se"], "summary()")
     ax = axes_of(ax, (4.6, 0.8 + 0.26 * len(frame)))
     at = np.arange(len(frame))[::-1]
     ax.hlines(at, 0, 1, color="#EEEEEE", lw=0.8, zorder=0)

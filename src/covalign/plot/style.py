@@ -1,12 +1,19 @@
-"""What all figures share: colours, sizes, names that fit."""
+"""What all figures share: colours, sizes, names that fit, a place beside the Axes."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pandas as pd
 
 from covalign import _validation as errors
 
 try:
+    import matplotlib as mpl
     import matplotlib.pyplot as plt
     from matplotlib.axes import Axes
+    from matplotlib.transforms import Bbox
 except ImportError:
     raise errors.missing_extra("matplotlib", "plot") from None
 
@@ -22,7 +29,11 @@ REGIME_LABELS = {
     "tunable": r"tunable $T_\lambda$",
     "strongest": r"strongest $T_1$",
 }
-INK, FAINT = "#222222", "#8A8A8A"
+CATEGORY_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#5F4B3B", "#E5D42A")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")  # another shape where there are more levels than colours
+INK, FAINT, PALE = "#222222", "#8A8A8A", "#EEEEEE"
+SIGNED, SHARE, BETWEEN, ORDER = "RdBu_r", "Blues", "Greens", "viridis"  # with a sign; from 0; from 0 to 1; numbers
+MANY = 2000  # points from which a picture of them is smaller than their drawing
 
 
 def axes_of(ax: Axes | None, size: tuple[float, float]) -> Axes:
@@ -39,7 +50,66 @@ def finish(ax: Axes, title: str | None, pad: float = 8) -> Axes:
     return ax
 
 
-def short(name: str, most: int = 22) -> str:
-    """A name that fits, with matplotlib's mathematics switched off."""
-    name = name if len(name) <= most else name[: most - 1] + "…"
-    return name.replace("$", r"\$")
+def short(name: Any, most: int = 22) -> str:
+    """A name that fits on one line, with matplotlib's mathematics switched off."""
+    line = " ".join(str(name).split())
+    line = line if len(line) <= most else line[: most - 1] + "…"
+    return line.replace("$", r"\$")
+
+
+def required(figure: str, frame: Any, columns: Iterable[str], source: str) -> None:
+    """Refuse what is not a frame with these columns and at least one row."""
+    if not isinstance(frame, pd.DataFrame) or not set(columns) <= set(frame.columns):
+        raise errors.not_the_frame(figure, columns, source, frame)
+    if frame.empty:
+        raise errors.nothing_to_draw(figure, source)
+
+
+def colour_map(name: str) -> Any:
+    """A map that leaves what is missing grey."""
+    return mpl.colormaps[name].with_extremes(bad="#DDDDDD")
+
+
+def beside(ax: Axes, width: float, pad: float, top: float = 1.0, bottom: float = 0.0) -> Axes:
+    """Axes to the right of others, ``pad`` away and ``width`` wide (inches), between two of their heights (0 to 1).
+
+    They move with the others, in whatever layout these are, and take no room from them.
+    """
+    inset = ax.inset_axes((1.0, bottom, 0.1, top - bottom))
+
+    def locate(_: Any, __: Any) -> Bbox:
+        box, inches = ax.get_position(), ax.figure.bbox.width / ax.figure.dpi
+        return Bbox.from_bounds(
+            box.x1 + pad / inches, box.y0 + bottom * box.height, width / inches, (top - bottom) * box.height
+        )
+
+    inset.set_axes_locator(locate)
+    return inset
+
+
+def colour_bar(ax: Axes, image: Any, label: str, *, pad: float = 0.12, top: float = 1.0, bottom: float = 0.0) -> Any:
+    """What the colours mean, to the right."""
+    bar = ax.figure.colorbar(image, cax=beside(ax, 0.11, pad, top, bottom))
+    bar.set_label(label, fontsize=8)
+    bar.ax.tick_params(labelsize=7, length=2)
+    bar.outline.set_visible(False)
+    return bar
+
+
+def legend_of(ax: Axes, handles: list[Any], labels: list[str], title: str | None) -> None:
+    """A legend to the right. Its texts are set last: matplotlib leaves out labels that begin with an underscore."""
+    legend = ax.legend(
+        handles,
+        [str(i) for i in range(len(labels))],
+        title=title,
+        loc="upper left",
+        bbox_to_anchor=(1.01, 1.02),
+        ncols=1 + (len(labels) - 1) // 16,
+        frameon=False,
+        fontsize=8,
+        title_fontsize=8,
+        alignment="left",
+        handletextpad=0.3,
+    )
+    for text, label in zip(legend.get_texts(), labels, strict=True):
+        text.set_text(label)
