@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
-from matplotlib.ticker import MaxNLocator, PercentFormatter
+from matplotlib.ticker import MaxNLocator, PercentFormatter, StrMethodFormatter
 
 from covalign import _validation as errors
 from covalign.plot.style import (
@@ -24,7 +24,7 @@ from covalign.plot.style import (
     short,
 )
 
-PRESENT = LinearSegmentedColormap.from_list("present", ["#FFFFFF", REGIME_COLOURS["independent"]])
+PRESENT = LinearSegmentedColormap.from_list("present", ["#EBEBEB", REGIME_COLOURS["independent"]])
 APART = 60  # patterns that can be told apart by lines between them
 
 
@@ -48,8 +48,7 @@ def bound(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None = No
         ax.set_yscale("log")
     else:
         ax.set_yticks([])
-    state = "converged" if converged else "not converged: the bound was still rising"
-    said = f"{state}, {sweeps} sweep{'s' if sweeps > 1 else ''}"
+    said = f"{'converged' if converged else 'not converged'}, {sweeps:,} sweep{'s' if sweeps > 1 else ''}"
     ax.text(0.98, 0.96, said, transform=ax.transAxes, ha="right", va="top", fontsize=8, color=colour)
     ax.set_xlim(min(0.5, sweeps / 100), sweeps + max(0.5, sweeps / 50))
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8, min_n_ticks=1))
@@ -85,20 +84,18 @@ def missing(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None = 
         for name, shares in zip(rows, grid.to_numpy(dtype=float), strict=True):
             at += 1.0
             image = _band(ax, edges, at, shares)
-            have = int(sizes.to_numpy()[shares > 0].sum())
-            ax.annotate(
-                f"{have:,}", (1, at), xycoords=ax.get_yaxis_transform(), xytext=(4, 0), textcoords="offset points",
-                va="center", fontsize=7, color=INK,
-            )  # fmt: skip
+            _beyond(ax, at, f"{int(sizes.to_numpy()[shares > 0].sum()):,}", INK)
             ticks, names = [*ticks, at], [*names, short(name)]
         at += 1.2
+    _beyond(ax, 0, "have it", FAINT)
     _count_patterns(ax, edges, sizes)
     ax.set(xlim=(0, edges[-1]), ylim=(at - 0.5, -0.6))
     ax.set_yticks(ticks, names)
     for label in ax.get_yticklabels():
         label.set_fontweight("bold" if label.get_text() in ("views", "covariates") else "normal")
+    ax.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     ax.set_xlabel("samples, by what they have")
-    bar = colour_bar(ax, image, "cells observed", pad=0.55)
+    bar = colour_bar(ax, image, "cells observed", pad=0.6)
     bar.ax.yaxis.set_major_formatter(PercentFormatter(1.0))
     ax.spines["left"].set_visible(False)
     ax.tick_params(axis="y", length=0)
@@ -109,9 +106,13 @@ def _band(ax: Axes, edges: Any, at: float, shares: Any) -> Any:
     """One table: a bar as long as the samples, in parts."""
     lines: dict[str, Any] = {"edgecolor": "white", "linewidth": 0.6} if len(shares) <= APART else {"rasterized": True}
     look: dict[str, Any] = {"cmap": PRESENT, "vmin": 0.0, "vmax": 1.0}
-    image = ax.pcolormesh(edges, [at - 0.4, at + 0.4], shares[None, :], **look, **lines)
-    ax.hlines([at - 0.4, at + 0.4], edges[0], edges[-1], color=FAINT, lw=0.5)
-    return image
+    return ax.pcolormesh(edges, [at - 0.4, at + 0.4], shares[None, :], **look, **lines)
+
+
+def _beyond(ax: Axes, at: float, text: str, colour: str) -> None:
+    """Something said at the right of a row."""
+    place: dict[str, Any] = {"xycoords": ax.get_yaxis_transform(), "textcoords": "offset points", "va": "center"}
+    ax.annotate(text, (1, at), xytext=(4, 0), fontsize=7, color=colour, **place)
 
 
 def _count_patterns(ax: Axes, edges: Any, sizes: pd.Series) -> None:

@@ -21,12 +21,13 @@ from covalign.plot.style import (
     beside,
     colour_bar,
     colour_map,
+    decimals,
     finish,
     required,
     short,
 )
 
-CELL = 0.3  # inches
+LETTER = 0.075  # inches, of names
 WRITTEN = 12  # columns up to which numbers are written into the cells
 
 
@@ -54,10 +55,10 @@ def variance_explained(
     >>> ax = ca.plot.variance_explained(fa.variance_explained(), totals=fa.total_variance_explained())
     """
     required("variance_explained", frame, [], "variance_explained()")
-    ax = _sized(ax, frame.shape[1], len(frame) + 0.4, beside=1.6 if totals is not None else 0.8, cell=0.36)
-    shares = frame.to_numpy(dtype=float)
-    most = float(np.nanmax(shares, initial=0.0)) or 1.0
-    (image,) = _stack(ax, [Block(None, frame, SHARE, (0.0, most), _percent)])
+    most = float(np.nanmax(frame.to_numpy(dtype=float), initial=0.0)) or 1.0
+    blocks = [Block(None, frame, SHARE, (0.0, most), _percent)]
+    ax = _sized(ax, blocks, beside=1.7 if totals is not None else 0.75, cell=0.36)
+    (image,) = _stack(ax, blocks)
     if totals is not None:
         absent = frame.index.difference(totals.index)
         if len(absent):
@@ -96,13 +97,12 @@ def loadings(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None =
     required("loadings", frame, ["view", "feature", "factor", "loading"], "loadings_frame(n=5)")
     most = float(np.nanmax(np.abs(frame["loading"].to_numpy(dtype=float)), initial=0.0)) or 1.0
     blocks = [
-        Block(short(view, 40), _wide(one, "feature", "factor", "loading"), SIGNED, (-most, most), _signed)
+        Block(short(view, 40), _wide(one, "feature", "factor", "loading"), SIGNED, (-most, most), decimals)
         for view, one in frame.groupby("view", sort=False)
     ]
-    rows = sum(len(block.grid) + 1.2 for block in blocks)
-    ax = _sized(ax, blocks[0].grid.shape[1], rows, beside=0.7, cell=0.21)
+    ax = _sized(ax, blocks, beside=0.8, cell=0.21)
     images = _stack(ax, blocks, write=False)
-    colour_bar(ax, images[0], "loading", bottom=max(0.0, 1 - 14 / rows))
+    colour_bar(ax, images[0], "loading", bottom=max(0.0, 1 - 14 / _rows(blocks)))
     return finish(ax, title)
 
 
@@ -118,8 +118,8 @@ def association(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | Non
     """
     required("association", frame, ["factor", "covariate", "measure", "value"], "metrics.association(Z, Y)")
     looks = {
-        "correlation": ("numbers: correlation", SIGNED, (-1.0, 1.0), "correlation", _signed),
-        "eta_squared": ("categories: η²", BETWEEN, (0.0, 1.0), "η², share between levels", _unsigned),
+        "correlation": ("numbers: correlation", SIGNED, (-1.0, 1.0), "correlation", decimals),
+        "eta_squared": ("categories: η²", BETWEEN, (0.0, 1.0), "η², share between levels", decimals),
     }
     blocks, labels = [], []
     for measure, (heading, colours, limits, label, write) in looks.items():
@@ -127,8 +127,7 @@ def association(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | Non
         if len(one):
             blocks.append(Block(heading, _wide(one, "covariate", "factor", "value"), colours, limits, write))
             labels.append(label)
-    rows = sum(len(block.grid) + 1.2 for block in blocks)
-    ax = _sized(ax, blocks[0].grid.shape[1], max(rows, 4.5), beside=0.85 * len(blocks), cell=CELL)
+    ax = _sized(ax, blocks, beside=0.85 * len(blocks), cell=0.3)
     for i, (image, label) in enumerate(zip(_stack(ax, blocks), labels, strict=True)):
         colour_bar(ax, image, label, pad=0.12 + 0.8 * i)
     return finish(ax, title)
@@ -137,10 +136,18 @@ def association(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | Non
 # -- cells ------------------------------------------------------------------------------------------------------------
 
 
-def _sized(ax: Axes | None, columns: int, rows: float, *, beside: float, cell: float) -> Axes:
-    """Axes whose cells can be read, up to the size of a page."""
-    width = max(1.2, min(12.0, (0.36 if columns <= WRITTEN else 0.2) * columns))
-    return axes_of(ax, (width + 1.5 + beside, min(14.0, cell * rows + 1.1)))
+def _sized(ax: Axes | None, blocks: list[Block], *, beside: float, cell: float) -> Axes:
+    """Axes whose cells (so high, in inches) and names can be read, up to the size of a page."""
+    columns = blocks[0].grid.shape[1]
+    width = max(0.4, min(12.0, (0.36 if columns <= WRITTEN else 0.2) * columns))
+    names = [short(name) for block in blocks for name in block.grid.index]
+    left = max(LETTER * max(map(len, names)), 1.2 * LETTER * max(len(block.heading or "") for block in blocks))
+    below = LETTER * max(len(short(name)) for name in blocks[0].grid.columns)
+    return axes_of(ax, (left + width + beside + 0.2, min(14.0, max(1.1, cell * _rows(blocks)) + below + 0.3)))
+
+
+def _rows(blocks: list[Block]) -> float:
+    return sum(len(block.grid) + (0.0 if block.heading is None else 1.2) for block in blocks)
 
 
 def _wide(frame: pd.DataFrame, rows: str, columns: str, values: str) -> pd.DataFrame:
@@ -194,11 +201,3 @@ def _write(ax: Axes, block: Block, values: Any, at: float) -> None:
 def _percent(value: float) -> str:
     share = 100 * value
     return f"{share:.0f}" if abs(share) >= 9.95 or abs(share) < 0.05 else f"{share:.1f}"
-
-
-def _signed(value: float) -> str:
-    return f"{value + 0.0:.2f}".replace("-0.00", "0.00").replace("-", "−").replace("0.", ".", 1)
-
-
-def _unsigned(value: float) -> str:
-    return f"{value:.2f}".replace("0.", ".", 1)

@@ -10,7 +10,18 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from covalign.plot.style import FAINT, INK, REGIME_COLOURS, REGIME_LABELS, SIGNED, axes_of, finish, required, short
+from covalign.plot.style import (
+    FAINT,
+    INK,
+    REGIME_COLOURS,
+    REGIME_LABELS,
+    SIGNED,
+    axes_of,
+    decimals,
+    finish,
+    required,
+    short,
+)
 
 
 def frontier(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None = None) -> Axes:
@@ -123,9 +134,7 @@ def _heatmap(ax: Axes, grid: pd.DataFrame, rows: Sequence[str] | None, columns: 
     if len(grid) <= 6:
         for (i, j), value in np.ndenumerate(grid.to_numpy()):
             colour = "white" if abs(value) > 0.6 else INK
-            ax.text(
-                j, i, f"{value + 0.0:.2f}".replace("-0.00", "0.00"), ha="center", va="center", fontsize=6, color=colour
-            )
+            ax.text(j, i, decimals(value), ha="center", va="center", fontsize=6, color=colour)
     return image
 
 

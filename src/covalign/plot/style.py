@@ -57,6 +57,12 @@ def short(name: Any, most: int = 22) -> str:
     return line.replace("$", r"\$")
 
 
+def decimals(value: float) -> str:
+    """Two decimals as they are written into cells: .50, −.03, 1.00."""
+    text = f"{value:.2f}".replace("-0.00", "0.00").replace("-", "−")
+    return text.replace("0.", ".", 1) if text.lstrip("−").startswith("0.") else text
+
+
 def required(figure: str, frame: Any, columns: Iterable[str], source: str) -> None:
     """Refuse what is not a frame with these columns and at least one row."""
     if not isinstance(frame, pd.DataFrame) or not set(columns) <= set(frame.columns):
