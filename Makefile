@@ -40,6 +40,7 @@ bench: setup
 figures: setup
 	$(RUN) examples/demo.py --out docs/img
 	$(RUN) examples/nearest_images.py --out docs/img
+	$(if $(TCGA),$(RUN) examples/gallery.py --out docs/img/gallery --page docs/gallery.md --tcga $(TCGA))
 
 # The packages we compare with, in an environment of their own: their pins never touch ours.
 peers: $(PEERS)/.installed

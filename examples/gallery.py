@@ -20,7 +20,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from PIL import Image
 
-DPI = 150
+DPI, LARGEST = (160, 140, 120, 100, 80), 120_000  # as sharp as a picture of this many bytes can be
 
 TCGA = """\
 import covalign as ca
@@ -37,7 +37,7 @@ SIMULATED = """\
 import covalign as ca
 import pandas as pd
 
-sizes = {"mrna": 200, "mirna": 100, "protein": 80}
+sizes = {"mrna": 60, "mirna": 40, "protein": 30}
 data = ca.simulate.scenario("PN", n_samples=150, n_features=sizes, n_covariates=4, random_state=1)
 tumours = pd.Index([f"tumour {i}" for i in range(150)])
 views = {name: pd.DataFrame(X, index=tumours).add_prefix(f"{name} ") for name, X in data.X.items()}
@@ -48,7 +48,8 @@ clinic.loc[tumours[5::9], "ER-alpha"] = None  # unknown
 clinic.loc[tumours[7::15], "subtype"] = None
 """
 FIT = """\
-fa = ca.InformedFactorAnalysis(n_factors=10).fit(views, clinic[["ER-alpha", "subtype"]]).realign(lam=0.5)
+fa = ca.InformedFactorAnalysis(n_factors=10, drop_first=True).fit(views, clinic[["ER-alpha", "subtype"]])
+fa = fa.realign(lam=0.5)
 """
 
 
@@ -77,7 +78,7 @@ ca.plot.top_features(fa.loadings_frame("ER-alpha", n=8))""",
         "loadings",
         "The leading features of several factors: which of them share features, and with which sign.",
         """\
-ca.plot.loadings(fa.loadings_frame(fa.factor_names_[:6], n=3))""",
+ca.plot.loadings(fa.loadings_frame(fa.factor_names_[:5], n=2))""",
     ),
     Figure(
         "factors_number",
@@ -95,7 +96,7 @@ ca.plot.factors(fa.factors_frame(), x="ER-alpha", y="subtype_Her2", colour=clini
         "factor_by_category",
         "One factor by the levels of a category; those of unknown level stand apart.",
         """\
-ca.plot.factor_by_category(fa.factors_frame(), factor="subtype_Basal", category=clinic["subtype"])""",
+ca.plot.factor_by_category(fa.factors_frame(), factor="subtype_Her2", category=clinic["subtype"])""",
     ),
     Figure(
         "association",
@@ -108,7 +109,7 @@ ca.plot.association(ca.metrics.association(fa.factors_frame(), clinic))""",
         "bound",
         "How the bound rose to its end, sweep by sweep, in the paper's inference (ours needs few sweeps).",
         """\
-paper = ca.InformedFactorAnalysis.paper(n_factors=10).fit(views, clinic[["ER-alpha", "subtype"]])
+paper = ca.InformedFactorAnalysis.paper(n_factors=10, drop_first=True).fit(views, clinic[["ER-alpha", "subtype"]])
 ca.plot.bound(paper.bound_frame())""",
     ),
     Figure(
@@ -176,8 +177,11 @@ def save(axes: Any, path: Path) -> None:
     """Write the figure."""
     figure = np.ravel(axes)[0].figure
     temporary = path.with_suffix(".tmp.png")
-    figure.savefig(temporary, dpi=DPI)
-    Image.open(temporary).convert("RGB").quantize(128).save(temporary, optimize=True)  # flat colours: a third the size
+    for dpi in DPI:
+        figure.savefig(temporary, dpi=dpi)
+        Image.open(temporary).convert("RGB").save(temporary, optimize=True)
+        if temporary.stat().st_size < LARGEST:
+            break
     os.replace(temporary, path)
     plt.close(figure)
     print(f"{path}  {path.stat().st_size / 1000:.0f} kB")
