@@ -42,6 +42,7 @@ figures: setup
 	$(RUN) examples/demo.py --out docs/img
 	$(RUN) examples/nearest_images.py --out docs/img
 	$(RUN) examples/report_picture.py --out docs/img
+	$(if $(TCGA),$(RUN) examples/gallery.py --out docs/img/gallery --page docs/gallery.md --tcga $(TCGA))
 
 # The packages we compare with, in an environment of their own: their pins never touch ours.
 peers: $(PEERS)/.installed

@@ -9,6 +9,7 @@ from covalign._validation.base import *
 from covalign._validation.cli import *
 from covalign._validation.commands import *
 from covalign._validation.data import *
+from covalign._validation.figures import *
 from covalign._validation.models import *
 from covalign._validation.numbers import *
 from covalign._validation.scverse import *

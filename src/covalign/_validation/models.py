@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -34,6 +35,13 @@ def unknown_variance_kind(kind: Any) -> ValueError:
 
 def unknown_views(names: Iterable[str], known: Sequence[str]) -> ValueError:
     return ValueError(f"views need to be among those fitted ({some(known)}), got {some(names)}: check the names.")
+
+
+def unknown_factors(wrong: Iterable[Any], known: Sequence[str]) -> ValueError:
+    names = [str(name) for name in known]
+    near = [match for name in wrong for match in difflib.get_close_matches(str(name), names, n=2, cutoff=0.4)]
+    hint = f"did you mean {some(dict.fromkeys(near))}?" if near else "check the names, or give positions."
+    return ValueError(f"factors need to be among {some(names, 10)}, got {some(wrong)}: {hint}")
 
 
 def features_missing(view: str, names: Sequence[str]) -> ValueError:

@@ -20,6 +20,7 @@ from covalign.factor import (
     crossvalidation,
     data,
     fitting,
+    frames,
     lazy,
     newcomers,
     outofcore,
@@ -569,6 +570,63 @@ class InformedFactorAnalysis(BaseEstimator):
         order = np.argsort(-np.abs(loading), kind="stable")[:n]
         names = np.array(self._table.views[view].names, dtype=object)[order]
         return pd.DataFrame({"feature": names, "loading": loading[order], "std": std[order]})
+
+    # -- as tables ----------------------------------------------------------------------------------------------------
+
+    def factors_frame(self) -> pd.DataFrame:
+        """``factors_`` with names: samples x factors.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> ca.InformedFactorAnalysis(7).fit(s.X, s.Y).factors_frame().columns.tolist()
+        ['y0', 'y1', 'y2', 'y3', 'y4', 'free0', 'free1']
+        """
+        self._check_fitted()
+        return frames.factors(self)
+
+    def loadings_frame(self, factors: Any = None, views: Any = None, n: int | None = None) -> pd.DataFrame:
+        """One row per view, feature and factor: view, feature, factor, loading, std.
+
+        Of some ``factors`` and ``views`` only (a name or several), and with ``n`` only of the features that are among
+        the n largest |loading| of their view on any of these factors; the largest first, by the factor they are of.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> ca.InformedFactorAnalysis(7).fit(s.X, s.Y).loadings_frame(["y0", "y1"], n=3).columns.tolist()
+        ['view', 'feature', 'factor', 'loading', 'std']
+        """
+        self._check_fitted()
+        return frames.loadings(self, factors, views, n)
+
+    def bound_frame(self) -> pd.DataFrame:
+        """One row per sweep: sweep, elbo, below_end (nats below the last), converged (whether it had by then).
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> ca.InformedFactorAnalysis(7).fit(s.X, s.Y).bound_frame()["converged"].iloc[-1].item()
+        True
+        """
+        self._check_fitted()
+        return frames.bound(self.elbo_, self.converged_)
+
+    def missing_frame(self) -> pd.DataFrame:
+        """What the samples have: one row per pattern of gaps and table: pattern, samples, kind, name, observed.
+
+        Samples of a pattern have the same views and covariates (``kind``), wholly, in part or not at all; ``observed``
+        is the share of cells they have. The most frequent pattern is the first.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200, n_covariates=1)
+        >>> s.Y[:50] = float("nan")
+        >>> ca.InformedFactorAnalysis(3).fit(s.X, s.Y).missing_frame()
+           pattern  samples       kind name  observed
+        0        0      150       view    X       1.0
+        1        0      150  covariate   y0       1.0
+        2        1       50       view    X       1.0
+        3        1       50  covariate   y0       0.0
+        """
+        self._check_fitted()
+        return frames.missing(self)
 
     def save(self, path: Any) -> None:
         """Write the model to one file (arrays and JSON, no code), whole or not at all; ``covalign.load`` reads it."""

@@ -1,10 +1,12 @@
 """What a representation achieves: paired correlations, independence, variance explained, disentanglement.
 
-Each metric takes arrays or DataFrames with one row per sample, or a single ``Moments`` of both in their place. Rows are
-matched by index where both sides have one, else by position.
+Each metric takes arrays or DataFrames with one row per sample, or a single ``Moments`` of both in their place
+(``association``, which takes covariates as people keep them, needs the rows). Rows are matched by index where both
+sides have one, else by position.
 """
 
 from covalign.metrics.alignment import alignment
+from covalign.metrics.association import association
 from covalign.metrics.coupling import coupling
 from covalign.metrics.dci import DCI, dci
 from covalign.metrics.matching import Matching, match
@@ -15,6 +17,7 @@ __all__ = [
     "DCI",
     "Matching",
     "alignment",
+    "association",
     "coupling",
     "dci",
     "match",

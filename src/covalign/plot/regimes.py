@@ -1,38 +1,27 @@
-"""Figures of frontiers, regimes and alignment. Tidy frames in, Axes out; nothing is computed here.
-
-Colours are Okabe and Ito's, which people with any common colour vision deficiency can tell apart; matrices use a
-diverging map with white at zero.
-"""
+"""Regimes: the frontier, their matrices, alignment by covariate."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 
-from covalign import _validation as errors
-
-try:
-    import matplotlib.pyplot as plt
-    from matplotlib.axes import Axes
-except ImportError:
-    raise errors.missing_extra("matplotlib", "plot") from None
-
-REGIME_COLOURS = {
-    "exclusive": "#CC79A7",
-    "independent": "#0072B2",
-    "tunable": "#009E73",
-    "strongest": "#D55E00",
-}
-REGIME_LABELS = {
-    "exclusive": r"exclusive $T_{\mathrm{ex}}$",
-    "independent": r"independent $T_0$",
-    "tunable": r"tunable $T_\lambda$",
-    "strongest": r"strongest $T_1$",
-}
-INK, FAINT = "#222222", "#8A8A8A"
+from covalign.plot.style import (
+    FAINT,
+    INK,
+    REGIME_COLOURS,
+    REGIME_LABELS,
+    SIGNED,
+    axes_of,
+    decimals,
+    finish,
+    required,
+    short,
+)
 
 
 def frontier(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None = None) -> Axes:
@@ -41,7 +30,8 @@ def frontier(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None =
     ``frame`` is what ``regimes.frontier``, ``LatentAligner.frontier`` or ``cross_validated_frontier`` return; where it
     has both, the held-out curve is drawn solid with its standard error and the in-sample one dashed.
     """
-    ax = _axes(ax, (4.6, 3.4))
+    required("frontier", frame, ["regime", "lam", "alignment", "coupling"], "LatentAligner.frontier()")
+    ax = axes_of(ax, (4.6, 3.4))
     columns = _frontier_columns(frame)
     for kind, (alignment, coupling, se) in columns.items():
         _curve(ax, frame, alignment, coupling, se, kind, named=kind == next(iter(columns)))
@@ -50,7 +40,7 @@ def frontier(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None =
     ax.set_xlabel(r"coupling  $\|\mathrm{corr}(\tilde z) - I\|_F^2$   (0: independent)")
     ax.set_ylabel(r"mean alignment  corr$(\tilde z_p, y_p)$")
     ax.margins(0.12)
-    return _finish(ax, title)
+    return finish(ax, title)
 
 
 def _frontier_columns(frame: pd.DataFrame) -> dict[str, tuple[str, str, str | None]]:
@@ -97,14 +87,18 @@ def _name(ax: Axes, text: str, x: float, y: float, colour: str, regime: str) -> 
     ax.annotate(text, (x, y), xytext=offset, textcoords="offset points", ha=ha, color=colour, fontsize=9)
 
 
-def matrices(frame: pd.DataFrame, axes: Any = None) -> Any:
-    """corr(z~, y) above corr(z~), one column per regime; ``frame`` as ``regimes.matrices`` returns it."""
+def matrices(frame: pd.DataFrame, axes: Any = None, *, title: str | None = None) -> Any:
+    """corr(z~, y) above corr(z~), one column per regime; ``frame`` as ``regimes.matrices`` returns it.
+
+    ``axes`` is an array of Axes, kinds of matrices x regimes; so is what is returned.
+    """
+    required("matrices", frame, ["regime", "lam", "matrix", "row", "column", "value"], "regimes.matrices(moments)")
     settings = frame[["regime", "lam"]].drop_duplicates().to_records(index=False)
     kinds = list(dict.fromkeys(frame["matrix"]))
     names = list(dict.fromkeys(frame["row"]))
     if axes is None:
         size = max(1.7, min(3.2, 0.16 * len(names)))
-        for_names = 0.065 * max(len(_short(name)) for name in names)
+        for_names = 0.065 * max(len(short(name)) for name in names)
         figsize = (size * len(settings) + 1.0 + for_names, size * len(kinds) + 0.7 + for_names)
         _, axes = plt.subplots(len(kinds), len(settings), figsize=figsize, squeeze=False, layout="constrained")
     image = None
@@ -122,25 +116,25 @@ def matrices(frame: pd.DataFrame, axes: Any = None) -> Any:
     bar.set_label("correlation", fontsize=8)
     bar.ax.tick_params(labelsize=7)
     bar.outline.set_visible(False)
+    if title:
+        axes[0, 0].figure.suptitle(title, x=0.01, ha="left", fontsize=10)
     return axes
 
 
 def _heatmap(ax: Axes, grid: pd.DataFrame, rows: Sequence[str] | None, columns: Sequence[str] | None) -> Any:
-    image = ax.imshow(grid.to_numpy(), cmap="RdBu_r", vmin=-1, vmax=1, interpolation="nearest")
+    image = ax.imshow(grid.to_numpy(), cmap=SIGNED, vmin=-1, vmax=1, interpolation="nearest")
     ax.set_xticks(range(grid.shape[1]) if columns is not None else [])
     ax.set_yticks(range(grid.shape[0]) if rows is not None else [])
     if columns is not None:
-        ax.set_xticklabels([_short(name) for name in columns], rotation=90, fontsize=7)
+        ax.set_xticklabels([short(name) for name in columns], rotation=90, fontsize=7)
     if rows is not None:
-        ax.set_yticklabels([_short(name) for name in rows], fontsize=7)
+        ax.set_yticklabels([short(name) for name in rows], fontsize=7)
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
     if len(grid) <= 6:
         for (i, j), value in np.ndenumerate(grid.to_numpy()):
             colour = "white" if abs(value) > 0.6 else INK
-            ax.text(
-                j, i, f"{value + 0.0:.2f}".replace("-0.00", "0.00"), ha="center", va="center", fontsize=6, color=colour
-            )
+            ax.text(j, i, decimals(value), ha="center", va="center", fontsize=6, color=colour)
     return image
 
 
@@ -150,7 +144,8 @@ def alignment(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None 
     ``frame`` is ``LatentAligner.summary()``: one row per covariate, columns in_sample, held_out, se, and where there is
     an interval low, high.
     """
-    ax = _axes(ax, (4.6, 0.8 + 0.26 * len(frame)))
+    required("alignment", frame, ["in_sample", "held_out", "se"], "summary()")
+    ax = axes_of(ax, (4.6, 0.8 + 0.26 * len(frame)))
     at = np.arange(len(frame))[::-1]
     ax.hlines(at, 0, 1, color="#EEEEEE", lw=0.8, zorder=0)
     ax.scatter(frame["in_sample"], at, s=90, marker="|", color=INK, linewidth=1.4, zorder=5, label="in sample")
@@ -162,28 +157,10 @@ def alignment(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None 
             reach, low, high = "90 % interval", frame["low"], frame["high"]
         ax.hlines(at, low, high, color=colour, lw=1.4, zorder=3)
         ax.scatter(frame["held_out"], at, s=34, color=colour, zorder=4, label=f"held out, {reach}")
-    ax.set_yticks(at, [_short(str(name)) for name in frame.index], fontsize=8)
+    ax.set_yticks(at, [short(str(name)) for name in frame.index], fontsize=8)
     ax.set_ylim(-0.7, len(frame) - 0.3)
     shown = frame[[name for name in ("in_sample", "held_out", "low") if name in frame]].to_numpy(dtype=float)
     ax.set_xlim(min(0.0, float(np.nanmin(shown)) - 0.05), 1.0)
     ax.set_xlabel(r"alignment  corr$(\tilde z_p, y_p)$")
     ax.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
-    return _finish(ax, title, pad=22)
-
-
-def _axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
-    return plt.subplots(figsize=size, layout="constrained")[1] if ax is None else ax
-
-
-def _finish(ax: Axes, title: str | None, pad: float = 8) -> Axes:
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.tick_params(labelsize=8)
-    if title:
-        ax.set_title(title, loc="left", fontsize=10, pad=pad)
-    return ax
-
-
-def _short(name: str, most: int = 22) -> str:
-    """A name that fits, with matplotlib's mathematics switched off."""
-    name = name if len(name) <= most else name[: most - 1] + "…"
-    return name.replace("$", r"\$")
+    return finish(ax, title, pad=22)
