@@ -39,7 +39,7 @@ bench: setup
 	$(RUN) benchmarks/plan.py
 
 figures: setup
-	$(RUN) examples/demo.py --out docs/img
+	$(RUN) examples/demo.py --out docs/img && rm docs/img/report.html docs/img/factors.html
 	$(RUN) examples/nearest_images.py --out docs/img
 	$(RUN) examples/report_picture.py --out docs/img
 	$(if $(TCGA),$(RUN) examples/gallery.py --out docs/img/gallery --page docs/gallery.md --tcga $(TCGA))
