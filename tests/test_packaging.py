@@ -90,7 +90,7 @@ def test_the_oldest_versions_are_those_that_are_declared():
     """.ci/lowest.txt pins what pyproject.toml allows at least."""
     pins = dict(line.split("==") for line in (ROOT / ".ci/lowest.txt").read_text().splitlines() if "==" in line)
     extras = PROJECT["optional-dependencies"]
-    declared = [*PROJECT["dependencies"], *extras["plot"], *extras["cli"], *extras["parquet"]]
+    declared = [*PROJECT["dependencies"], *extras["plot"], *extras["cli"], *extras["parquet"], *extras["zarr"]]
     for requirement in declared:
         name, _, least = requirement.partition(">=")
         assert pins[name] == least or pins[name].startswith(f"{least}."), name

@@ -89,7 +89,7 @@ class YAsFactors(_Linear):
 
     def decompose(self, X: Array, Y: Array, n_factors: int, seed: int) -> Linear:
         """F = [Y, PCs of X - Y beta] with beta = argmin |X - Y beta|, the shortest one where Y is rank deficient."""
-        beta = np.asarray(np.linalg.lstsq(Y, X)[0], dtype=np.float64)
+        beta = np.asarray(np.linalg.lstsq(Y, X, rcond=None)[0], dtype=np.float64)
         return completed(Linear(Y, beta.T, None), X, n_factors)
 
 
