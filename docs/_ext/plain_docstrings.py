@@ -1,0 +1,59 @@
+"""Docstrings here are plain text with ``code``, equations and doctests; Sphinx would read them as reStructuredText.
+
+There ``T_`` is a link, ``|corr|`` a substitution and ``*`` the begin of emphasis. So these are escaped, outside of code
+and examples, and indented lines (equations, mostly) are shown as they stand.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from sphinx.application import Sphinx
+
+CODE = re.compile(r"(``.+?``)")
+SPECIAL = re.compile(r"([\\*|_`])")
+
+
+def plain(lines: list[str]) -> list[str]:
+    """The docstring as reStructuredText that shows what the docstring says."""
+    out: list[str] = []
+    section = ""
+    for paragraph in _paragraphs(lines):
+        if len(paragraph) > 1 and re.fullmatch(r"-{3,}", paragraph[1].strip()):
+            section, paragraph = paragraph[0].strip(), paragraph[2:]
+            out += [section, "-" * len(section)]
+        fields = section in {"Parameters", "Attributes"}
+        if paragraph[0].lstrip().startswith(">>>"):
+            out += paragraph
+        elif paragraph[0].startswith(" ") and not fields:
+            out += ["::", "", *paragraph]
+        else:
+            out += [line if fields and not line.startswith(" ") else escaped(line) for line in paragraph]
+        out.append("")
+    return out
+
+
+def _paragraphs(lines: list[str]) -> Iterator[list[str]]:
+    found: list[str] = []
+    for line in [*lines, ""]:
+        if line.strip():
+            found.append(line)
+        elif found:
+            yield found
+            found = []
+
+
+def escaped(line: str) -> str:
+    """Everything that is not ``code`` means itself."""
+    return "".join(part if CODE.fullmatch(part) else SPECIAL.sub(r"\\\1", part) for part in CODE.split(line))
+
+
+def _process(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
+    lines[:] = plain(lines)
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.connect("autodoc-process-docstring", _process, priority=400)  # before napoleon
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
