@@ -12,16 +12,17 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent / "src")]
 
-import covalign
+import covalign  # noqa: E402  src is found by the lines above
 
 project = "covalign"
 author = "The covalign developers"
 copyright = author
 release = version = covalign.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "mathml", "plain_docstrings"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "mathml", "plain_docstrings"]
 exclude_patterns = ["_build", "_ext", "study/**"]  # the study's tables are included where they are spoken of
 highlight_language = "none"  # a block that names no language is a command line or a formula
+smartquotes = False  # what stands in quotes is code more often than not
 nitpicky = True
 # Types of other packages are shown as they are written; their documentation is not asked over the network.
 nitpick_ignore_regex = [("py:.*", r"(?!covalign\.).*")]
@@ -38,10 +39,6 @@ autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
 autoclass_content = "class"
 add_module_names = False
-napoleon_google_docstring = False
-napoleon_use_ivar = True
-napoleon_custom_sections = ["Confounders"]
-python_maximum_signature_line_length = 100
 
 html_theme = "furo"
 html_title = "covalign"

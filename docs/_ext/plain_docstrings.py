@@ -1,7 +1,8 @@
 """Docstrings here are plain text with ``code``, equations and doctests; Sphinx would read them as reStructuredText.
 
 There ``T_`` is a link, ``|corr|`` a substitution and ``*`` the begin of emphasis. So these are escaped, outside of code
-and examples, and indented lines (equations, mostly) are shown as they stand.
+and examples; indented lines (equations, mostly) are shown as they stand; and sections with names and their meaning
+become lists that keep the names as they are written.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
+OF_NAMES = {"Parameters", "Attributes"}
 CODE = re.compile(r"(``.+?``)")
 SPECIAL = re.compile(r"([\\*|_`])")
 
@@ -23,16 +25,24 @@ def plain(lines: list[str]) -> list[str]:
     for paragraph in _paragraphs(lines):
         if len(paragraph) > 1 and re.fullmatch(r"-{3,}", paragraph[1].strip()):
             section, paragraph = paragraph[0].strip(), paragraph[2:]
-            out += [section, "-" * len(section)]
-        fields = section in {"Parameters", "Attributes"}
+            out += [f".. rubric:: {section}", ""]
         if paragraph[0].lstrip().startswith(">>>"):
             out += paragraph
-        elif paragraph[0].startswith(" ") and not fields:
+        elif section in OF_NAMES:
+            for line in paragraph:
+                out += [escaped(line)] if line.startswith(" ") else ["", _term(line)]
+        elif paragraph[0].startswith(" "):
             out += ["::", "", *paragraph]
         else:
-            out += [line if fields and not line.startswith(" ") else escaped(line) for line in paragraph]
+            out += [escaped(line) for line in paragraph]
         out.append("")
     return out
+
+
+def _term(line: str) -> str:
+    """``name : what it is``, or names alone."""
+    names, colon, kind = line.partition(" : ")
+    return f"``{names}``{colon}{escaped(kind)}"
 
 
 def _paragraphs(lines: list[str]) -> Iterator[list[str]]:
@@ -55,5 +65,5 @@ def _process(app: Any, what: str, name: str, thing: Any, options: Any, lines: li
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    app.connect("autodoc-process-docstring", _process, priority=400)  # before napoleon
+    app.connect("autodoc-process-docstring", _process)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -2,6 +2,10 @@
 
 Colours are Okabe and Ito's, which people with any common colour vision deficiency can tell apart; matrices use a
 diverging map with white at zero.
+
+>>> import covalign as ca
+>>> m = ca.simulate.population_moments("PN")
+>>> ca.plot.frontier(ca.regimes.frontier(m)).figure.savefig("frontier.png")  # doctest: +SKIP
 """
 
 from __future__ import annotations
@@ -40,6 +44,11 @@ def frontier(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None =
 
     ``frame`` is what ``regimes.frontier``, ``LatentAligner.frontier`` or ``cross_validated_frontier`` return; where it
     has both, the held-out curve is drawn solid with its standard error and the in-sample one dashed.
+
+    >>> import covalign as ca
+    >>> m = ca.simulate.population_moments("PN")
+    >>> ca.plot.frontier(ca.regimes.frontier(m)).get_xlabel()[:8]
+    'coupling'
     """
     ax = _axes(ax, (4.6, 3.4))
     columns = _frontier_columns(frame)
@@ -98,7 +107,13 @@ def _name(ax: Axes, text: str, x: float, y: float, colour: str, regime: str) -> 
 
 
 def matrices(frame: pd.DataFrame, axes: Any = None) -> Any:
-    """corr(z~, y) above corr(z~), one column per regime; ``frame`` as ``regimes.matrices`` returns it."""
+    """corr(z~, y) above corr(z~), one column per regime; ``frame`` as ``regimes.matrices`` returns it.
+
+    >>> import covalign as ca
+    >>> m = ca.simulate.population_moments("PN")
+    >>> ca.plot.matrices(ca.regimes.matrices(m)).shape  # Axes: two matrices, four regimes
+    (2, 4)
+    """
     settings = frame[["regime", "lam"]].drop_duplicates().to_records(index=False)
     kinds = list(dict.fromkeys(frame["matrix"]))
     names = list(dict.fromkeys(frame["row"]))
@@ -149,6 +164,12 @@ def alignment(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None 
 
     ``frame`` is ``LatentAligner.summary()``: one row per covariate, columns in_sample, held_out, se, and where there is
     an interval low, high.
+
+    >>> import covalign as ca
+    >>> s = ca.simulate.scenario("PN", n_samples=200)
+    >>> al = ca.LatentAligner().fit(s.Z, s.Y)
+    >>> ca.plot.alignment(al.summary()).get_xlabel()[:9]
+    'alignment'
     """
     ax = _axes(ax, (4.6, 0.8 + 0.26 * len(frame)))
     at = np.arange(len(frame))[::-1]
