@@ -42,6 +42,8 @@ figures: setup
 	$(RUN) examples/demo.py --out docs/img
 	$(RUN) examples/nearest_images.py --out docs/img
 	$(RUN) examples/report_picture.py --out docs/img
+	$(RUN) examples/choosing_picture.py --out docs/img
+	$(RUN) examples/tutorials.py --write docs/tutorial_digits.md docs/tutorial_omics.md
 
 # The pages, in docs/_build/html. Warnings are errors: a link to nowhere, a name that does not exist, an equation.
 docs: setup
