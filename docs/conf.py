@@ -19,7 +19,7 @@ author = "The covalign developers"
 copyright = author
 release = version = covalign.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "mathml", "plain_docstrings"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "mathml", "plain_docstrings", "nothing_remote"]
 exclude_patterns = ["_build", "_ext", "study/**"]  # the study's tables are included where they are spoken of
 highlight_language = "none"  # a block that names no language is a command line or a formula
 smartquotes = False  # what stands in quotes is code more often than not

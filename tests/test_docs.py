@@ -163,6 +163,10 @@ def test_every_equation_can_be_set(extension):
         assert mathml.translated(equation, block=block).startswith("<math")
     with pytest.raises(mathml.Untranslated, match="nonsense"):
         mathml.translated(r"\nonsense{x}", block=False)
+    with pytest.raises(mathml.Untranslated, match="rows and columns"):
+        mathml.translated(r"\begin{aligned} a &= b \\ c &= d \end{aligned}", block=True)
+    with pytest.raises(mathml.Untranslated, match="2 rows became 1"):  # it drops a last row that ends with &
+        mathml.translated(r"\begin{array}{ll} a & b \\ c & \end{array}", block=True)
 
 
 def test_docstrings_are_shown_as_they_are_written(extension):
@@ -172,3 +176,18 @@ def test_docstrings_are_shown_as_they_are_written(extension):
     assert plain([">>> x_"]) == [">>> x_", ""]
     assert plain(["    S = T_0"]) == ["::", "", "    S = T_0", ""]
     assert "``rank_`` : int" in plain(["Attributes", "----------", "rank_ : int", "    How many."])
+
+
+@pytest.mark.parametrize(
+    ("text", "loaded"),
+    [
+        ('<a href="https://example.org">elsewhere</a> <img src="img/a.png">', []),
+        ('<script async src="https://example.org/a.js"></script>', ["https://example.org/a.js"]),
+        ('<link rel="stylesheet" href="//example.org/a.css">', ["//example.org/a.css"]),
+        ('@import "https://example.org/a.css"; b { src: url(//example.org/f.woff) }', None),
+    ],
+)
+def test_what_a_page_would_load_from_elsewhere_is_seen(extension, text, loaded):
+    pytest.importorskip("sphinx", reason="sphinx is not installed")
+    found = extension("nothing_remote").remote(text)
+    assert len(found) == 2 if loaded is None else found == loaded

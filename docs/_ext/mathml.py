@@ -29,6 +29,11 @@ def translated(latex: str, *, block: bool) -> str:
     unknown = re.findall(r"\\[A-Za-z]+", mathml)
     if unknown:
         raise Untranslated(f"{', '.join(sorted(set(unknown)))} is not known, in {latex}")
+    if "<mi>&</mi>" in mathml or 'linebreak="newline"' in mathml:
+        raise Untranslated(f"rows and columns need split, align*, array or matrix, in {latex}")
+    rows = latex.count(r"\\") + latex.count(r"\begin")
+    if mathml.count("<mtr>") != rows:
+        raise Untranslated(f"{rows} rows became {mathml.count('<mtr>')}, in {latex}")
     return mathml
 
 
