@@ -173,6 +173,7 @@ def test_docstrings_are_shown_as_they_are_written(extension):
     pytest.importorskip("sphinx", reason="sphinx is not installed")
     plain = extension("plain_docstrings").plain
     assert plain(["|corr(z~) - I|, ``T_`` and T_0*"]) == [r"\|corr(z~) - I\|, ``T_`` and T\_0\*", ""]
+    assert plain(["**Ties.** b**2"]) == [r"**Ties.** b\*\*2", ""]
     assert plain([">>> x_"]) == [">>> x_", ""]
     assert plain(["    S = T_0"]) == ["::", "", "    S = T_0", ""]
     assert "``rank_`` : int" in plain(["Attributes", "----------", "rank_ : int", "    How many."])

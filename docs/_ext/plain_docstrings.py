@@ -14,7 +14,7 @@ from typing import Any
 from sphinx.application import Sphinx
 
 OF_NAMES = {"Parameters", "Attributes"}
-CODE = re.compile(r"(``.+?``)")
+CODE = re.compile(r"(``.+?``|\*\*[A-Z][^*]*\*\*)")  # and **Headings.** of paragraphs
 SPECIAL = re.compile(r"([\\*|_`])")
 
 
