@@ -64,6 +64,14 @@ def _process(app: Any, what: str, name: str, thing: Any, options: Any, lines: li
     lines[:] = plain(lines)
 
 
+def _signature(
+    app: Any, what: str, name: str, thing: Any, options: Any, arguments: str | None, returns: str | None
+) -> Any:
+    """Sphinx shows an alias within a union by its own wrapper."""
+    return tuple(text and re.sub(r"TypeAliasForwardRef\('(\w+)'\)", r"\1", text) for text in (arguments, returns))
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("autodoc-process-docstring", _process)
+    app.connect("autodoc-process-signature", _signature)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
