@@ -5,7 +5,7 @@ RUN := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
 PEERS := .venv-peers
 
-.PHONY: demo test check bench figures setup peers study clean
+.PHONY: demo test check bench figures docs setup peers study clean
 
 setup: $(STAMP)
 
@@ -43,6 +43,12 @@ figures: setup
 	$(RUN) examples/nearest_images.py --out docs/img
 	$(RUN) examples/report_picture.py --out docs/img
 	$(if $(TCGA),$(RUN) examples/gallery.py --out docs/img/gallery --page docs/gallery.md --tcga $(TCGA))
+	$(RUN) examples/choosing_picture.py --out docs/img
+	$(RUN) examples/tutorials.py --write docs/tutorial_digits.md docs/tutorial_omics.md
+
+# The pages, in docs/_build/html. Warnings are errors: a link to nowhere, a name that does not exist, an equation.
+docs: setup
+	$(RUN) -m sphinx -q -W --keep-going -n -j auto -b html docs docs/_build/html
 
 # The packages we compare with, in an environment of their own: their pins never touch ours.
 peers: $(PEERS)/.installed
@@ -63,4 +69,4 @@ study: setup
 	(echo; cat docs/study/tables/steering_table.md) >> docs/steering.md
 
 clean:
-	rm -rf $(VENV) $(PEERS) demo_output build dist
+	rm -rf $(VENV) $(PEERS) demo_output build dist docs/_build

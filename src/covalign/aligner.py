@@ -155,6 +155,11 @@ class LatentAligner(TransformerMixin, BaseEstimator):
 
         Z is whatever ``covalign.rows.open_rows`` takes (a path, say), read once, a chunk at a time; or, without Y, an
         iterable of batches (Z, Y), of which the first shows the types and the declared levels of the covariates.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> ca.LatentAligner(lam=0.5).fit(s.Z, s.Y).covariate_names_
+        ['y0', 'y1', 'y2', 'y3', 'y4']
         """
         self._check_parameters()
         self._remember(self._fitting().moments(Z, Y, confounders, None))
@@ -162,7 +167,14 @@ class LatentAligner(TransformerMixin, BaseEstimator):
         return self
 
     def partial_fit(self, Z: Any, Y: Any = None, *, confounders: Any = None) -> LatentAligner:
-        """Add rows to the moments (the same as ``fit`` on all rows at once); solved when something asks for it."""
+        """Add rows to the moments (the same as ``fit`` on all rows at once); solved when something asks for it.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> al = ca.LatentAligner().partial_fit(s.Z[:150], s.Y[:150]).partial_fit(s.Z[150:], s.Y[150:])
+        >>> al.n_rows_, bool((al.alignment_ - ca.LatentAligner().fit(s.Z, s.Y).alignment_).abs().max() < 1e-9)
+        (200, True)
+        """
         self._check_parameters()
         known = getattr(self, "_coding", None)
         found = self._fitting(partial=True).moments(Z, Y, confounders, known)
@@ -177,7 +189,13 @@ class LatentAligner(TransformerMixin, BaseEstimator):
         return Fitting(self._validated, folds, self.missing, self.drop_first, self.chunk_rows, partial)
 
     def fit_transform(self, Z: Any, y: Any = None, *, confounders: Any = None) -> Any:
-        """``fit(Z, y)``, y the covariates, and ``transform(Z)`` of the same rows."""
+        """``fit(Z, y)``, y the covariates, and ``transform(Z)`` of the same rows.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> ca.LatentAligner().fit_transform(s.Z, s.Y).shape
+        (200, 5)
+        """
         if y is None:
             raise errors.y_required()
         self.fit(Z, y, confounders=confounders)
@@ -233,7 +251,14 @@ class LatentAligner(TransformerMixin, BaseEstimator):
 
     @property
     def moments_(self) -> Moments:
-        """Moments of the fitted rows, completed where covariates have gaps, without what confounders explain."""
+        """Moments of the fitted rows, completed where covariates have gaps, without what confounders explain.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> al = ca.LatentAligner().fit(s.Z, s.Y)
+        >>> al.moments_
+        Moments(n=200, 10 latent dimensions, 5 covariates: 'y0', 'y1', 'y2', 'y3', 'y4')
+        """
         return self._adjusted_moments()[0]
 
     @property
@@ -248,13 +273,27 @@ class LatentAligner(TransformerMixin, BaseEstimator):
 
     @property
     def n_rows_(self) -> int:
-        """Rows of Z that were fitted."""
+        """Rows of Z that were fitted.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> al = ca.LatentAligner().fit(s.Z, s.Y)
+        >>> al.n_rows_
+        200
+        """
         self._check_fitted()
         return int(self._whole.n or 0)
 
     @property
     def n_pairs_(self) -> pd.Series:
-        """Rows with each covariate."""
+        """Rows with each covariate.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> s.Y[:50, 2] = float("nan")
+        >>> ca.LatentAligner().fit(s.Z, s.Y).n_pairs_["y2"].item()
+        150
+        """
         self._check_fitted()
         return pd.Series(self._whole.n_pairs, index=self.covariate_names_, name="rows")
 
@@ -269,47 +308,102 @@ class LatentAligner(TransformerMixin, BaseEstimator):
 
     @property
     def transform_(self) -> Array:
-        """The whole map: T, and the rest of the space below it if kept."""
+        """The whole map: T, and the rest of the space below it if kept.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> al = ca.LatentAligner().fit(s.Z, s.Y)
+        >>> al.transform_.shape
+        (5, 10)
+        """
         s = self._solution
         return np.vstack([s.mixing @ s.polar.T_0, s.rest])
 
     @property
     def shrinkage_(self) -> float:
-        """The ridge weight in use."""
+        """The ridge weight in use.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> ca.LatentAligner(shrinkage=0.1).fit(s.Z, s.Y).shrinkage_
+        0.1
+        """
         return self._solution.shrinkage
 
     @property
     def shrinkage_path_(self) -> pd.DataFrame | None:
-        """Held-out alignment along the shrinkage (None if it was fixed)."""
+        """Held-out alignment along the shrinkage (None if it was fixed).
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> al = ca.LatentAligner().fit(s.Z, s.Y)
+        >>> al.shrinkage_path_.columns.tolist()
+        ['shrinkage', 'alignment', 'se']
+        """
         return self._solution.path
 
     @property
     def rank_(self) -> int:
-        """How many covariates are linearly independent as seen from Z."""
+        """How many covariates are linearly independent as seen from Z.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> al = ca.LatentAligner().fit(s.Z, s.Y)
+        >>> al.rank_
+        5
+        """
         polar = self._solution.polar
         return int(len(polar.M) - polar.null.shape[1])
 
     @property
     def alignment_(self) -> pd.Series:
-        """corr(z~_p, y_p) on the fitted rows."""
+        """corr(z~_p, y_p) on the fitted rows.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> al = ca.LatentAligner().fit(s.Z, s.Y)
+        >>> al.alignment_.round(1).tolist()
+        [0.8, 0.8, 0.6, 0.5, 0.4]
+        """
         s = self._solution
         values = regimes.alignment(s.mixing @ s.polar.T_0, self.moments_)
         return pd.Series(values, index=self.covariate_names_, name="in_sample")
 
     @property
     def coupling_(self) -> float:
-        """|corr(z~) - I|_F^2 on the fitted rows."""
+        """|corr(z~) - I|_F^2 on the fitted rows.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> al = ca.LatentAligner().fit(s.Z, s.Y)
+        >>> al.at(regime="independent").coupling_ < 1e-9 < al.coupling_
+        True
+        """
         s = self._solution
         return regimes.coupling(s.mixing @ s.polar.T_0, self.moments_)
 
     @property
     def held_out_alignment_(self) -> pd.Series:
-        """corr(z~_p, y_p) on left-out rows, averaged over folds."""
+        """corr(z~_p, y_p) on left-out rows, averaged over folds.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> al = ca.LatentAligner().fit(s.Z, s.Y)
+        >>> bool(al.held_out_alignment_.mean() < al.alignment_.mean())
+        True
+        """
         return self.summary()["held_out"]
 
     @property
     def mean_alignment_(self) -> pd.Series:
-        """Means over covariates: in_sample, held_out, se, low, high."""
+        """Means over covariates: in_sample, held_out, se, low, high.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> al = ca.LatentAligner().fit(s.Z, s.Y)
+        >>> al.mean_alignment_.index.tolist()
+        ['in_sample', 'held_out', 'se', 'low', 'high']
+        """
         means = np.array([regimes.mean_or_nan(fold) for fold in self._per_fold()]).reshape(-1, 1)
         held = {name: float(column[0]) for name, column in heldout.summarised(means).items()}
         return pd.Series({"in_sample": self.alignment_.mean(), **held})
@@ -345,6 +439,12 @@ class LatentAligner(TransformerMixin, BaseEstimator):
         ``se`` is the standard error of ``held_out`` over folds; ``low`` and ``high`` are a 90 % interval for the
         alignment on new rows (``heldout.interval``); all NaN where a fixed shrinkage made folds unnecessary. ``rows``
         have the covariate. Where there are categories, ``eta_squared`` is their joint share (``category_alignment_``).
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> al = ca.LatentAligner().fit(s.Z, s.Y)
+        >>> al.summary().columns.tolist()
+        ['in_sample', 'held_out', 'se', 'low', 'high', 'rows']
         """
         frame = self.alignment_.to_frame().assign(**heldout.summarised(self._per_fold()), rows=self.n_pairs_)
         shares = {name: share for _, share, dummies in self._categories() for name in dummies}
@@ -400,7 +500,14 @@ class LatentAligner(TransformerMixin, BaseEstimator):
         return self._held
 
     def frontier(self, lams: Iterable[float] | None = None) -> pd.DataFrame:
-        """Alignment and coupling along lambda and at the exclusive point, in sample, and held out where folds exist."""
+        """Alignment and coupling along lambda and at the exclusive point, in sample, and held out where folds exist.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> al = ca.LatentAligner().fit(s.Z, s.Y)
+        >>> al.frontier([0, 0.5, 1])["regime"].tolist()
+        ['independent', 'tunable', 'strongest', 'exclusive']
+        """
         frame = regimes.frontier(self.moments_.with_names(self.covariate_names_), lams, shrinkage=self.shrinkage_)
         held = self._held_out()
         if held is not None:
@@ -416,6 +523,14 @@ class LatentAligner(TransformerMixin, BaseEstimator):
         """The same moments in another regime: a new fitted aligner, without data and without refitting.
 
         ``at(max_coupling=c)`` takes the largest lambda whose in-sample coupling stays within c.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> al = ca.LatentAligner().fit(s.Z, s.Y)
+        >>> round(al.at(max_coupling=0.2).coupling_, 6)
+        0.2
+        >>> al.at(regime="exclusive").regime
+        'exclusive'
         """
         solution = self._solution
         if max_coupling is not None:
@@ -439,6 +554,12 @@ class LatentAligner(TransformerMixin, BaseEstimator):
         Z is whatever ``covalign.rows.open_rows`` takes, read once. With ``out``, a path that ends in ``.npy``,
         ``.zarr`` or ``.parquet``, the result is written there as it is computed, and the path returned: the file
         appears when it is complete, and the same call after an interruption goes on where that one stopped.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> al = ca.LatentAligner().fit(s.Z, s.Y)
+        >>> al.transform(s.Z[:3]).shape
+        (3, 5)
         """
         self._check_solved()
         if is_dask(Z) and out is None:
@@ -471,6 +592,12 @@ class LatentAligner(TransformerMixin, BaseEstimator):
         """Back to the space of Z: exact if the rest was kept and T is regular, else the best linear reconstruction.
 
         What confounders explain is put back.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> al = ca.LatentAligner(keep_rest=True).fit(s.Z, s.Y)
+        >>> bool(abs(al.inverse_transform(al.transform(s.Z)) - s.Z).max() < 1e-9)
+        True
         """
         s = self._check_solved()
         decoder = np.hstack([editing.decoder(self.moments_, s.polar, s.mixing), self.moments_.cov_z @ s.rest.T])
@@ -507,6 +634,13 @@ class LatentAligner(TransformerMixin, BaseEstimator):
         share with it; ``protect_others=True`` leaves their covariance with Z exactly as it was instead. A category's
         own name stands for all its dummies. With confounders this is about what they leave of Z; what they explain of
         it stays.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> al = ca.LatentAligner().fit(s.Z, s.Y)
+        >>> blind = ca.Moments.from_arrays(al.erase(s.Z, "y0"), s.Y)
+        >>> bool(abs(blind.cov_zy[:, 0]).max() < 1e-9)
+        True
         """
         rows = self._check_rows(Z)
         C = self._coding.table(Z, confounders, rows.shape[0])
@@ -528,6 +662,13 @@ class LatentAligner(TransformerMixin, BaseEstimator):
         """Z with dimensions moved by these amounts (standard deviations; a number, or one per row) and mapped back.
 
         Every other dimension, and the rest of the space, stays where it was; so does what confounders explain.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> al = ca.LatentAligner().fit(s.Z, s.Y)
+        >>> moved = al.transform(al.steer(s.Z, {"y0": 1.0})) - al.transform(s.Z)
+        >>> abs(moved).round(6)[0].tolist()
+        [1.0, 0.0, 0.0, 0.0, 0.0]
         """
         rows = self._check_rows(Z)
         unknown = [name for name in amounts if name not in self.covariate_names_]
@@ -550,6 +691,12 @@ class LatentAligner(TransformerMixin, BaseEstimator):
 
         With confounders its input is [Z C], where C are the numbers that ``confounder_names_`` names: a number as it
         is, a dummy 1 where its level is and 0 elsewhere.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> al = ca.LatentAligner().fit(s.Z, s.Y)
+        >>> layer = al.to_torch()  # doctest: +SKIP
+        >>> layer(torch.from_numpy(s.Z))  # the same numbers as al.transform(s.Z)  # doctest: +SKIP
         """
         self._check_solved()
         T, (centre, B_z, _) = self.transform_, self._adjustment
@@ -559,7 +706,14 @@ class LatentAligner(TransformerMixin, BaseEstimator):
         return editing.layer(T, bias, self._dtype == np.float32, dtype)
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
-        """Covariate names, then rest0, rest1, ... if the rest was kept."""
+        """Covariate names, then rest0, rest1, ... if the rest was kept.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> al = ca.LatentAligner(keep_rest=True).fit(s.Z, s.Y)
+        >>> al.get_feature_names_out()[3:7].tolist()
+        ['y3', 'y4', 'rest0', 'rest1']
+        """
         s = self._check_solved()
         if input_features is not None:
             if hasattr(self, "feature_names_in_") and not np.array_equal(input_features, self.feature_names_in_):
@@ -586,6 +740,15 @@ class LatentAligner(TransformerMixin, BaseEstimator):
         """Write the aligner to one file (arrays and JSON, no code), whole or not at all; ``covalign.load`` reads it.
 
         The file holds sums over the rows of every fold, never a row.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> al = ca.LatentAligner().fit(s.Z, s.Y)
+        >>> import pathlib, tempfile
+        >>> file = pathlib.Path(tempfile.mkdtemp()) / "model.covalign"
+        >>> al.save(file)
+        >>> ca.load(file).n_rows_
+        200
         """
         store.write(path, *self._packed())
 

@@ -1,4 +1,9 @@
-"""Covariates as people keep them (numbers, flags, categories, stages) become named numeric columns."""
+"""Covariates as people keep them (numbers, flags, categories, stages) become named numeric columns.
+
+>>> import covalign as ca
+>>> ca.covariates.encode([[1.0, 0.0], [2.0, 1.0]]).columns.tolist()
+['y0', 'y1']
+"""
 
 from __future__ import annotations
 
@@ -14,7 +19,12 @@ from covalign.rows import Kept, is_source
 
 
 class Column(NamedTuple):
-    """How one column of the user's table becomes one or several numeric columns."""
+    """How one column of the user's table becomes one or several numeric columns.
+
+    >>> import pandas as pd, covalign as ca
+    >>> ca.covariates.Encoding.learn(pd.DataFrame({"sex": ["f", "m", "f"]})).columns[0]
+    Column(source='sex', kind='binary', levels=('f', 'm'), names=('sex_m',))
+    """
 
     source: str
     kind: str  # "number", "binary" (1 is the second level), "ordered" (0, 1, ...), "dummies" (one column a level)
@@ -23,7 +33,16 @@ class Column(NamedTuple):
 
 
 class Encoding(NamedTuple):
-    """A learned coding of a table of covariates, to be applied to further rows."""
+    """A learned coding of a table of covariates, to be applied to further rows.
+
+    >>> import pandas as pd, covalign as ca
+    >>> Y = pd.DataFrame({"age": [40, 52, 61, 47], "type": ["a", "b", "c", "a"]})
+    >>> coding = ca.covariates.Encoding.learn(Y)
+    >>> coding.names, coding.blocks
+    (['age', 'type_a', 'type_b', 'type_c'], ((0,), (1, 2, 3)))
+    >>> coding.apply(Y[2:3]).to_numpy().tolist()
+    [[61.0, 0.0, 0.0, 1.0]]
+    """
 
     columns: tuple[Column, ...]
 
@@ -40,7 +59,13 @@ class Encoding(NamedTuple):
 
     @classmethod
     def learn(cls, frame: pd.DataFrame, *, drop_first: bool = False, declared: bool = False) -> Encoding:
-        """Decide a coding from what is observed; ``declared`` keeps category levels that do not occur in these rows."""
+        """Decide a coding from what is observed; ``declared`` keeps category levels that do not occur in these rows.
+
+        >>> import pandas as pd, covalign as ca
+        >>> stage = pd.Categorical(["I", "III", "I"], categories=["I", "II", "III"], ordered=True)
+        >>> ca.covariates.Encoding.learn(pd.DataFrame({"stage": stage})).columns[0].levels
+        ('I', 'II', 'III')
+        """
         columns = tuple(_learn_column(str(name), frame[name], drop_first, declared) for name in frame.columns)
         encoding = cls(columns)
         _refuse_duplicates(encoding.names)
@@ -88,7 +113,12 @@ def encode(Y: Any, *, drop_first: bool = False, missing: str = "raise") -> pd.Da
 
 
 def as_frame(Y: Any) -> pd.DataFrame:
-    """Y as a DataFrame with string column names; y0, y1, ... where it has none."""
+    """Y as a DataFrame with string column names; y0, y1, ... where it has none.
+
+    >>> import covalign as ca
+    >>> ca.covariates.as_frame([[1, 2], [3, 4]]).columns.tolist()
+    ['y0', 'y1']
+    """
     if hasattr(Y, "to_pandas"):
         Y = Y.to_pandas()
     if isinstance(Y, pd.Series):
@@ -112,6 +142,10 @@ def complete_rows(frame: pd.DataFrame, missing: str = "raise", *, partial: bool 
     """Which rows to use: those with every covariate; with ``missing="raise"`` another is an error naming its column.
 
     With ``missing="pairs"`` all rows are used, and a covariate needs to be there in two of them (unless ``partial``).
+
+    >>> import pandas as pd, covalign as ca
+    >>> ca.covariates.complete_rows(pd.DataFrame({"age": [40, None, 61]}), "drop").tolist()
+    [True, False, True]
     """
     gaps = frame.isna()
     if errors.check_missing(missing) == "pairs":
@@ -126,7 +160,13 @@ def complete_rows(frame: pd.DataFrame, missing: str = "raise", *, partial: bool 
 
 
 def complete_pairs(Z: Any, frame: pd.DataFrame, missing: str, *, partial: bool = False) -> tuple[Any, pd.DataFrame]:
-    """The rows of Z and of the covariates to be used; ``partial`` if further rows may bring what these lack."""
+    """The rows of Z and of the covariates to be used; ``partial`` if further rows may bring what these lack.
+
+    >>> import numpy as np, pandas as pd, covalign as ca
+    >>> Z, Y = ca.covariates.complete_pairs(np.eye(3), pd.DataFrame({"age": [40, None, 61]}), "drop")
+    >>> Z.shape, Y["age"].tolist()
+    ((2, 3), [40.0, 61.0])
+    """
     if Z.shape[0] != len(frame):
         raise errors.lengths_differ(Z.shape[0], len(frame))
     complete = complete_rows(frame, missing, partial=partial)
@@ -137,7 +177,13 @@ def complete_pairs(Z: Any, frame: pd.DataFrame, missing: str, *, partial: bool =
 
 
 def match_rows(Z: Any, Y: Any) -> Any:
-    """Y in the row order of Z: by index where both have one, else as it is."""
+    """Y in the row order of Z: by index where both have one, else as it is.
+
+    >>> import pandas as pd, covalign as ca
+    >>> Z, Y = pd.DataFrame({"z": [1, 2]}, index=["a", "b"]), pd.Series([20, 10], index=["b", "a"])
+    >>> ca.covariates.match_rows(Z, Y).tolist()
+    [10, 20]
+    """
     if not (isinstance(Z, pd.DataFrame | pd.Series) and isinstance(Y, pd.DataFrame | pd.Series)):
         return Y
     if Z.index.equals(Y.index):
@@ -152,7 +198,11 @@ def match_rows(Z: Any, Y: Any) -> Any:
 
 
 def refuse_constant(encoded: pd.DataFrame) -> None:
-    """A column that does not vary cannot be aligned with."""
+    """A column that does not vary cannot be aligned with.
+
+    >>> import pandas as pd, covalign as ca
+    >>> ca.covariates.refuse_constant(pd.DataFrame({"age": [40.0, 52.0]}))  # varies: nothing happens
+    """
     values = encoded.to_numpy()
     constant = np.all(values == values[:1], axis=0)
     if np.isnan(values).any():

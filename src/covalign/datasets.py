@@ -1,4 +1,8 @@
-"""The paper's data as tables, read from files you have: nothing is downloaded, and nothing in a file is executed."""
+"""The paper's data as tables, read from files you have: nothing is downloaded, and nothing in a file is executed.
+
+>>> import covalign as ca
+>>> data = ca.datasets.embedding("z.npz")  # doctest: +SKIP
+"""
 
 from __future__ import annotations
 
@@ -27,7 +31,14 @@ UNREADABLE = (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.
 
 @dataclass(frozen=True, eq=False)
 class MultiOmics:
-    """Several views of the same samples, and their covariates: one index, in one order."""
+    """Several views of the same samples, and their covariates: one index, in one order.
+
+    >>> import pandas as pd
+    >>> from covalign.datasets import MultiOmics
+    >>> data = MultiOmics({"rna": pd.DataFrame({"TP53": [0.1, 2.3]})}, pd.DataFrame({"subtype": ["LumA", "Basal"]}))
+    >>> list(data.views), data.covariates.columns.tolist()
+    (['rna'], ['subtype'])
+    """
 
     views: dict[str, pd.DataFrame]
     covariates: pd.DataFrame
@@ -35,7 +46,13 @@ class MultiOmics:
 
 @dataclass(frozen=True, eq=False)
 class Embedding:
-    """A representation Z (samples x dimensions, dtype as stored), its covariates, and the labels they come from."""
+    """A representation Z (samples x dimensions, dtype as stored), its covariates, and the labels they come from.
+
+    >>> import numpy as np, pandas as pd
+    >>> from covalign.datasets import Embedding
+    >>> Embedding("clip", np.zeros((2, 512)), pd.DataFrame({"cat": [1.0, 0.0]}), None).Z.shape
+    (2, 512)
+    """
 
     name: str
     Z: NDArray[np.floating[Any]]
@@ -52,6 +69,10 @@ def breast_tcga(path: Any, part: str = "train") -> MultiOmics:
     ``path`` is a folder with mrna.csv.gz, mirna.csv.gz, protein.csv.gz and subtype.csv (the training part; .csv and
     .csv.gz are both read; the first column names the samples), or mixOmics' own breast.TCGA.rda, which also has
     ``part="test"``, without proteins. Samples are matched by name, in the order of mrna.
+
+    >>> import covalign as ca
+    >>> data = ca.datasets.breast_tcga("breast.TCGA.rda")  # doctest: +SKIP
+    >>> fa = ca.InformedFactorAnalysis(20).fit(data.views, data.covariates)  # doctest: +SKIP
     """
     path, part = Path(path), errors.check_part(part)
     if path.is_dir():
@@ -203,6 +224,12 @@ def embedding(path: Any) -> Embedding:
     without it every class becomes one), or an .npz with the array ``Z`` and either ``labels`` (text; optional
     ``labelled``) or ``Y`` (columns taken as they are; optional ``names``). Rows of Z and of the labels belong together
     by position. From a folder, Z stays on disk until it is used (a read-only memory map).
+
+    >>> import numpy as np, pathlib, tempfile, covalign as ca
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "z.npz"
+    >>> np.savez(file, Z=np.eye(4), labels=["cat", "dog", "cat", "newt"])
+    >>> ca.datasets.embedding(file).covariates.columns.tolist()
+    ['cat', 'dog', 'newt']
     """
     path = Path(path)
     file, name = (path / "embeddings.npy", path.resolve().name) if path.is_dir() else (path, path.stem)

@@ -44,6 +44,11 @@ class Moments:
         """Moments of the rows of Z (n x K, dense or sparse, any real dtype) and Y (n x P, or n).
 
         Z may also be a path, or anything else that ``covalign.rows.open_rows`` takes; it is read a chunk at a time.
+
+        >>> import numpy as np, covalign as ca
+        >>> Z, Y = np.random.default_rng(0).normal(size=(2, 100, 3))
+        >>> ca.Moments.from_arrays(Z, Y)
+        Moments(n=100, 3 latent dimensions, 3 covariates: 'y0', 'y1', 'y2')
         """
         if (is_elsewhere(Z) or is_dask(Z)) and not is_source(Z):
             Z = open_rows(Z)
@@ -53,7 +58,13 @@ class Moments:
 
     @classmethod
     def from_batches(cls, batches: Iterable[tuple[Any, Any]]) -> Moments:
-        """Moments of all rows of an iterable of (Z, Y); how they are cut into batches does not change the result."""
+        """Moments of all rows of an iterable of (Z, Y); how they are cut into batches does not change the result.
+
+        >>> import numpy as np, covalign as ca
+        >>> Z, Y = np.random.default_rng(0).normal(size=(2, 100, 3))
+        >>> ca.Moments.from_batches((Z[i : i + 30], Y[i : i + 30]) for i in range(0, 100, 30)).n
+        100
+        """
         rows: Accumulator | None = None
         names: tuple[str, ...] = ()
         n = 0
@@ -82,7 +93,13 @@ class Moments:
         mean_y: ArrayLike | None = None,
         covariate_names: Sequence[str] | None = None,
     ) -> Moments:
-        """Moments of a population (n = None) or of rows summarised elsewhere."""
+        """Moments of a population (n = None) or of rows summarised elsewhere.
+
+        >>> import covalign as ca
+        >>> m = ca.Moments.from_covariances([[1, 0], [0, 1]], [[0.6], [0]], [[1]], covariate_names=["age"])
+        >>> ca.regimes.alignment(ca.regimes.strongest(m), m).tolist()
+        [0.6]
+        """
         S_z, S_zy, S_y = (np.array(S, dtype=np.float64, ndmin=2) for S in (cov_z, cov_zy, cov_y))
         k, p = len(S_z), len(S_y)
         if S_z.shape != (k, k):
@@ -133,11 +150,23 @@ class Moments:
         )
 
     def transform(self, T: Array) -> Moments:
-        """Moments of (TZ, Y)."""
+        """Moments of (TZ, Y).
+
+        >>> import numpy as np, covalign as ca
+        >>> Z, Y = np.random.default_rng(0).normal(size=(2, 100, 3))
+        >>> ca.Moments.from_arrays(Z, Y).transform(np.eye(3)[:2]).cov_z.shape
+        (2, 2)
+        """
         return replace(self, mean_z=T @ self.mean_z, cov_z=T @ self.cov_z @ T.T, cov_zy=T @ self.cov_zy)
 
     def regression(self, q: int) -> tuple[Array, Array, Array]:
-        """c = mean(C), B_z = S_c^+ S_cz and b_y = S_c^+ S_cy, where C are the last q columns of what is Z here."""
+        """c = mean(C), B_z = S_c^+ S_cz and b_y = S_c^+ S_cy, where C are the last q columns of what is Z here.
+
+        >>> import numpy as np, covalign as ca
+        >>> Z, Y = np.random.default_rng(0).normal(size=(2, 100, 3))
+        >>> [part.shape for part in ca.Moments.from_arrays(np.hstack([Z, Y[:, :1]]), Y[:, 1:]).regression(1)]
+        [(1,), (1, 3), (1, 2)]
+        """
         k = len(self.mean_z) - q
         S_c, c = self.cov_z[k:, k:], self.mean_z[k:]
         W = whitener(S_c, is_constant(c, np.diag(S_c)))
@@ -148,6 +177,12 @@ class Moments:
 
         cov of two of these columns, a and b: S_ab - B_a'D_b - D_a'B_b,  D = S_c. - S_c B / 2. Of a dimension of Z that
         follows from C only rounding would be left, which looks like a dimension once scaled: it becomes a constant.
+
+        >>> import numpy as np, covalign as ca
+        >>> Z, Y = np.random.default_rng(0).normal(size=(2, 100, 3))
+        >>> m = ca.Moments.from_arrays(np.hstack([Z, Y[:, :1]]), Y[:, 1:])
+        >>> m.residual(*m.regression(1)).cov_zy.shape
+        (3, 2)
         """
         k = B_z.shape[1]
         S_c, off = self.cov_z[k:, k:], self.mean_z[k:] - centre
@@ -166,7 +201,13 @@ class Moments:
         )
 
     def select(self, columns: Sequence[int]) -> Moments:
-        """The same rows with these covariates only."""
+        """The same rows with these covariates only.
+
+        >>> import numpy as np, covalign as ca
+        >>> Z, Y = np.random.default_rng(0).normal(size=(2, 100, 3))
+        >>> ca.Moments.from_arrays(Z, Y).select([2, 0]).covariate_names
+        ('y2', 'y0')
+        """
         at = list(columns)
         return replace(
             self,
@@ -178,20 +219,45 @@ class Moments:
 
     @property
     def n_pairs(self) -> NDArray[np.int64]:
-        """Rows with each covariate: here all of them."""
+        """Rows with each covariate: here all of them.
+
+        >>> import numpy as np, covalign as ca
+        >>> Z, Y = np.random.default_rng(0).normal(size=(2, 100, 3))
+        >>> ca.Moments.from_arrays(Z, Y).n_pairs.tolist()
+        [100, 100, 100]
+        """
         return np.full(len(self.mean_y), self.n or 0, dtype=np.int64)
 
     @property
     def pairs(self) -> list[tuple[Any, Moments]]:
-        """Which covariates were observed on the same rows, and the moments of those: here all, on all rows."""
+        """Which covariates were observed on the same rows, and the moments of those: here all, on all rows.
+
+        >>> import numpy as np, covalign as ca
+        >>> Z, Y = np.random.default_rng(0).normal(size=(2, 100, 3))
+        >>> [(columns, seen.n) for columns, seen in ca.Moments.from_arrays(Z, Y).pairs]
+        [(slice(None, None, None), 100)]
+        """
         return [(slice(None), self)]
 
     def completed(self, riding: int = 0) -> Moments:
-        """Moments in which nothing is missing: these."""
+        """Moments in which nothing is missing: these.
+
+        >>> import numpy as np, covalign as ca
+        >>> Z, Y = np.random.default_rng(0).normal(size=(2, 100, 3))
+        >>> m = ca.Moments.from_arrays(Z, Y)
+        >>> m.completed() is m
+        True
+        """
         return self
 
     def with_names(self, names: Sequence[str]) -> Moments:
-        """The same moments with other covariate names."""
+        """The same moments with other covariate names.
+
+        >>> import numpy as np, covalign as ca
+        >>> Z, Y = np.random.default_rng(0).normal(size=(2, 100, 3))
+        >>> ca.Moments.from_arrays(Z, Y).with_names(["age", "dose", "stage"]).covariate_names
+        ('age', 'dose', 'stage')
+        """
         return replace(self, covariate_names=tuple(names))
 
     def __repr__(self) -> str:

@@ -14,6 +14,11 @@ Per covariate, alignment never falls in the order exclusive, independent, tunabl
 covariate and nothing in the problem fixes them. Among all solutions we take the one whose dimensions lie closest to
 Z's own first P columns (orthogonal Procrustes), a continuous choice that does not depend on row order or chunking.
 A covariate that Z knows nothing about keeps its T_0 dimension under ``strongest``.
+
+>>> import covalign as ca
+>>> m = ca.simulate.population_moments("PN")
+>>> ca.regimes.frontier(m, [0, 0.5, 1])["coupling"].round(2).tolist()
+[0.0, 1.24, 8.26, 4.1]
 """
 
 from __future__ import annotations
@@ -46,7 +51,14 @@ DEFAULT_LAMS = tuple(np.linspace(0, 1, 21).round(2).tolist())
 
 
 class Polar(NamedTuple):
-    """What every regime is a function of; ``null`` (P x (P - rank)): combinations of covariates Z cannot see."""
+    """What every regime is a function of; ``null`` (P x (P - rank)): combinations of covariates Z cannot see.
+
+    >>> import covalign as ca
+    >>> m = ca.simulate.population_moments("PN")
+    >>> polar = ca.regimes.whitened_polar(m)
+    >>> polar.T_0.shape, polar.M.shape, polar.dependent
+    ((5, 5), (5, 5), [])
+    """
 
     T_0: Array
     M: Array
@@ -64,32 +76,74 @@ class Polar(NamedTuple):
 
 
 def independent(m: Moments, *, shrinkage: float = 0.0) -> Array:
-    """T_0 = V U' W: uncorrelated dimensions, as aligned as uncorrelated dimensions can be."""
+    """T_0 = V U' W: uncorrelated dimensions, as aligned as uncorrelated dimensions can be.
+
+    >>> import covalign as ca
+    >>> m = ca.simulate.population_moments("PN")
+    >>> T = ca.regimes.independent(m)
+    >>> round(ca.regimes.alignment(T, m).mean().item(), 4), round(ca.regimes.coupling(T, m), 4)
+    (0.5613, 0.0)
+    """
     return turned(whitened_polar(m, shrinkage), "independent")
 
 
 def tunable(m: Moments, lam: float, *, shrinkage: float = 0.0) -> Array:
-    """T_lambda = unit_rows((1 - lam) I + lam M) T_0."""
+    """T_lambda = unit_rows((1 - lam) I + lam M) T_0.
+
+    >>> import covalign as ca
+    >>> m = ca.simulate.population_moments("PN")
+    >>> T = ca.regimes.tunable(m, 0.5)
+    >>> round(ca.regimes.alignment(T, m).mean().item(), 4), round(ca.regimes.coupling(T, m), 4)
+    (0.6292, 1.2358)
+    """
     return turned(whitened_polar(m, shrinkage), "tunable", lam)
 
 
 def strongest(m: Moments, *, shrinkage: float = 0.0) -> Array:
-    """T_1 = unit_rows(M) T_0: the regression of each covariate on Z, scaled to unit variance."""
+    """T_1 = unit_rows(M) T_0: the regression of each covariate on Z, scaled to unit variance.
+
+    >>> import covalign as ca
+    >>> m = ca.simulate.population_moments("PN")
+    >>> T = ca.regimes.strongest(m)
+    >>> round(ca.regimes.alignment(T, m).mean().item(), 4), round(ca.regimes.coupling(T, m), 4)
+    (0.6704, 8.2566)
+    """
     return turned(whitened_polar(m, shrinkage), "strongest")
 
 
 def exclusive(m: Moments, *, shrinkage: float = 0.0) -> Array:
-    """T_ex = unit_rows(M^-1) T_0: dimension p is uncorrelated with every covariate but p."""
+    """T_ex = unit_rows(M^-1) T_0: dimension p is uncorrelated with every covariate but p.
+
+    >>> import covalign as ca
+    >>> m = ca.simulate.population_moments("PN")
+    >>> T = ca.regimes.exclusive(m)
+    >>> round(ca.regimes.alignment(T, m).mean().item(), 4), round(ca.regimes.coupling(T, m), 4)
+    (0.351, 4.1039)
+    """
     return turned(whitened_polar(m, shrinkage), "exclusive")
 
 
 def turned(polar: Polar, regime: str, lam: float = 0.5) -> Array:
-    """T of a regime from its polar form."""
+    """T of a regime from its polar form.
+
+    >>> import covalign as ca
+    >>> m = ca.simulate.population_moments("PN")
+    >>> polar = ca.regimes.whitened_polar(m)
+    >>> bool((ca.regimes.turned(polar, "tunable", 0.3) == ca.regimes.tunable(m, 0.3)).all())
+    True
+    """
     return mixing(polar, regime, lam) @ polar.T_0
 
 
 def mixing(polar: Polar, regime: str, lam: float = 0.5) -> Array:
-    """unit_rows(f(M)), the P x P matrix that takes T_0 to the regime."""
+    """unit_rows(f(M)), the P x P matrix that takes T_0 to the regime.
+
+    >>> import covalign as ca
+    >>> m = ca.simulate.population_moments("PN")
+    >>> polar = ca.regimes.whitened_polar(m)
+    >>> ca.regimes.mixing(polar, "independent").trace().item()
+    5.0
+    """
     errors.check_regime(regime)
     if regime == "exclusive":
         if polar.M_inverse is None:
@@ -100,7 +154,14 @@ def mixing(polar: Polar, regime: str, lam: float = 0.5) -> Array:
 
 
 def mixed(M: Array, lam: float | Array) -> Array:
-    """unit_rows((1 - lam) I + lam M); M and lam may carry leading axes."""
+    """unit_rows((1 - lam) I + lam M); M and lam may carry leading axes.
+
+    >>> import covalign as ca
+    >>> m = ca.simulate.population_moments("PN")
+    >>> polar = ca.regimes.whitened_polar(m)
+    >>> ca.regimes.mixed(polar.M, 0.5).shape
+    (5, 5)
+    """
     return unit_rows((1 - lam) * np.eye(M.shape[-1]) + lam * M)
 
 
@@ -109,6 +170,12 @@ def whitened_polar(m: Moments, shrinkage: float = 0.0) -> Polar:
 
     Inside that span the problem is solved exactly, so every regime keeps its constraint to the last digit; at
     shrinkage 0 the span is that of the regressions themselves and nothing changes.
+
+    >>> import covalign as ca
+    >>> m = ca.simulate.population_moments("PN")
+    >>> T_0 = ca.regimes.whitened_polar(m).T_0
+    >>> bool(abs(T_0 @ m.cov_z @ T_0.T - [[i == j for i in range(5)] for j in range(5)]).max() < 1e-12)
+    True
     """
     k, p = m.cov_zy.shape
     if p > k:
@@ -173,6 +240,12 @@ def rest_of_space(m: Moments, polar: Polar) -> Array:
     Without shrinkage they are uncorrelated with every covariate, too. They are the principal components of what T_0 Z
     leaves of Z, the largest first, each with its largest loading positive. Stacked under an invertible T they make the
     map invertible on the range of Z.
+
+    >>> import covalign as ca
+    >>> s = ca.simulate.scenario("PN", n_samples=200)
+    >>> m = ca.Moments.from_arrays(s.Z, s.Y)
+    >>> ca.regimes.rest_of_space(m, ca.regimes.whitened_polar(m)).shape
+    (5, 10)
     """
     complement = scipy.linalg.qr(polar.basis)[0][:, polar.basis.shape[1] :]
     loadings = m.cov_z @ (polar.whitener.T @ complement)  # cov(Z, rest)
@@ -185,7 +258,13 @@ def rest_of_space(m: Moments, polar: Polar) -> Array:
 
 
 def ridge(m: Moments, shrinkage: float) -> Array:
-    """B = ((1 - rho) S_z + rho mean(diag S_z) I)^-1 S_zy (K x P), Y standardised."""
+    """B = ((1 - rho) S_z + rho mean(diag S_z) I)^-1 S_zy (K x P), Y standardised.
+
+    >>> import covalign as ca
+    >>> m = ca.simulate.population_moments("PN")
+    >>> ca.regimes.ridge(m, 0.1).shape
+    (5, 5)
+    """
     rho, S_zy = shrinkage, standardised_cross_covariance(m)
     ridged = (1 - rho) * m.cov_z + rho * np.mean(np.diag(m.cov_z)) * np.eye(len(m.cov_z))
     try:
@@ -196,7 +275,13 @@ def ridge(m: Moments, shrinkage: float) -> Array:
 
 
 def standardised_cross_covariance(m: Moments) -> Array:
-    """cov(Z, Y / sd(Y)): the regimes do not depend on the units of the covariates."""
+    """cov(Z, Y / sd(Y)): the regimes do not depend on the units of the covariates.
+
+    >>> import covalign as ca
+    >>> in_days = ca.Moments.from_covariances([[1]], [[0.6 * 365]], [[365**2]])
+    >>> ca.regimes.standardised_cross_covariance(in_days).item()
+    0.6
+    """
     variance = np.diag(m.cov_y)
     constant = is_constant(m.mean_y, variance)
     if constant.any():
@@ -208,7 +293,13 @@ def standardised_cross_covariance(m: Moments) -> Array:
 
 
 def alignment(T: Array, m: Moments) -> Array:
-    """corr(z~_p, y_p) for every covariate; NaN where either does not vary in these moments."""
+    """corr(z~_p, y_p) for every covariate; NaN where either does not vary in these moments.
+
+    >>> import covalign as ca
+    >>> m = ca.simulate.population_moments("PN")
+    >>> ca.regimes.alignment(ca.regimes.independent(m), m).round(2).tolist()
+    [0.79, 0.69, 0.56, 0.43, 0.33]
+    """
     S_zy, T = m.cov_zy, T[: m.cov_zy.shape[1]]
     variance = np.sum((T @ m.cov_z) * T, axis=1) * np.diag(m.cov_y)
     cross = np.sum(T * S_zy.T, axis=1)
@@ -217,7 +308,13 @@ def alignment(T: Array, m: Moments) -> Array:
 
 
 def observed_alignment(T: Array, m: Rows) -> Array:
-    """corr(z~_p, y_p) over the rows that have y_p, whatever the gaps; NaN where these do not tell."""
+    """corr(z~_p, y_p) over the rows that have y_p, whatever the gaps; NaN where these do not tell.
+
+    >>> import covalign as ca
+    >>> m = ca.simulate.population_moments("PN")
+    >>> ca.regimes.observed_alignment(ca.regimes.strongest(m), m).round(2).tolist()
+    [0.91, 0.8, 0.68, 0.51, 0.46]
+    """
     values = np.full(len(m.n_pairs), np.nan)
     for columns, seen in m.pairs:
         values[columns] = alignment(T[: len(values)][columns], seen)
@@ -229,6 +326,12 @@ def eta_squared(T: Array, m: Moments, columns: Sequence[int]) -> Array:
 
     For the dummies of a category this is the classical eta squared: the share of the dimension's variance that lies
     between the levels.
+
+    >>> import covalign as ca
+    >>> m = ca.simulate.population_moments("PN")
+    >>> T = ca.regimes.exclusive(m)
+    >>> bool(abs(ca.regimes.eta_squared(T[:1], m, [1, 2])).max() < 1e-9)  # uncorrelated with both
+    True
     """
     at = list(columns)
     S_y = m.cov_y[np.ix_(at, at)]
@@ -241,12 +344,23 @@ def eta_squared(T: Array, m: Moments, columns: Sequence[int]) -> Array:
 
 
 def coupling(T: Array, m: Moments) -> float:
-    """|corr(TZ) - I|_F^2."""
+    """|corr(TZ) - I|_F^2.
+
+    >>> import covalign as ca
+    >>> m = ca.simulate.population_moments("PN")
+    >>> ca.regimes.coupling(ca.regimes.independent(m), m) < 1e-12
+    True
+    """
     return squared_distance_from_identity(to_correlation(T @ m.cov_z @ T.T))
 
 
 def squared_distance_from_identity(C: Array) -> float:
-    """|C - I|_F^2 off the diagonal, where a correlation matrix can differ from I."""
+    """|C - I|_F^2 off the diagonal, where a correlation matrix can differ from I.
+
+    >>> import numpy as np, covalign as ca
+    >>> ca.regimes.squared_distance_from_identity(np.array([[1, 0.5], [0.5, 1]]))
+    0.5
+    """
     return float(np.sum(C**2) - np.sum(np.diag(C) ** 2))
 
 
@@ -255,6 +369,11 @@ def frontier(m: Moments, lams: Iterable[float] | None = None, *, shrinkage: floa
 
     lam = 0 is named independent, lam = 1 strongest, the rest tunable. ``frame.attrs["exclusive"]`` says why there is
     no exclusive row when there is none.
+
+    >>> import covalign as ca
+    >>> m = ca.simulate.population_moments("PN")
+    >>> ca.regimes.frontier(m, [0, 0.5, 1])[["regime", "alignment"]].round(2).values.tolist()
+    [['independent', 0.56], ['tunable', 0.63], ['strongest', 0.67], ['exclusive', 0.35]]
     """
     polar = whitened_polar(m, shrinkage)
     reduced = m.transform(polar.T_0)
@@ -269,7 +388,14 @@ def frontier(m: Moments, lams: Iterable[float] | None = None, *, shrinkage: floa
 
 
 def frontier_settings(polar: Polar, lams: Iterable[float] | None) -> tuple[list[tuple[str, float]], str | None]:
-    """(regime, lam) of every row of a frontier, and why the exclusive one is not among them (None if it is)."""
+    """(regime, lam) of every row of a frontier, and why the exclusive one is not among them (None if it is).
+
+    >>> import covalign as ca
+    >>> m = ca.simulate.population_moments("PN")
+    >>> polar = ca.regimes.whitened_polar(m)
+    >>> ca.regimes.frontier_settings(polar, [0, 0.5])
+    ([('independent', 0.0), ('tunable', 0.5), ('exclusive', nan)], None)
+    """
     checked = [
         errors.check_lam(lam) for lam in (DEFAULT_LAMS if lams is None else np.atleast_1d(np.asarray(lams)).tolist())
     ]
@@ -281,7 +407,12 @@ def frontier_settings(polar: Polar, lams: Iterable[float] | None) -> tuple[list[
 
 
 def frontier_frame(rows: Sequence[tuple[str, float, Array, float]], names: Sequence[str]) -> pd.DataFrame:
-    """Tidy rows (regime, lam, alignment per covariate, coupling) as a DataFrame."""
+    """Tidy rows (regime, lam, alignment per covariate, coupling) as a DataFrame.
+
+    >>> import numpy as np, covalign as ca
+    >>> ca.regimes.frontier_frame([("tunable", 0.5, np.array([0.8, 0.6]), 0.1)], ["age", "dose"]).columns.tolist()
+    ['regime', 'lam', 'alignment', 'coupling', 'age', 'dose']
+    """
     head = pd.DataFrame(
         {
             "regime": [row[0] for row in rows],
@@ -296,7 +427,12 @@ def frontier_frame(rows: Sequence[tuple[str, float, Array, float]], names: Seque
 
 
 def mean_or_nan(values: ArrayLike) -> float:
-    """The mean of what is there, NaN (and no warning) if nothing is."""
+    """The mean of what is there, NaN (and no warning) if nothing is.
+
+    >>> import covalign as ca
+    >>> ca.regimes.mean_or_nan([1.0, float("nan"), 3.0]), ca.regimes.mean_or_nan([])
+    (2.0, nan)
+    """
     there = np.asarray(values, dtype=np.float64)
     there = there[~np.isnan(there)]
     return float(there.mean()) if there.size else float("nan")
@@ -307,6 +443,13 @@ def lam_within(M: Array, max_coupling: float) -> float:
 
     Alignment rises with lambda, so this is the strongest alignment within the budget. Coupling need not be monotone:
     a grid brackets the last crossing, bisection finds it.
+
+    >>> import covalign as ca
+    >>> m = ca.simulate.population_moments("PN")
+    >>> polar = ca.regimes.whitened_polar(m)
+    >>> lam = ca.regimes.lam_within(polar.M, 0.5)
+    >>> round(ca.regimes.coupling(ca.regimes.tunable(m, lam), m), 6)
+    0.5
     """
 
     def coupling_at(lam: Array) -> Array:
@@ -327,7 +470,14 @@ def lam_within(M: Array, max_coupling: float) -> float:
 def matrices(
     m: Moments, settings: Iterable[tuple[str, float]] | None = None, *, shrinkage: float = 0.0
 ) -> pd.DataFrame:
-    """corr(z~, y) and corr(z~) of several regimes as a tidy frame: regime, lam, matrix, row, column, value."""
+    """corr(z~, y) and corr(z~) of several regimes as a tidy frame: regime, lam, matrix, row, column, value.
+
+    >>> import covalign as ca
+    >>> m = ca.simulate.population_moments("PN")
+    >>> frame = ca.regimes.matrices(m, [("exclusive", 0)])
+    >>> frame[(frame["matrix"] == "corr(z~, y)") & (frame["row"] == "y0")]["value"].round(2).abs().tolist()
+    [0.47, 0.0, 0.0, 0.0, 0.0]
+    """
     polar = whitened_polar(m, shrinkage)
     reduced = m.transform(polar.T_0)
     if settings is None:

@@ -1,4 +1,9 @@
-"""The paper's four scenarios: covariates with a known correlation, factors informed by them, features with noise."""
+"""The paper's four scenarios: covariates with a known correlation, factors informed by them, features with noise.
+
+>>> import covalign as ca
+>>> ca.simulate.SCENARIOS
+('PN', 'AR', 'P', 'N')
+"""
 
 from __future__ import annotations
 
@@ -29,7 +34,13 @@ PN = np.array(
 
 @dataclass(frozen=True, eq=False)
 class Scenario:
-    """A simulated data set and the truth it came from. X and W are dicts when several views were asked for."""
+    """A simulated data set and the truth it came from. X and W are dicts when several views were asked for.
+
+    >>> import covalign as ca
+    >>> s = ca.simulate.scenario("PN", n_samples=50)
+    >>> s.name, s.X.shape, s.W.shape, s.beta.round(2).tolist()
+    ('PN', (50, 100), (100, 10), [0.9, 0.75, 0.6, 0.45, 0.3])
+    """
 
     name: str
     X: Any
@@ -45,6 +56,10 @@ def covariate_correlation(name: str, n_covariates: int = 5, alpha: float = 1.0) 
 
     AR: 0.6^|i-j|. P: 0.25 off the diagonal. N: -1/(P-1), the correlation of balanced dummies (the paper's -0.25 at
     P = 5), of rank P - 1. PN: the 5 x 5 matrix, its leading part for fewer covariates, repeated in blocks for more.
+
+    >>> import covalign as ca
+    >>> ca.simulate.covariate_correlation("AR", 3).round(2).tolist()
+    [[1.0, 0.6, 0.36], [0.6, 1.0, 0.6], [0.36, 0.6, 1.0]]
     """
     p, i = n_covariates, np.arange(n_covariates)
     if name == "PN":
@@ -61,12 +76,22 @@ def covariate_correlation(name: str, n_covariates: int = 5, alpha: float = 1.0) 
 
 
 def coefficients(n_covariates: int = 5, b: float = 1.0) -> Array:
-    """beta: b times (0.9, 0.75, 0.6, 0.45, 0.3), evenly spaced between the same ends for another P."""
+    """beta: b times (0.9, 0.75, 0.6, 0.45, 0.3), evenly spaced between the same ends for another P.
+
+    >>> import covalign as ca
+    >>> ca.simulate.coefficients(3, b=0.5).round(2).tolist()
+    [0.45, 0.3, 0.15]
+    """
     return b * np.linspace(0.9, 0.3, n_covariates)
 
 
 def population_moments(name: str, alpha: float = 1.0, b: float = 1.0, n_covariates: int = 5) -> Moments:
-    """S_z = D_b S_y D_b + D_(1-b^2), S_zy = D_b S_y (n = None): what a scenario's sample moments tend to."""
+    """S_z = D_b S_y D_b + D_(1-b^2), S_zy = D_b S_y (n = None): what a scenario's sample moments tend to.
+
+    >>> import covalign as ca
+    >>> ca.simulate.population_moments("N").cov_y[0].tolist()
+    [1.0, -0.25, -0.25, -0.25, -0.25]
+    """
     _check_strengths(alpha, b)
     S_y, beta = covariate_correlation(name, n_covariates, alpha), coefficients(n_covariates, b)
     return Moments.from_covariances(beta[:, None] * S_y * beta + np.diag(1 - beta**2), beta[:, None] * S_y, S_y)

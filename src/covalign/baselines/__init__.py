@@ -1,6 +1,10 @@
 """The methods the paper compares with, behind one face.
 
 ``run(method, X, Y, n_factors)`` fits any of them; ``catalogue()`` lists them, and each says whether it can run here.
+
+>>> from covalign import baselines
+>>> [method.name for method in baselines.catalogue()][:3]
+['iFA (no T)', 'PCA', 'MOFA']
 """
 
 from covalign.baselines.face import Fitted, Method, Result, run

@@ -22,7 +22,13 @@ Views = dict[str, Array]
 
 
 class Fitted(NamedTuple):
-    """What a method hands back. ``seconds`` and ``versions`` only if it ran in a process of its own."""
+    """What a method hands back. ``seconds`` and ``versions`` only if it ran in a process of its own.
+
+    >>> import numpy as np
+    >>> from covalign.baselines import Fitted
+    >>> Fitted(np.zeros((3, 2))).loadings is None
+    True
+    """
 
     factors: Array  # n x K
     loadings: dict[str, Array] | None = None  # view -> D x K
@@ -33,7 +39,13 @@ class Fitted(NamedTuple):
 
 
 class Method(Protocol):
-    """A method with its settings. Views are (n x D, columns standardised), Y is (n x P, standardised)."""
+    """A method with its settings. Views are (n x D, columns standardised), Y is (n x P, standardised).
+
+    >>> from covalign import baselines
+    >>> method = baselines.PCA()  # any object with these four
+    >>> method.name, method.paired, method.absent()
+    ('PCA', False, None)
+    """
 
     @property
     def name(self) -> str:
@@ -52,7 +64,15 @@ class Method(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """A fitted method, ready to be compared."""
+    """A fitted method, ready to be compared.
+
+    >>> import covalign as ca
+    >>> from covalign import baselines
+    >>> s = ca.simulate.scenario("PN", n_samples=200)
+    >>> result = baselines.run(baselines.PLS(), s.X, s.Y, n_factors=10)
+    >>> result.informed.shape, result.place(s.X[:3]).shape
+    ((200, 5), (3, 5))
+    """
 
     method: str
     paired: bool

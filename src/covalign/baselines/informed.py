@@ -17,7 +17,12 @@ from covalign.factor import InformedFactorAnalysis
 
 @dataclass(frozen=True)
 class IFA:
-    """iFA: stage 1 alone (``lam=None``), or realigned to a lambda, or to the exclusive regime where that exists."""
+    """iFA: stage 1 alone (``lam=None``), or realigned to a lambda, or to the exclusive regime where that exists.
+
+    >>> from covalign import baselines
+    >>> baselines.IFA(lam=0.5).name
+    'iFA (lam=0.5)'
+    """
 
     lam: float | None = None
     exclusive: bool = False
@@ -51,6 +56,10 @@ class Aligned:
 
     ``components=False`` turns the features themselves, shrunk by cross-validation as ``LatentAligner`` does, into P
     dimensions. With components there are K: the informed ones, then the rest of their space.
+
+    >>> from covalign import baselines
+    >>> baselines.Aligned(lam=0.5).name
+    'PCA, then T_0.5'
     """
 
     lam: float

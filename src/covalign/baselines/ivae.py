@@ -30,7 +30,13 @@ LEAST_NOISE = 1e-4  # v is at least this: a feature known to 1 % of its sd; with
 
 @dataclass(frozen=True)
 class IVAE:
-    """iVAE: a VAE whose prior depends on the covariates; the factors are the posterior means g(x, y)."""
+    """iVAE: a VAE whose prior depends on the covariates; the factors are the posterior means g(x, y).
+
+    >>> import covalign as ca
+    >>> from covalign import baselines
+    >>> s = ca.simulate.scenario("PN", n_samples=200)
+    >>> baselines.run(baselines.IVAE(), s.X, s.Y, n_factors=10, budget=100)  # doctest: +SKIP
+    """
 
     name = "iVAE"
     paired = False

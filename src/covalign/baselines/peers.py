@@ -79,7 +79,13 @@ class Peer:
 
 @dataclass(frozen=True)
 class MOFA(Peer):
-    """Multi-omics factor analysis (mofapy2) with the paper's settings; at most ``budget`` iterations."""
+    """Multi-omics factor analysis (mofapy2) with the paper's settings; at most ``budget`` iterations.
+
+    >>> import covalign as ca
+    >>> from covalign import baselines
+    >>> s = ca.simulate.scenario("PN", n_samples=200)
+    >>> baselines.run(baselines.MOFA(), s.X, s.Y, n_factors=10)  # after make peers  # doctest: +SKIP
+    """
 
     key = "mofa"
     package = "mofapy2"
@@ -94,6 +100,11 @@ class SOFA(Peer):
     ``scaling_factor`` weighs the covariates against the features. Covariates of two values are Bernoulli, all others
     Gaussian. The sign of a guided factor is that of its own regression slope, so that it rises with its covariate.
     ``budget`` is the number of steps, all of which are made.
+
+    >>> import covalign as ca
+    >>> from covalign import baselines
+    >>> s = ca.simulate.scenario("PN", n_samples=200)
+    >>> baselines.run(baselines.SOFA(), s.X, s.Y, n_factors=10)  # after make peers  # doctest: +SKIP
     """
 
     scaling_factor: float = 0.1
@@ -120,6 +131,11 @@ class MOFAFLEX(Peer):
     Prior of the weights and learning rate are those of the package's preset for MOFA; ``guiding_scale`` = 1 gives the
     covariates the weight that a scaling factor of 0.1 gives them in SOFA. Likelihoods and signs are as in SOFA. It
     stops by its own rule, after ``budget`` epochs at the latest.
+
+    >>> import covalign as ca
+    >>> from covalign import baselines
+    >>> s = ca.simulate.scenario("PN", n_samples=200)
+    >>> baselines.run(baselines.MOFAFLEX(), s.X, s.Y, n_factors=10)  # after make peers  # doctest: +SKIP
     """
 
     guiding_scale: float = 1.0
@@ -141,6 +157,11 @@ class MuVI(Peer):
 
     Its covariates are regressors beside the factors: given Y, it takes out of the factors what Y explains. So by
     default it is not given Y. It stops by its own rule, after ``budget`` epochs at the latest.
+
+    >>> import covalign as ca
+    >>> from covalign import baselines
+    >>> s = ca.simulate.scenario("PN", n_samples=200)
+    >>> baselines.run(baselines.MuVI(), s.X, s.Y, n_factors=10)  # after make peers  # doctest: +SKIP
     """
 
     regress_out: bool = False

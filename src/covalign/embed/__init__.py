@@ -4,6 +4,9 @@ Images: projected features where the model has them (CLIP, SigLIP), else the poo
 sentence-transformers where the model's folder says so, else the mean over tokens. Weights come from a folder, the
 Hugging Face cache or the hub, as safetensors only; no code and no pickle of a model is ever run. Needs the extra
 ``embed``.
+
+>>> import covalign as ca
+>>> ca.embed.images("images/", "facebook/dinov2-base", "z.npz")  # doctest: +SKIP
 """
 
 from covalign.embed.face import images, texts

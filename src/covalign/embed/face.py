@@ -70,6 +70,10 @@ def images(
     are there: the same call goes on after an interruption, and a finished ``.npz`` is not computed again. Images that
     cannot be opened are an error that names them, raised when all others are computed; with ``skip_broken`` they are
     left out and listed in ``failed``.
+
+    >>> import covalign as ca
+    >>> found = ca.embed.images("images/", "openai/clip-vit-large-patch14", "z.npz")  # doctest: +SKIP
+    >>> found.Z.shape, found.labels.columns  # doctest: +SKIP
     """
     items = list_images(source, path_column, label_columns, root)
     job = Job(model, output, batch_size, workers, device, dtype, revision, cache, offline, skip_broken, overwrite)
@@ -95,6 +99,9 @@ def texts(
 
     ``source`` is a CSV (``text_column``, by default ``text``; ``label_columns``, by default all others) or a list of
     texts. Models with projected text features (CLIP) give those. The rest is as in ``images``.
+
+    >>> import covalign as ca
+    >>> found = ca.embed.texts(["good film", "bad film"], "sentence-transformers/all-MiniLM-L6-v2")  # doctest: +SKIP
     """
     items = list_texts(source, text_column, label_columns)
     job = Job(model, output, batch_size, 1, device, dtype, revision, cache, offline, False, overwrite)

@@ -22,7 +22,13 @@ COLUMN = "column_"
 
 @dataclass(frozen=True, eq=False)
 class Embedded:
-    """Rows ``Z`` (float32), their ``labels`` (indexed by file, or by row for texts), and what was left out and why."""
+    """Rows ``Z`` (float32), their ``labels`` (indexed by file, or by row for texts), and what was left out and why.
+
+    >>> import numpy as np, pandas as pd
+    >>> from covalign.embed import Embedded
+    >>> Embedded(np.zeros((2, 512), np.float32), pd.DataFrame({"name": ["cat", "dog"]})).failed
+    {}
+    """
 
     Z: NDArray[np.float32]
     labels: pd.DataFrame
@@ -89,7 +95,11 @@ def _plain(column: pd.Series[Any]) -> NDArray[Any]:
 
 
 def read(path: Any) -> Embedded:
-    """What ``images`` or ``texts`` wrote to an ``.npz``."""
+    """What ``images`` or ``texts`` wrote to an ``.npz``.
+
+    >>> import covalign as ca
+    >>> ca.embed.read("z.npz").model  # doctest: +SKIP
+    """
     return _read(Path(path))[0]
 
 

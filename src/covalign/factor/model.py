@@ -132,7 +132,12 @@ class InformedFactorAnalysis(BaseEstimator):
 
     @classmethod
     def paper(cls, n_factors: int | str = 10, **settings: Any) -> InformedFactorAnalysis:
-        """The paper's inference: mean field, no acceleration, 250 warm-up sweeps, relative change 5e-7, 2000 sweeps."""
+        """The paper's inference: mean field, no acceleration, 250 warm-up sweeps, relative change 5e-7, 2000 sweeps.
+
+        >>> import covalign as ca
+        >>> ca.InformedFactorAnalysis.paper(5).posterior
+        'mean_field'
+        """
         paper = {
             "posterior": "mean_field",
             "accelerate": False,
@@ -155,6 +160,12 @@ class InformedFactorAnalysis(BaseEstimator):
 
         ``confounders`` (batch, age where it is not of interest) are regressed out of X and of y: a table, matched by
         index where it has one, or names of columns of y, which then are not covariates. New samples need theirs.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> fa = ca.InformedFactorAnalysis(10).fit(s.X, s.Y)
+        >>> fa.factor_names_[3:7]
+        ['y3', 'y4', 'free0', 'free1']
         """
         self._check_parameters()
         asked = data.Asked(self.scale, self.engine, self.drop_first)
@@ -187,7 +198,13 @@ class InformedFactorAnalysis(BaseEstimator):
         return self
 
     def fit_transform(self, X: Any, y: Any, *, confounders: Any = None) -> Array:
-        """``fit(X, y).factors_``."""
+        """``fit(X, y).factors_``.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> ca.InformedFactorAnalysis(10).fit_transform(s.X, s.Y).shape
+        (200, 10)
+        """
         return np.asarray(self.fit(X, y, confounders=confounders).factors_)
 
     def _check_parameters(self) -> None:
@@ -274,6 +291,12 @@ class InformedFactorAnalysis(BaseEstimator):
         """Posterior means of the factors of the fitted samples (n x K), computed when first asked for.
 
         Where the fit did not hold the rows, this reads them again; a model of a stream, or a saved one, cannot.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> fa = ca.InformedFactorAnalysis(10).fit(s.X, s.Y)
+        >>> fa.factors_.shape
+        (200, 10)
         """
         self._check_fitted()
         if self._factors is None:
@@ -289,6 +312,12 @@ class InformedFactorAnalysis(BaseEstimator):
         On simulated data ``factors_ -+ 1.645 factor_std_`` holds the truth of informed factors 87 to 91 times in 100,
         82 where covariates leave a direction unseen (docs/notes.md). A free factor has only its own: no rotation of it
         is the true one. Computed when first asked for.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> fa = ca.InformedFactorAnalysis(10).fit(s.X, s.Y)
+        >>> fa.factor_std_.shape, bool((fa.factor_std_ > 0).all())
+        ((200, 10), True)
         """
         self._check_fitted()
         if self._factor_std is None:
@@ -320,7 +349,14 @@ class InformedFactorAnalysis(BaseEstimator):
 
     @property
     def beta_std_(self) -> Array:
-        """Standard deviations of ``beta_``."""
+        """Standard deviations of ``beta_``.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> fa = ca.InformedFactorAnalysis(10).fit(s.X, s.Y)
+        >>> bool((abs(fa.beta_ - s.beta) < 4 * fa.beta_std_).all())
+        True
+        """
         return uncertainty.beta_std(self.beta_, self._rotation().gamma, self._rows.tails)
 
     def _rotation(self) -> uncertainty.Laplace:
@@ -341,7 +377,14 @@ class InformedFactorAnalysis(BaseEstimator):
 
     @property
     def alignment_(self) -> pd.Series:
-        """corr(z_p, y_p) of the fitted samples that have y_p, by covariate; of a category, one for each dummy."""
+        """corr(z_p, y_p) of the fitted samples that have y_p, by covariate; of a category, one for each dummy.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> fa = ca.InformedFactorAnalysis(10).fit(s.X, s.Y)
+        >>> fa.alignment_.index.tolist()
+        ['y0', 'y1', 'y2', 'y3', 'y4']
+        """
         self._check_fitted()
         values = [self._with_covariates((p,)) for p in range(self._problem.p)]
         return pd.Series(
@@ -354,6 +397,14 @@ class InformedFactorAnalysis(BaseEstimator):
 
         The eta squared of a factor is the share of its variance that lies between the levels of the category (R^2 on
         all its dummies, 0 to 1); the category's is the mean over the factors of its dummies.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> import pandas as pd
+        >>> stage = pd.cut(s.Y[:, 0], [-9, -1, 1, 9], labels=["low", "mid", "high"]).astype(str)
+        >>> fa = ca.InformedFactorAnalysis(10).fit(s.X, pd.DataFrame({"stage": stage}))
+        >>> fa.category_alignment_["dummies"].tolist()
+        [('stage_high', 'stage_low', 'stage_mid')]
         """
         self._check_fitted()
         rows = [
@@ -415,6 +466,13 @@ class InformedFactorAnalysis(BaseEstimator):
 
         ``realign(0.5)`` is the tunable regime; ``realign(regime="exclusive")`` names one. On a realigned model this
         starts again from stage 1. ``T_`` is the transformation, ``regime_`` and ``lam_`` what was asked.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> fa = ca.InformedFactorAnalysis(10).fit(s.X, s.Y)
+        >>> strong = fa.realign(0.9)
+        >>> strong.lam_, bool(strong.alignment_.mean() > fa.realign(0).alignment_.mean())
+        (0.9, True)
         """
         self._check_fitted()
         if (lam is None) == (regime is None) and not (regime == "tunable" and lam is not None):
@@ -434,23 +492,51 @@ class InformedFactorAnalysis(BaseEstimator):
         return other
 
     def path(self, lams: Iterable[float]) -> dict[float, InformedFactorAnalysis]:
-        """lam -> realigned model."""
+        """lam -> realigned model.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> fa = ca.InformedFactorAnalysis(10).fit(s.X, s.Y)
+        >>> list(fa.path([0, 0.5, 1]))
+        [0.0, 0.5, 1.0]
+        """
         return {float(lam): self.realign(lam) for lam in lams}
 
     @property
     def T_(self) -> Array:
-        """The transformation of the informed factors (P x P); the identity before realigning."""
+        """The transformation of the informed factors (P x P); the identity before realigning.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> fa = ca.InformedFactorAnalysis(10).fit(s.X, s.Y)
+        >>> fa.T_.trace().item(), fa.realign(0.5).T_.shape
+        (5.0, (5, 5))
+        """
         self._check_fitted()
         return np.eye(self._problem.p) if self._realigned is None else self._realigned.T
 
     @property
     def regime_(self) -> str | None:
-        """The regime this model was realigned to, or None."""
+        """The regime this model was realigned to, or None.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> fa = ca.InformedFactorAnalysis(10).fit(s.X, s.Y)
+        >>> fa.regime_, fa.realign(0.5).regime_
+        (None, 'tunable')
+        """
         return None if self._realigned is None else self._realigned.regime
 
     @property
     def lam_(self) -> float | None:
-        """The lambda this model was realigned to (NaN for the exclusive regime), or None."""
+        """The lambda this model was realigned to (NaN for the exclusive regime), or None.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> fa = ca.InformedFactorAnalysis(10).fit(s.X, s.Y)
+        >>> fa.lam_, fa.realign(regime="strongest").lam_
+        (None, 1.0)
+        """
         return None if self._realigned is None else self._realigned.lam
 
     # -- use ----------------------------------------------------------------------------------------------------------
@@ -477,6 +563,13 @@ class InformedFactorAnalysis(BaseEstimator):
         ``.npy``, ``.zarr`` or ``.parquet``, the factors (then their standard deviations) are written as they come, and
         the path is returned: complete or not there, and the same call goes on where an earlier one was interrupted.
         Of views in dask the factors are a dask array, computed where the rows lie when it is asked for.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200, n_features={"rna": 30, "protein": 20})
+        >>> fa = ca.InformedFactorAnalysis(10).fit(s.X, s.Y)
+        >>> placed, std = fa.transform({"rna": s.X["rna"][:5]}, return_std=True)
+        >>> placed.shape, std.shape
+        ((5, 10), (5, 10))
         """
         self._check_fitted()
         stages = [newcomers.Stage(self._state, self._sy, self.T_)]
@@ -500,6 +593,13 @@ class InformedFactorAnalysis(BaseEstimator):
 
         ``return_std`` adds a DataFrame of standard deviations, 0 where observed: what is unknown of factors and
         loadings, and the noise of the feature.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> s.X[:20, :3] = float("nan")
+        >>> filled, std = ca.InformedFactorAnalysis(10).fit(s.X, s.Y).impute(return_std=True)
+        >>> int(filled.isna().sum().sum()), int((std > 0).sum().sum())
+        (0, 60)
         """
         self._check_fitted()
         view = next(iter(self._table.views)) if view is None else view
@@ -524,7 +624,14 @@ class InformedFactorAnalysis(BaseEstimator):
         return self._table.nuisance.of_x(self._rows.C)
 
     def reconstruct(self) -> Any:
-        """E[Z] E[W]' in the units of X, with what confounders explain: a dict of arrays, or one where X was a table."""
+        """E[Z] E[W]' in the units of X, with what confounders explain: a dict of arrays, or one where X was a table.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200, n_features={"rna": 30, "protein": 20})
+        >>> fa = ca.InformedFactorAnalysis(10).fit(s.X, s.Y)
+        >>> {view: table.shape for view, table in fa.reconstruct().items()}
+        {'rna': (200, 30), 'protein': (200, 20)}
+        """
         self._check_fitted()
         explained, table = self._explained, self._table
         parts = zip(table.views.items(), self._state.views, table.bounds, strict=True)
@@ -542,6 +649,12 @@ class InformedFactorAnalysis(BaseEstimator):
         ``"marginal"``: R^2 of each feature regressed on that factor alone, averaged over features.
         ``"loadings"``: 1 - |X - z_k w_k'|^2 / |X|^2. Neither adds up for correlated factors; see
         ``total_variance_explained``.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200, n_features={"rna": 30, "protein": 20})
+        >>> fa = ca.InformedFactorAnalysis(10).fit(s.X, s.Y)
+        >>> fa.variance_explained().shape
+        (2, 10)
         """
         self._check_fitted()
         if kind not in ("marginal", "loadings"):
@@ -552,13 +665,27 @@ class InformedFactorAnalysis(BaseEstimator):
         return placing.shares(self._problem, self._state, kind)
 
     def total_variance_explained(self) -> pd.Series:
-        """R^2 of each feature on all factors jointly, averaged over each view's features."""
+        """R^2 of each feature on all factors jointly, averaged over each view's features.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200, n_features={"rna": 30, "protein": 20})
+        >>> fa = ca.InformedFactorAnalysis(10).fit(s.X, s.Y)
+        >>> fa.total_variance_explained().round(1).to_dict()
+        {'rna': 0.9, 'protein': 0.9}
+        """
         self._check_fitted()
         totals = placing.total_shares(self._problem, self._state)
         return pd.Series(dict(zip(self._table.views, totals, strict=True)), name="total")
 
     def top_features(self, factor: str | int, view: str | None = None, n: int = 10) -> pd.DataFrame:
-        """The n features with the largest |loading| on a factor: feature, loading, std; the largest first."""
+        """The n features with the largest |loading| on a factor: feature, loading, std; the largest first.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200, n_features={"rna": 30, "protein": 20})
+        >>> fa = ca.InformedFactorAnalysis(10).fit(s.X, s.Y)
+        >>> fa.top_features("y0", "protein", n=3).columns.tolist()
+        ['feature', 'loading', 'std']
+        """
         self._check_fitted()
         view = next(iter(self._table.views)) if view is None else view
         if view not in self._table.views:
@@ -629,7 +756,17 @@ class InformedFactorAnalysis(BaseEstimator):
         return frames.missing(self)
 
     def save(self, path: Any) -> None:
-        """Write the model to one file (arrays and JSON, no code), whole or not at all; ``covalign.load`` reads it."""
+        """Write the model to one file (arrays and JSON, no code), whole or not at all; ``covalign.load`` reads it.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> fa = ca.InformedFactorAnalysis(10).fit(s.X, s.Y)
+        >>> import pathlib, tempfile
+        >>> file = pathlib.Path(tempfile.mkdtemp()) / "model.covalign"
+        >>> fa.save(file)
+        >>> bool((ca.load(file).beta_ == fa.beta_).all())
+        True
+        """
         self._check_fitted()
         store.write(path, *storage.pack(self))
 

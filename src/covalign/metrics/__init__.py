@@ -3,6 +3,11 @@
 Each metric takes arrays or DataFrames with one row per sample, or a single ``Moments`` of both in their place
 (``association``, which takes covariates as people keep them, needs the rows). Rows are matched by index where both
 sides have one, else by position.
+
+>>> import covalign as ca
+>>> s = ca.simulate.scenario("PN", n_samples=200)
+>>> bool(0 < ca.metrics.alignment(s.Z, s.Y) < 1)
+True
 """
 
 from covalign.metrics.alignment import alignment

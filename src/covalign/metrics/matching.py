@@ -15,7 +15,13 @@ from covalign.metrics.alignment import cross_correlation, moments_of
 
 
 class Matching(NamedTuple):
-    """Covariate p is matched with column ``columns[p]``, multiplied by ``signs[p]``."""
+    """Covariate p is matched with column ``columns[p]``, multiplied by ``signs[p]``.
+
+    >>> import numpy as np
+    >>> from covalign import metrics
+    >>> metrics.Matching(np.array([1]), np.array([-1.0])).apply([[5, 7]]).tolist()
+    [[-7.0]]
+    """
 
     columns: NDArray[np.intp]
     signs: Array

@@ -29,6 +29,11 @@ def frontier(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None =
 
     ``frame`` is what ``regimes.frontier``, ``LatentAligner.frontier`` or ``cross_validated_frontier`` return; where it
     has both, the held-out curve is drawn solid with its standard error and the in-sample one dashed.
+
+    >>> import covalign as ca
+    >>> m = ca.simulate.population_moments("PN")
+    >>> ca.plot.frontier(ca.regimes.frontier(m)).get_xlabel()[:8]
+    'coupling'
     """
     required("frontier", frame, ["regime", "lam", "alignment", "coupling"], "LatentAligner.frontier()")
     ax = axes_of(ax, (4.6, 3.4))
@@ -91,6 +96,11 @@ def matrices(frame: pd.DataFrame, axes: Any = None, *, title: str | None = None)
     """corr(z~, y) above corr(z~), one column per regime; ``frame`` as ``regimes.matrices`` returns it.
 
     ``axes`` is an array of Axes, kinds of matrices x regimes; so is what is returned.
+
+    >>> import covalign as ca
+    >>> m = ca.simulate.population_moments("PN")
+    >>> ca.plot.matrices(ca.regimes.matrices(m)).shape  # two matrices, four regimes
+    (2, 4)
     """
     required("matrices", frame, ["regime", "lam", "matrix", "row", "column", "value"], "regimes.matrices(moments)")
     settings = frame[["regime", "lam"]].drop_duplicates().to_records(index=False)
@@ -143,6 +153,12 @@ def alignment(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None 
 
     ``frame`` is ``LatentAligner.summary()``: one row per covariate, columns in_sample, held_out, se, and where there is
     an interval low, high.
+
+    >>> import covalign as ca
+    >>> s = ca.simulate.scenario("PN", n_samples=200)
+    >>> al = ca.LatentAligner().fit(s.Z, s.Y)
+    >>> ca.plot.alignment(al.summary()).get_xlabel()[:9]
+    'alignment'
     """
     required("alignment", frame, ["in_sample", "held_out", "se"], "summary()")
     ax = axes_of(ax, (4.6, 0.8 + 0.26 * len(frame)))

@@ -1,4 +1,8 @@
-"""Reports: one file to open in a browser, with a slider that moves everything."""
+"""Reports: one file to open in a browser, with a slider that moves everything.
+
+>>> import covalign as ca
+>>> ca.report.write(model, "report.html")  # doctest: +SKIP
+"""
 
 from covalign.report.writing import page, summary, write
 

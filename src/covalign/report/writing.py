@@ -67,7 +67,14 @@ def summary(model: Any, *, folds: int = 5) -> dict[str, Any]:
 
 
 def page(facts: dict[str, Any], title: str) -> str:
-    """The whole page. Names are escaped wherever they stand: as text here, as JSON in the script."""
+    """The whole page. Names are escaped wherever they stand: as text here, as JSON in the script.
+
+    >>> import covalign as ca
+    >>> from covalign import report
+    >>> s = ca.simulate.scenario("PN", n_samples=200)
+    >>> "<title>Mice" in report.page(report.summary(ca.LatentAligner().fit(s.Z, s.Y)), "Mice")
+    True
+    """
     is_model = "factors" in facts
     parts = {
         "title": html.escape(title),

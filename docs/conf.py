@@ -1,0 +1,50 @@
+"""How the documentation is built: Markdown in, pages that load nothing from elsewhere out.
+
+``make docs`` treats every warning as an error: a link to nowhere, a name that does not exist, an equation that cannot
+be set.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent / "src")]
+
+import covalign  # noqa: E402  src is found by the lines above
+
+project = "covalign"
+author = "The covalign developers"
+copyright = author
+release = version = covalign.__version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "mathml", "plain_docstrings", "nothing_remote"]
+exclude_patterns = ["_build", "_ext", "study/**"]  # the study's tables are included where they are spoken of
+highlight_language = "none"  # a block that names no language is a command line or a formula
+smartquotes = False  # what stands in quotes is code more often than not
+nitpicky = True
+# Types of other packages are shown as they are written; their documentation is not asked over the network.
+nitpick_ignore_regex = [("py:.*", r"(?!covalign\.).*")]
+# Unions name a class that is no part of the public interface.
+nitpick_ignore = [("py:class", "covalign.incomplete.IncompleteMoments")]
+
+myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence"]
+myst_heading_anchors = 3
+html_math_renderer = "mathml"
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+autodoc_preserve_defaults = True
+autodoc_type_aliases = {name: name for name in ("Array", "ArrayLike", "Views", "Rows")}  # as the code calls them
+autoclass_content = "class"
+add_module_names = False
+
+html_theme = "furo"
+html_title = "covalign"
+html_copy_source = False
+html_show_sourcelink = False
+html_static_path = ["_static"]
+html_css_files = ["covalign.css"]
+html_theme_options = {"navigation_with_keys": True}
