@@ -11,7 +11,7 @@ import covalign
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text()
-QUICKSTART, FACTORS, CLINIC, SCALE, COMPARISON = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+QUICKSTART, FACTORS, CLINIC, CELLS, SCALE, COMPARISON = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 
 def test_the_quickstart_runs_as_written(capsys):
@@ -50,6 +50,15 @@ def test_the_clinic_runs_as_written():
     assert names["fa"].confounder_names_ == ["batch_b"]
     assert names["filled"].shape == names["std"].shape == (200, 40)
     assert not names["filled"].isna().any().any()
+
+
+def test_the_cells_run_as_written():
+    pytest.importorskip("anndata", reason="anndata is not installed")
+    names: dict = {}
+    exec(compile(CELLS, "README.md", "exec"), names)
+    adata = names["adata"]
+    assert adata.obsm["X_aligned"].columns.tolist() == ["age", "dose"]
+    assert adata.varm["ifa"].shape == (100, 8)
 
 
 def test_the_comparison_runs_as_written(capsys):
