@@ -16,6 +16,7 @@ import covalign as ca
 testing = pytest.importorskip("typer.testing", reason="the command line needs typer")
 
 from covalign.cli import app, factoring, matching  # noqa: E402  (only where typer is installed)
+from covalign.rows.annotated import pulling  # noqa: E402
 
 from .test_cli import process  # noqa: E402
 
@@ -206,7 +207,7 @@ def write_mudata():
     anndata = pytest.importorskip("anndata", reason="anndata is not installed")
     mudata = pytest.importorskip("mudata", reason="mudata is not installed")
     views, clinic = study()
-    with mudata.set_options(pull_on_update=False):
+    with pulling(False):
         whole = mudata.MuData({name: anndata.AnnData(view) for name, view in views.items()})
         for name in clinic:
             whole.obs[name] = clinic[name].reindex(whole.obs_names)

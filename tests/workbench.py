@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 import covalign as ca
+from covalign.rows.annotated import pulling
 from tests import encoders
 
 N, NEW, K = 120, 30, 12
@@ -83,7 +84,7 @@ def _annotated(folder: Path, Z: np.ndarray, tables: dict[str, pd.DataFrame], cli
     cells = anndata.AnnData(tables["rna"], obs=clinic)
     cells.obsm["X_pca"] = Z.astype(np.float32)
     cells.write_h5ad(folder / "cells.h5ad")
-    with mudata.set_options(pull_on_update=False):
+    with pulling(False):
         study = mudata.MuData({name: anndata.AnnData(table) for name, table in tables.items()})
         study.obs = clinic.loc[study.obs_names]
         study.write_h5mu(folder / "study.h5mu")

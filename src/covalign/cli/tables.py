@@ -73,9 +73,11 @@ def read_text(path: Path, index: str | None = None) -> pd.DataFrame:
         first = header[0] if header else ""
         labels = index if index in header else "" if first in ("", "Unnamed: 0") else None
         options: dict[str, Any] = {"sep": separator, "float_precision": "round_trip", "encoding": "utf-8-sig"}
-        if labels is not None:  # as text, and as it stands there: 007 is a name, and so is NA
-            options["converters"] = {labels or 0: str}
         frame = pd.read_csv(path, **options)
+        if labels is not None:  # as text, and as it stands there: 007 is a name, and so is NA
+            at = header.index(labels) if labels else 0
+            text = pd.read_csv(path, usecols=[at], dtype=str, keep_default_na=False, **options)
+            frame.isetitem(at, text.iloc[:, 0].astype(object))
     except UNREADABLE as error:
         raise errors.unreadable_data(path, NEED_TEXT, str(error).splitlines()[0] if str(error) else "empty") from error
     repeated = [name for name in dict.fromkeys(header) if header.count(name) > 1]

@@ -12,6 +12,7 @@ from covalign import _validation as errors
 from covalign.cli import tables
 from covalign.cli.representations import Rows, open_pair, open_representation
 from covalign.rows import open_rows
+from covalign.rows.annotated import pulling
 from covalign.rows.source import optional
 
 ALONE = "X"  # what the model calls a view that has no name
@@ -92,7 +93,7 @@ def modalities(path: Path, key: str | None, wanted: Sequence[str] | None = None)
         raise errors.data_not_found(path, "a file of several views (.h5mu)")
     mudata = optional("mudata", "scverse")
     try:
-        with mudata.set_options(pull_on_update=False):
+        with pulling(False):
             data = mudata.read_h5mu(path)
     except (OSError, KeyError, ValueError) as error:
         raise errors.unreadable_data(path, "an .h5mu file written by mudata", error) from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,15 @@ from covalign.rows.source import Table, optional
 from covalign.rows.stored import HdfRows, ZarrRows
 
 NEED = "an .h5ad file written by anndata"
+
+
+def pulling(columns: bool = False) -> AbstractContextManager[Any]:
+    """Whether a MuData copies columns from its modalities when it is updated; from mudata 0.4 on it never does."""
+    mudata = optional("mudata", "scverse")
+    if hasattr(mudata, "set_options"):
+        options: AbstractContextManager[Any] = mudata.set_options(pull_on_update=columns)
+        return options
+    return nullcontext()
 
 
 class BackedSparseRows(Table):

@@ -20,6 +20,7 @@ import covalign as package
 from covalign import _validation as errors
 from covalign._linalg import Array
 from covalign.packing import plain
+from covalign.rows.annotated import pulling
 from covalign.rows.source import optional
 from covalign.scverse.reading import is_mudata
 
@@ -137,7 +138,7 @@ def _without_notices(data: Any) -> Iterator[None]:
         if not is_mudata(data):
             yield
             return
-        with optional("mudata", "scverse").set_options(pull_on_update=False):
+        with pulling(False):
             yield
 
 
