@@ -442,7 +442,8 @@ def test_trying_which_dummy_to_give_up_does_not_end_lower(tumours, whole_fit, mo
 
     monkeypatch.setattr(model, "alternatives", lambda problem: [])
     first = InformedFactorAnalysis(20).fit(tumours.views, tumours.covariates)
-    assert whole_fit.elbo_[-1] > first.elbo_[-1] - 1
+    gain = whole_fit.elbo_[-1] - first.elbo_[-1]
+    assert gain > 20 or abs(gain) < 1
 
 
 def test_alternatives_give_up_one_dummy_each():
