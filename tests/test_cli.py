@@ -391,7 +391,9 @@ def test_a_column_twice_is_an_error():
     assert "'age'" in run("align", "Z.npy", "covariates.csv", "-o", "out.npy", code=2).stderr
 
 
-@pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00a,b\n1", b'"open,quote\n1,2'])
+@pytest.mark.parametrize(
+    "content", [b"", b"\xff\xfe\x00a,b\n1", b'"open,quote\n1,2'], ids=["empty", "not text", "open quote"]
+)
 def test_a_file_that_is_no_table(content, folder):
     (folder / "covariates.csv").write_bytes(content)
     stderr = run("align", "Z.npy", "covariates.csv", "-o", "out.npy", code=2).stderr

@@ -182,7 +182,11 @@ def test_subtypes_under_another_name(tmp_path):
         datasets.breast_tcga(write_folder(tmp_path, tables))
 
 
-@pytest.mark.parametrize("content", [b"", b"no gzip at all", gzip.compress(b"sample,a\nx,1\n" * 99)[:-20]])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"no gzip at all", gzip.compress(b"sample,a\nx,1\n" * 99)[:-20]],
+    ids=["empty", "plain", "cut"],
+)
 def test_a_damaged_table(tmp_path, content):
     folder = write_folder(tmp_path, omics())
     (folder / "mirna.csv.gz").write_bytes(content)
@@ -268,7 +272,7 @@ def test_a_foreign_rda_says_what_it_holds(tmp_path, contents, message):
         datasets.breast_tcga(write_rda(tmp_path / "other.rda", contents))
 
 
-@pytest.mark.parametrize("content", [b"", b"not R", gzip.compress(b"RDX3\nX\n")])
+@pytest.mark.parametrize("content", [b"", b"not R", gzip.compress(b"RDX3\nX\n")], ids=["empty", "plain", "header only"])
 def test_a_file_that_is_not_rs(tmp_path, content):
     path = tmp_path / "breast.TCGA.rda"
     path.write_bytes(content)
