@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -282,6 +283,16 @@ def test_a_covariate_called_alignment_keeps_its_column():
     frame = regimes.frontier(m, [0])
     assert frame.columns.is_unique
     assert "alignment (covariate)" in frame
+
+
+def test_covariates_called_like_any_column_of_a_frontier_keep_theirs():
+    Z, Y = np.random.default_rng(0).standard_normal((2, 60, len(regimes.FRONTIER_COLUMNS)))
+    named = pd.DataFrame(Y, columns=list(regimes.FRONTIER_COLUMNS))
+    theirs = [f"{name} (covariate)" for name in named]
+    for frame in (ca.LatentAligner().fit(Z, named).frontier([0, 1]), ca.cross_validated_frontier(Z, named, [0, 1])):
+        assert frame.columns.is_unique
+        assert frame.columns[-len(theirs) :].tolist() == theirs
+        assert set(frame.columns) <= {*regimes.FRONTIER_COLUMNS, *theirs}  # a new column has to be listed
 
 
 # -- rank -------------------------------------------------------------------------------------------------------------

@@ -48,6 +48,10 @@ from covalign.moments import Moments
 
 ENDS = {"independent": 0.0, "strongest": 1.0}  # regimes that are a lambda
 DEFAULT_LAMS = tuple(np.linspace(0, 1, 21).round(2).tolist())
+FRONTIER_COLUMNS = (  # of every kind of frontier: a covariate called like one of them is "... (covariate)" in all
+    *("regime", "lam", "alignment", "alignment_se", "coupling", "alignment_in_sample", "coupling_in_sample"),
+    *("held_out_alignment", "held_out_alignment_se", "held_out_coupling"),
+)
 
 
 class Polar(NamedTuple):
@@ -421,8 +425,7 @@ def frontier_frame(rows: Sequence[tuple[str, float, Array, float]], names: Seque
             "coupling": [row[3] for row in rows],
         }
     )
-    taken = set(head.columns)
-    columns = [f"{name} (covariate)" if name in taken else name for name in names]
+    columns = [f"{name} (covariate)" if name in FRONTIER_COLUMNS else name for name in names]
     return pd.concat([head, pd.DataFrame(np.array([row[2] for row in rows]), columns=columns)], axis=1)
 
 
