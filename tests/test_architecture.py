@@ -108,8 +108,9 @@ def public_objects() -> list[tuple[str, object]]:
     for name in covalign.__all__:
         thing = getattr(covalign, name)
         found.append((name, thing))
-        home = thing.__name__ if inspect.ismodule(thing) else thing.__module__
-        for member, value in vars(thing).items():
+        bases = [base for base in getattr(thing, "__mro__", []) if base.__module__.startswith("covalign")]
+        home = "covalign" if bases else getattr(thing, "__name__", "")
+        for member, value in (item for place in bases or [thing] for item in vars(place).items()):
             is_own = getattr(value, "__module__", "").startswith(home) or isinstance(value, property)
             if not member.startswith("_") and is_own and (callable(value) or isinstance(value, property)):
                 found.append((f"{name}.{member}", value))

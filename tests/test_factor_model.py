@@ -149,8 +149,15 @@ def test_views_and_names(fitted):
     top = fa.top_features("dose", "rna", n=4)
     assert top["feature"].str.startswith("rna").all()
     assert top["loading"].abs().is_monotonic_decreasing
+    pd.testing.assert_frame_equal(top, fa.top_features(1, "rna", n=4))
     assert set(fa.noise_precision_) == set(X)
     np.testing.assert_allclose(fa.intercept_, 0)
+
+
+@pytest.mark.parametrize("factor", ["doze", 6, -7])
+def test_a_factor_that_is_not_there(fitted, factor):
+    with pytest.raises(ValueError, match="dose"):
+        fitted[-1].top_features(factor)
 
 
 def test_informed_factors_point_at_their_covariates(fitted):
