@@ -9,13 +9,7 @@ import numpy as np
 from covalign._linalg import Array
 
 ANGLES = np.linspace(0, 2 * np.pi, 24, endpoint=False)
-FORBIDDEN, ON_POINT, ON_LINE, CROSSING, RIVAL = (
-    1e6,
-    60.0,
-    4.0,
-    40.0,
-    20.0,
-)  # against a distance in the unit of the boxes
+FORBIDDEN, ON_POINT, ON_LINE, CROSSING, RIVAL = 1e6, 60.0, 4.0, 40.0, 20.0  # in the unit of the boxes, as distances
 ROUNDS = 3
 
 
