@@ -341,6 +341,38 @@ def test_running_again_replaces_what_was_there():
         ca.scverse.aligner(adata)
 
 
+def test_what_others_wrote_is_never_replaced():
+    adata = scanpy_like()
+    components = adata.varm["PCs"].copy()
+    for _ in range(2):  # the second time uns has a result of that name, but these loadings are not of it
+        ca.scverse.align(adata, "X_pca", AGES, key_added="X_PCs")
+    assert np.array_equal(adata.varm["PCs"], components)
+    with pytest.raises(ValueError, match=r"varm\['PCs'\] already holds"):
+        ca.scverse.ifa(adata, AGES, 3, folds=0, key_added="X_PCs")
+    adata.obsm["aligned"] = np.zeros((160, 2))
+    ca.scverse.align(adata, "X_pca", AGES)
+    with pytest.raises(ValueError, match=r"obsm\['aligned'\] already holds"):
+        ca.scverse.align(adata, "X_pca", AGES, key_added="aligned")
+    del adata.obsm["aligned"]
+    with pytest.raises(ValueError, match=r"uns\['aligned'\] already holds"):  # it describes X_aligned
+        ca.scverse.align(adata, "X_pca", ["leiden"], key_added="aligned")
+    assert list(ca.scverse.names(adata)) == AGES
+
+
+def test_loadings_of_an_earlier_run_go_with_it():
+    adata = scanpy_like()
+    ca.scverse.ifa(adata, AGES, 3, folds=0)
+    ca.scverse.align(adata, "X_pca", AGES, key_added="X_ifa")
+    assert "ifa" not in adata.varm
+    mdata = muon_like()
+    ca.scverse.ifa(mdata, ["age"], 3, modalities=["rna"], folds=0)
+    mdata["prot"].varm["ifa"] = np.zeros((8, 2))  # not a result of that run
+    ca.scverse.ifa(mdata, ["age"], 3, modalities=["rna"], folds=0)
+    assert mdata["prot"].varm["ifa"].shape == (8, 2)
+    with pytest.raises(ValueError, match=r"prot.varm\['ifa'\] already holds"):
+        ca.scverse.ifa(mdata, ["age"], 3, folds=0)
+
+
 def test_an_embedding_of_a_mudata():
     mdata = muon_like(pull=False)
     rng = np.random.default_rng(0)

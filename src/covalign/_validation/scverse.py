@@ -38,8 +38,8 @@ def check_key_added(key: Any) -> str:
 
 def key_taken(key: str, where: str) -> ValueError:
     return ValueError(
-        f"key_added needs a name of its own, got {key!r}, and {where} already holds something that no earlier run on "
-        "this object wrote: choose another name, or delete it first."
+        f"key_added needs a name of its own, got {key!r}, and {where} already holds something that no earlier run "
+        "under this name wrote: choose another name, or delete it first."
     )
 
 

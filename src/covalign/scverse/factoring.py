@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from covalign import _validation as errors
 from covalign.factor import InformedFactorAnalysis
 from covalign.scverse import keeping, reading
+from covalign.scverse.keeping import ALONE
 
 KIND = "ifa"
-ALONE = "X"  # the view of an AnnData
 
 
 class View(NamedTuple):
@@ -108,7 +108,7 @@ def ifa(
         model = model.realign(lam, regime=regime)
     reps = [use_rep if isinstance(use_rep, str) else use_rep.get(name, "X") for name in views]
     params = keeping.parameters(use_rep=reps, **asked._asdict(), lam=lam, regime=regime, folds=folds)
-    params |= keeping.parameters(modalities=list(views), **model.get_params())
+    params |= keeping.parameters(modalities=list(views), key_added=key, **model.get_params())
     results = _results(model, data, views, folds, params)
     target = keeping.commit(data, key, results, copy, as_frame)
     return keeping.returned(target, copy, model, return_model)
@@ -160,7 +160,7 @@ def _results(
     columns = keeping.columns_for(labels, data.obs_names)
     factors = pd.DataFrame(model.factors_, index=model._table.samples, columns=columns).reindex(data.obs_names)
     loadings = {name: _loadings(view, model.loadings_[name], labels) for name, view in views.items()}
-    varm = {view.modality: loadings[name] for name, view in views.items() if view.element.of_var}
+    varm = {name: loadings[name] for name, view in views.items() if view.element.of_var}
     in_uns = {keeping.written_as(name): loadings[name] for name, view in views.items() if not view.element.of_var}
     uns = keeping.head(KIND, columns, params) | _found(model, views, folds)
     return keeping.Results(factors, {**uns, "loadings": in_uns} if in_uns else uns, varm)
