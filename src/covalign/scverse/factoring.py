@@ -41,7 +41,7 @@ def ifa(
     confounders: str | Sequence[str] | None = None,
     use_rep: str | Mapping[str, str] = "X",
     mask_var: Any = "auto",
-    modalities: Sequence[str] | None = None,
+    modalities: str | Sequence[str] | None = None,
     folds: int = 5,
     key_added: str = "X_ifa",
     as_frame: bool = True,
@@ -79,7 +79,8 @@ def ifa(
         ``active``, ``elbo``, ``converged``, ``transform`` (T of the regime), ``columns`` and ``names``; and, where a
         modality's table was one of obsm, its ``loadings``.
     as_frame : bool
-        False puts an array without names into ``obsm``, as ``sc.pl.embedding`` needs.
+        False puts an array without names into ``obsm``, as ``sc.pl.embedding`` needs, and ``mdata.update()`` of mudata
+        0.3 when cells were dropped from a modality.
     copy, return_model : bool
         Return a changed copy instead of None; return the fitted model (after the copy, if there is one). The model is
         not stored, as it holds the cells: ``model.save(path)`` keeps it.
@@ -114,10 +115,11 @@ def ifa(
     return keeping.returned(target, copy, model, return_model)
 
 
-def _views(data: Any, modalities: Sequence[str] | None, use_rep: Any, mask_var: Any) -> dict[str, View]:
+def _views(data: Any, modalities: str | Sequence[str] | None, use_rep: Any, mask_var: Any) -> dict[str, View]:
     if not reading.is_mudata(data):
         return {ALONE: _view(data, None, _of(use_rep, ALONE, "X"), _of(mask_var, ALONE, "auto"), False)}
-    wanted = list(data.mod) if modalities is None else [str(name) for name in modalities]
+    asked = [modalities] if isinstance(modalities, str) else modalities
+    wanted = list(data.mod) if asked is None else [str(name) for name in asked]
     named = [m for what in (use_rep, mask_var) if isinstance(what, Mapping) for m in what]
     wrong = [name for name in dict.fromkeys([*wanted, *named]) if name not in data.mod]
     if wrong or not wanted:
