@@ -146,7 +146,7 @@ def test_names_of_many_features_do_not_overlap(figure):
     boxes = [label.get_window_extent() for label in ax.get_yticklabels()]
     heights = sorted((box.y0 + box.height / 2, box.height) for box in boxes)
     gaps_between = np.diff([at for at, _ in heights])
-    assert gaps_between.min() > 0.7 * max(height for _, height in heights)  # letters are lower than their boxes
+    assert gaps_between.min() > 0.92 * max(height for _, height in heights)  # letters are lower than their boxes
 
 
 def test_top_features_show_loadings_with_two_deviations():
@@ -199,6 +199,13 @@ def test_factors_coloured_by_a_number():
     assert bar.get_ylabel() == r"do\$e"
     assert bar.texts[0].get_text() == "missing (2)"
     draw(ax)
+
+
+def test_a_column_in_a_frame_is_taken_by_name():
+    frame = samples()
+    ax = ca.plot.factors(frame, x="age", y="free0", colour=frame[["free0"]][::-1])
+    np.testing.assert_array_equal(ax.collections[0].get_array(), frame["free0"])
+    assert ax.child_axes[0].get_ylabel() == "free0"
 
 
 @pytest.mark.parametrize("kind", ["text", "category", "ordered", "flag", "nullable"])
@@ -446,6 +453,9 @@ def test_a_figure_says_which_frame_it_needs(name, wrong):
         (lambda: ca.plot.factors(samples(), x="age", y="b"), "y to be a column of its frame .*got 'b'"),
         (lambda: ca.plot.factor_by_category(samples(), factor="b", category=["a"] * 40), "factor to be a column"),
         (lambda: ca.plot.factors(samples(), x="age", y="age", colour=[1]), "40 samples, got 1 values"),
+        (lambda: ca.plot.factors(samples(), x="age", y="age", colour="red"), "40 samples, got 1 values"),
+        (lambda: ca.plot.factors(samples(), x="age", y="age", colour=7), "40 samples, got 1 values"),
+        (lambda: ca.plot.factors(samples(), x="age", y="age", colour=samples()), "got 40 x 3 values"),
         (lambda: ca.plot.factors(samples(), x="age", y="age", colour=pd.Series([1.0])), "names its samples"),
         (
             lambda: ca.plot.factors(samples(), x="age", y="age", colour=pd.Series([1.0, 2], index=["s1", "s1"])),

@@ -45,9 +45,10 @@ def several_factors(figure: str, names: Iterable[Any]) -> ValueError:
     )
 
 
-def values_do_not_match(figure: str, argument: str, need: int, got: int) -> ValueError:
+def values_do_not_match(figure: str, argument: str, need: int, got: tuple[int, ...]) -> ValueError:
+    shape = " x ".join(map(str, got)) or "1"
     return ValueError(
-        f"plot.{figure} needs {argument} for its {need} samples, got {got} values without their names: pass a Series "
+        f"plot.{figure} needs {argument} for its {need} samples, got {shape} values without their names: pass a Series "
         "with the samples as index, or as many values as samples."
     )
 

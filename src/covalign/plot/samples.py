@@ -186,9 +186,11 @@ def _strip(ax: Axes, at: int, values: Any, tint: str | None, n: int) -> None:
 
 def _matched(figure: str, argument: str, frame: pd.DataFrame, values: Any) -> pd.Series:
     """Values of the frame's samples, in their order: by index where there is one, else by position."""
+    if isinstance(values, pd.DataFrame) and values.shape[1] == 1:
+        values = values.iloc[:, 0]
     if not isinstance(values, pd.Series):
-        if len(values) != len(frame):
-            raise errors.values_do_not_match(figure, argument, len(frame), len(values))
+        if np.shape(values) != (len(frame),):
+            raise errors.values_do_not_match(figure, argument, len(frame), np.shape(values))
         return pd.Series(values, index=frame.index, name="")
     named: pd.Series = values.rename("" if values.name is None else str(values.name))
     if values.index.equals(frame.index):
