@@ -468,6 +468,15 @@ def test_ifa_of_an_anndata_gives_the_numbers_of_the_model(tmp_path):
     assert same(adata.varm["ifa"], back.varm["ifa"])
 
 
+def test_an_index_called_like_a_covariate(tmp_path):
+    adata = scanpy_like()
+    adata.var.index.name = "age"
+    ca.scverse.ifa(adata, ["age"], 3, folds=0)
+    back = reread(adata, tmp_path)
+    assert list(back.varm["ifa"]) == list(back.obsm["X_ifa"])
+    assert list(back.varm["ifa"].rename(columns=ca.scverse.names(back, "X_ifa"))) == ["age", "free0", "free1"]
+
+
 @pytest.mark.parametrize("pull", PULLS)
 def test_ifa_of_a_mudata_matches_cells_by_name(tmp_path, pull):
     with warnings.catch_warnings():

@@ -158,23 +158,23 @@ def _check_cells(data: Any, views: dict[str, View]) -> None:
 def _results(
     model: InformedFactorAnalysis, data: Any, views: dict[str, View], folds: int, params: dict[str, Any]
 ) -> keeping.Results:
-    labels = model.factor_names_
-    columns = keeping.columns_for(labels, data.obs_names)
+    indexes = [view.element.names for view in views.values() if view.element.names is not None]
+    columns = keeping.columns_for(model.factor_names_, data.obs_names, *indexes)
     factors = pd.DataFrame(model.factors_, index=model._table.samples, columns=columns).reindex(data.obs_names)
-    loadings = {name: _loadings(view, model.loadings_[name], labels) for name, view in views.items()}
+    loadings = {name: _loadings(view, model.loadings_[name], columns) for name, view in views.items()}
     varm = {name: loadings[name] for name, view in views.items() if view.element.of_var}
     in_uns = {keeping.written_as(name): loadings[name] for name, view in views.items() if not view.element.of_var}
     uns = keeping.head(KIND, columns, params) | _found(model, views, folds)
     return keeping.Results(factors, {**uns, "loadings": in_uns} if in_uns else uns, varm)
 
 
-def _loadings(view: View, values: Any, labels: list[str]) -> pd.DataFrame:
+def _loadings(view: View, values: Any, columns: list[str]) -> pd.DataFrame:
     """Features x factors, NaN where a feature was not used."""
     names = view.element.names
     index = pd.Index([str(i) for i in range(len(view.keep))]) if names is None else names
-    all_of_them = np.full((len(view.keep), len(labels)), np.nan)
+    all_of_them = np.full((len(view.keep), len(columns)), np.nan)
     all_of_them[view.keep] = values
-    return pd.DataFrame(all_of_them, index=index, columns=keeping.columns_for(labels, index))
+    return pd.DataFrame(all_of_them, index=index, columns=columns)
 
 
 def _found(model: InformedFactorAnalysis, views: dict[str, View], folds: int) -> dict[str, Any]:

@@ -53,25 +53,25 @@ def names(data: Any, key: str = "X_aligned") -> dict[str, str]:
     return dict(zip(map(str, found["columns"]), map(str, found["names"]), strict=True))
 
 
-def written_as(name: str, taken: Any = None) -> str:
+def written_as(name: str, *taken: Any) -> str:
     """The name as a column that HDF5 takes: ``/`` as ``%2F``, like in an URL; so the first letter of a reserved name.
 
-    ``urllib.parse.unquote`` gives the name back. ``taken`` is the name of the index, which a column may not have.
+    ``urllib.parse.unquote`` gives the name back. ``taken`` are names of indexes, which a column may not have.
     """
     column = re.sub("%(?=[0-9A-Fa-f]{2})", "%25", name).replace("/", "%2F")
-    if column not in (*RESERVED, taken):
+    if column not in (*RESERVED, *taken):
         return column
     first = "".join(f"%{byte:02X}" for byte in column[0].encode())
     return first + column[1:]
 
 
-def columns_for(labels: Iterable[str], index: pd.Index) -> list[str]:
-    """The columns of a table with this index that has these labels."""
+def columns_for(labels: Iterable[str], *indexes: pd.Index) -> list[str]:
+    """The columns of tables with these indexes that have these labels."""
     labels = list(labels)
     wrong = [label for label in labels if label == "" or "\0" in label]
     if wrong:
         raise errors.unstorable_names(wrong)
-    return [written_as(label, index.name) for label in labels]
+    return [written_as(label, *(index.name for index in indexes)) for label in labels]
 
 
 def uns_key(key: str) -> str:
