@@ -56,6 +56,25 @@ def test_frontier_shows_held_out_and_in_sample_apart(aligner, source):
     fig.canvas.draw()
 
 
+def test_regimes_at_one_point_have_names_that_can_be_read():
+    Z, Y = correlated(0, 200, 4, 1)
+    ax = ca.plot.frontier(ca.LatentAligner().fit(Z, Y).frontier())
+    ax.figure.canvas.draw()
+    first, second, third = (text.get_window_extent() for text in ax.texts)
+    assert not any(a.overlaps(b) for a, b in ((first, second), (first, third), (second, third)))
+    assert all(box.x0 > ax.get_window_extent().x0 for box in (first, second, third))
+    assert ax.get_xlim()[1] > 1  # no scale of rounding errors around zero
+
+
+def test_matrices_go_into_the_axes_they_are_given(aligner):
+    frame = ca.regimes.matrices(aligner.moments_, [("tunable", 0.4)])
+    _, axes = plt.subplots(2, 1)
+    assert ca.plot.matrices(frame, axes).ravel().tolist() == axes.tolist()
+    for wrong, found in ((axes[:1], "ndarray"), (axes[0], "Axes"), ("ax", "str"), (np.array([[1, 2]]), "1 x 2")):
+        with pytest.raises(ValueError, match=f"needs 2 x 1 matplotlib Axes, got .*{found}"):
+            ca.plot.matrices(frame, wrong)
+
+
 def test_matrices_draw_both_kinds_for_every_regime(aligner):
     frame = ca.regimes.matrices(aligner.moments_)
     axes = ca.plot.matrices(frame)
@@ -86,6 +105,7 @@ def test_alignment_marks_every_covariate(aligner):
     ax.figure.canvas.draw()
     without = ca.plot.alignment(table.assign(held_out=np.nan, se=np.nan))
     assert len(without.get_legend().get_texts()) == 1
+    assert ca.plot.alignment(table * np.nan).get_xlim() == (0, 1)
 
 
 def test_alignment_shows_the_interval_if_there_is_one(aligner):

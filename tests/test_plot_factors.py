@@ -99,6 +99,17 @@ def test_shares_of_nothing_and_gaps_among_them():
     draw(ca.plot.variance_explained(frame * np.nan))
 
 
+def test_a_single_small_share_and_its_total_have_room():
+    frame = pd.DataFrame([[0.008]], index=["rna"], columns=["age"])
+    ax = ca.plot.variance_explained(frame, totals=pd.Series({"rna": 0.008}), title="Variance explained")
+    draw(ax)
+    side, (total,) = ax.child_axes[0], ax.child_axes[0].texts
+    assert total.get_text() == "0.8 %"
+    assert total.get_window_extent().x0 < side.get_window_extent().x1
+    assert ax.get_window_extent().width > 0.5 * ax.figure.dpi
+    assert not ax._left_title.get_window_extent().overlaps(side._left_title.get_window_extent())
+
+
 # -- loadings ---------------------------------------------------------------------------------------------------------
 
 
@@ -113,12 +124,29 @@ def test_loadings_show_the_frame_view_by_view(views, features, factors):
         np.testing.assert_array_equal(image.get_array(), values)
         assert image.norm.vmax == -image.norm.vmin == frame["loading"].abs().max()
         first = names.index(view) + 1
-        assert names[first : first + features] == [style.short(f) for f in dict.fromkeys(one["feature"])]
+        assert names[first : first + features] == style.shorts(dict.fromkeys(one["feature"]))
         left, right, bottom, top = image.get_extent()
         assert (left, right) == (-0.5, factors - 0.5)
         np.testing.assert_allclose(ticks[first : first + features], top + 0.5 + np.arange(features))
         assert bottom - top == pytest.approx(features)
     draw(ax)
+
+
+def test_features_that_share_a_name_stay_apart():
+    frame = table(1, 4, 3).assign(feature=np.repeat(["g", "h", "g", "g"], 3))
+    ax = ca.plot.loadings(frame)
+    np.testing.assert_array_equal(ax.images[0].get_array(), frame["loading"].to_numpy().reshape(4, 3))
+    assert labels(ax.yaxis)[1:] == ["g", "h", "g", "g"]
+
+
+@pytest.mark.parametrize("figure", [ca.plot.loadings, ca.plot.top_features])
+def test_names_of_many_features_do_not_overlap(figure):
+    ax = figure(table(2, 60, 1))
+    ax.figure.canvas.draw()
+    boxes = [label.get_window_extent() for label in ax.get_yticklabels()]
+    heights = sorted((box.y0 + box.height / 2, box.height) for box in boxes)
+    gaps_between = np.diff([at for at, _ in heights])
+    assert gaps_between.min() > 0.92 * max(height for _, height in heights)  # letters are lower than their boxes
 
 
 def test_top_features_show_loadings_with_two_deviations():
@@ -173,6 +201,13 @@ def test_factors_coloured_by_a_number():
     draw(ax)
 
 
+def test_a_column_in_a_frame_is_taken_by_name():
+    frame = samples()
+    ax = ca.plot.factors(frame, x="age", y="free0", colour=frame[["free0"]][::-1])
+    np.testing.assert_array_equal(ax.collections[0].get_array(), frame["free0"])
+    assert ax.child_axes[0].get_ylabel() == "free0"
+
+
 @pytest.mark.parametrize("kind", ["text", "category", "ordered", "flag", "nullable"])
 def test_factors_coloured_by_a_category(kind):
     frame = samples()
@@ -211,6 +246,24 @@ def test_more_levels_than_colours_have_other_markers():
     assert len(looks) == 20
     assert sum(len(points(c)) for c in ax.collections) == 60
     draw(ax)
+
+
+LEVELS = [f"a level of a very long name {i % 20:02d}" for i in range(60)]
+
+
+def test_long_names_of_levels_leave_room_for_the_points():
+    ax = ca.plot.factors(samples(60), x="age", y="free0", colour=LEVELS)
+    ax.figure.canvas.draw()
+    assert ax.get_window_extent().width > 2.5 * ax.figure.dpi
+    assert ax.get_legend().get_window_extent().x1 < ax.figure.bbox.x1 + 1
+
+
+def test_long_names_of_categories_leave_room_for_that_of_the_factor():
+    frame = samples(60).rename(columns={"age": "a factor of a very long name indeed"})
+    ax = ca.plot.factor_by_category(frame, factor=frame.columns[0], category=LEVELS)
+    ax.figure.canvas.draw()
+    assert ax.get_window_extent().height > 2 * ax.figure.dpi
+    assert ax.yaxis.label.get_window_extent().y1 < ax.figure.bbox.y1
 
 
 @pytest.mark.parametrize("colour", [np.full(40, 2.0), np.full(40, np.nan), [None] * 40, ["a"] * 40, None])
@@ -364,6 +417,14 @@ def test_a_figure_goes_where_it_is_told_and_leaves_its_frame_alone(name):
 
 
 @pytest.mark.parametrize("name", FRAMES)
+@pytest.mark.parametrize("wrong", ["ax", 3, np.array([1]), plt])
+def test_what_is_not_axes_is_refused(name, wrong):
+    frame, more = FRAMES[name]()
+    with pytest.raises(ValueError, match=f"ax needs matplotlib Axes, got a {type(wrong).__name__}"):
+        getattr(ca.plot, name)(frame, wrong, **more)
+
+
+@pytest.mark.parametrize("name", FRAMES)
 def test_side_axes_stay_inside_the_figure(name):
     frame, more = FRAMES[name]()
     ax = getattr(ca.plot, name)(frame, **more)
@@ -392,6 +453,9 @@ def test_a_figure_says_which_frame_it_needs(name, wrong):
         (lambda: ca.plot.factors(samples(), x="age", y="b"), "y to be a column of its frame .*got 'b'"),
         (lambda: ca.plot.factor_by_category(samples(), factor="b", category=["a"] * 40), "factor to be a column"),
         (lambda: ca.plot.factors(samples(), x="age", y="age", colour=[1]), "40 samples, got 1 values"),
+        (lambda: ca.plot.factors(samples(), x="age", y="age", colour="red"), "40 samples, got 1 values"),
+        (lambda: ca.plot.factors(samples(), x="age", y="age", colour=7), "40 samples, got 1 values"),
+        (lambda: ca.plot.factors(samples(), x="age", y="age", colour=samples()), "got 40 x 3 values"),
         (lambda: ca.plot.factors(samples(), x="age", y="age", colour=pd.Series([1.0])), "names its samples"),
         (
             lambda: ca.plot.factors(samples(), x="age", y="age", colour=pd.Series([1.0, 2], index=["s1", "s1"])),
@@ -413,3 +477,13 @@ def test_names_that_are_not_mathematics_are_drawn_as_they_are():
         text.figure.canvas.draw()
     assert style.short("x" * 30) == "x" * 21 + "…"
     assert style.short("two\nlines") == "two lines"
+
+
+def test_names_with_the_same_beginning_keep_their_ends():
+    names = ["short", "x" * 30, "HALLMARK_INTERFERON_ALPHA_RESPONSE", "HALLMARK_INTERFERON_GAMMA_RESPONSE"]
+    alike = ["HALLMARK_INTERFERON_RESPONSE_1", "HALLMARK_INTERFERON_RESPONSE_2"]
+    cut = style.shorts([*names, *alike])
+    assert cut[:2] == ["short", style.short("x" * 30)]
+    assert cut[-2:] == ["HALLMARK_IN…RESPONSE_1", "HALLMARK_IN…RESPONSE_2"]
+    assert max(map(len, cut)) == 22
+    assert style.shorts(["x" * 30] * 2) == [style.short("x" * 30)] * 2  # the same name twice

@@ -165,6 +165,21 @@ def test_odd_names_survive_a_file(tmp_path):
         assert list(back.obsm["X_aligned"].rename(columns=ca.scverse.names(back))) == odd
 
 
+@pytest.mark.filterwarnings("ignore")  # zarr's and anndata's, of their formats
+@pytest.mark.parametrize("name", [name for name in ODD if len(name) < 200])
+def test_odd_names_survive_zarr(tmp_path, name):
+    pytest.importorskip("zarr")
+    adata = scanpy_like()
+    adata.obs = pd.DataFrame({name: adata.obs["age"]})
+    ca.scverse.align(adata, "X_pca", [name])
+    table, found, adata.obs = adata.obsm["X_aligned"], adata.uns["aligned"], adata.obs[[]]
+    adata.write_zarr(tmp_path / "a.zarr")
+    back = anndata.read_zarr(tmp_path / "a.zarr")
+    assert same(table, back.obsm["X_aligned"])
+    assert same(found, back.uns["aligned"])
+    assert list(ca.scverse.names(back).values()) == [name]
+
+
 def test_levels_with_slashes_become_columns_that_files_take(tmp_path):
     adata = scanpy_like()
     adata.obs["type"] = pd.Categorical(np.array(["CD4/CD8", "NK", "B/plasma"])[np.arange(160) % 3])
@@ -323,6 +338,46 @@ def test_nullable_columns():
     assert adata.uns["aligned"]["alignment"]["rows"].to_dict() == {"sure": 159, "text_M": 160}
 
 
+def test_columns_called_by_numbers():
+    adata = scanpy_like()
+    plain = ca.scverse.align(adata, "X_pca", "age", copy=True).obsm["X_aligned"]
+    adata.obs = adata.obs.rename(columns={"age": 7})
+    for asked in (7, [7], "7", np.array([7])):
+        ca.scverse.align(adata, "X_pca", asked)
+        assert list(adata.obsm["X_aligned"]) == ["7"]
+        assert np.array_equal(adata.obsm["X_aligned"], plain)
+
+
+def test_columns_of_one_name_are_refused():
+    adata = scanpy_like()
+    adata.obs = adata.obs.rename(columns={"dose": "age"})
+    with pytest.raises(ValueError, match="'age' more than once: rename or drop"):
+        ca.scverse.align(adata, "X_pca", ["age"])
+
+
+def test_covariates_called_like_other_dimensions(tmp_path):
+    adata = scanpy_like()
+    adata.obs["rest1"], adata.obs["free0"] = adata.obs["age"], adata.obs["age"]
+    ca.scverse.align(adata, "X_pca", ["rest1"], keep_rest=True)
+    ca.scverse.ifa(adata, ["free0"], 3, folds=0)
+    back = reread(adata, tmp_path)
+    assert list(back.obsm["X_aligned"]) == ["rest1", "rest0", *(f"rest{i}" for i in range(2, 8))]
+    assert list(back.obsm["X_ifa"]) == ["free0", "free1", "free2"]
+
+
+def test_objects_opened_lazily(tmp_path):
+    pytest.importorskip("xarray")
+    lazily = pytest.importorskip("anndata.experimental")
+    adata = scanpy_like()
+    adata.write_h5ad(tmp_path / "a.h5ad")
+    lazy = lazily.read_lazy(tmp_path / "a.h5ad")
+    for data in (adata, lazy):
+        ca.scverse.align(data, "X_pca", ["age", "leiden", "treated"])
+        ca.scverse.ifa(data, AGES, 3, folds=0)
+    np.testing.assert_allclose(lazy.obsm["X_aligned"], adata.obsm["X_aligned"], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(lazy.obsm["X_ifa"], adata.obsm["X_ifa"], rtol=1e-4, atol=1e-5)
+
+
 def test_covariates_with_gaps():
     adata = scanpy_like()
     adata.obs.loc[adata.obs_names[:40], "age"] = np.nan
@@ -341,6 +396,38 @@ def test_running_again_replaces_what_was_there():
         ca.scverse.aligner(adata)
 
 
+def test_what_others_wrote_is_never_replaced():
+    adata = scanpy_like()
+    components = adata.varm["PCs"].copy()
+    for _ in range(2):  # the second time uns has a result of that name, but these loadings are not of it
+        ca.scverse.align(adata, "X_pca", AGES, key_added="X_PCs")
+    assert np.array_equal(adata.varm["PCs"], components)
+    with pytest.raises(ValueError, match=r"varm\['PCs'\] already holds"):
+        ca.scverse.ifa(adata, AGES, 3, folds=0, key_added="X_PCs")
+    adata.obsm["aligned"] = np.zeros((160, 2))
+    ca.scverse.align(adata, "X_pca", AGES)
+    with pytest.raises(ValueError, match=r"obsm\['aligned'\] already holds"):
+        ca.scverse.align(adata, "X_pca", AGES, key_added="aligned")
+    del adata.obsm["aligned"]
+    with pytest.raises(ValueError, match=r"uns\['aligned'\] already holds"):  # it describes X_aligned
+        ca.scverse.align(adata, "X_pca", ["leiden"], key_added="aligned")
+    assert list(ca.scverse.names(adata)) == AGES
+
+
+def test_loadings_of_an_earlier_run_go_with_it():
+    adata = scanpy_like()
+    ca.scverse.ifa(adata, AGES, 3, folds=0)
+    ca.scverse.align(adata, "X_pca", AGES, key_added="X_ifa")
+    assert "ifa" not in adata.varm
+    mdata = muon_like()
+    ca.scverse.ifa(mdata, ["age"], 3, modalities=["rna"], folds=0)
+    mdata["prot"].varm["ifa"] = np.zeros((8, 2))  # not a result of that run
+    ca.scverse.ifa(mdata, ["age"], 3, modalities=["rna"], folds=0)
+    assert mdata["prot"].varm["ifa"].shape == (8, 2)
+    with pytest.raises(ValueError, match=r"prot.varm\['ifa'\] already holds"):
+        ca.scverse.ifa(mdata, ["age"], 3, folds=0)
+
+
 def test_an_embedding_of_a_mudata():
     mdata = muon_like(pull=False)
     rng = np.random.default_rng(0)
@@ -350,6 +437,9 @@ def test_an_embedding_of_a_mudata():
     dose = mdata["prot"].obs["dose"].reindex(mdata.obs_names)
     plain = ca.LatentAligner().fit(mdata.obsm["X_mofa"], pd.DataFrame({"rna:age": age, "dose": dose}))
     np.testing.assert_allclose(mdata.obsm["X_aligned"], plain.transform(mdata.obsm["X_mofa"]))
+    mdata["rna"].obsm["X_pca"] = np.zeros((140, 2))
+    with pytest.raises(ValueError, match=r"got 'X_pca': .*There are 'X_mofa', 'X_aligned'. .* mdata\['rna'\]"):
+        ca.scverse.align(mdata, "X_pca", ["age"])  # which cells a modality has is in obsm, too, but no embedding
 
 
 # -- ifa --------------------------------------------------------------------------------------------------------------
@@ -376,6 +466,15 @@ def test_ifa_of_an_anndata_gives_the_numbers_of_the_model(tmp_path):
     assert same(found, back.uns["ifa"])
     assert same(adata.obsm["X_ifa"], back.obsm["X_ifa"])
     assert same(adata.varm["ifa"], back.varm["ifa"])
+
+
+def test_an_index_called_like_a_covariate(tmp_path):
+    adata = scanpy_like()
+    adata.var.index.name = "age"
+    ca.scverse.ifa(adata, ["age"], 3, folds=0)
+    back = reread(adata, tmp_path)
+    assert list(back.varm["ifa"]) == list(back.obsm["X_ifa"])
+    assert list(back.varm["ifa"].rename(columns=ca.scverse.names(back, "X_ifa"))) == ["age", "free0", "free1"]
 
 
 @pytest.mark.parametrize("pull", PULLS)
@@ -438,6 +537,26 @@ def test_columns_of_modalities():
     ca.scverse.ifa(mdata, "total", 3, folds=0)
 
 
+def test_flags_of_a_modality_that_lacks_cells():
+    mdata = muon_like()
+    mdata["prot"].obs["flag"] = mdata["prot"].obs["dose"] > 0
+    model = ca.scverse.ifa(mdata, ["flag"], 3, folds=0, return_model=True)
+    flags = mdata["prot"].obs["flag"].astype(float).reindex(mdata.obs_names)
+    there = flags.notna()
+    assert 0 < there.sum() < mdata.n_obs
+    expected = np.corrcoef(mdata.obsm["X_ifa"]["flag"][there], flags[there])[0, 1]
+    assert model.alignment_["flag"] == pytest.approx(expected)
+
+
+def test_features_are_chosen_by_name():
+    adata = scanpy_like()
+    wanted = adata.var["highly_variable"]
+    ca.scverse.ifa(adata, AGES, 3, folds=0, mask_var=wanted[::-1])
+    assert (adata.varm["ifa"].notna().all(axis=1) == wanted).all()
+    with pytest.raises(ValueError, match="does not name each of them once"):
+        ca.scverse.ifa(adata, AGES, 3, folds=0, mask_var=wanted.reset_index(drop=True))
+
+
 def test_choice_of_features_tables_and_modalities():
     mdata = muon_like()
     rna, prot = mdata["rna"], mdata["prot"]
@@ -451,7 +570,7 @@ def test_choice_of_features_tables_and_modalities():
     assert rna.varm["ifa"].notna().all(axis=1).sum() == 9
     ca.scverse.ifa(mdata, ["age"], 3, folds=0)
     assert prot.varm["ifa"].shape == (8, 3)
-    ca.scverse.ifa(mdata, ["age"], 3, modalities=["rna"], folds=0)
+    ca.scverse.ifa(mdata, ["age"], 3, modalities="rna", folds=0)
     assert "ifa" not in prot.varm  # these would be loadings of other factors
     for wrong, message in (
         ({"mask_var": "hihgly_variable"}, "did you mean 'highly_variable'"),
@@ -459,6 +578,7 @@ def test_choice_of_features_tables_and_modalities():
         ({"mask_var": {"rna": np.zeros(20, bool)}}, "got none of modality 'rna'"),
         ({"mask_var": {"rna": np.full(20, 2.5)}}, "values of type float64"),
         ({"modalities": ["rnaa"]}, "did you mean 'rna'"),
+        ({"modalities": []}, "got none: There are 'rna', 'prot'"),
         ({"use_rep": {"atac": "X"}}, "got 'atac'"),
         ({"use_rep": "layers/twic"}, "did you mean 'layers/twice'"),
     ):
@@ -520,6 +640,7 @@ def test_cells_that_only_obs_or_only_a_modality_has():
         ({"covariates": ["age"], "confounders": "age"}, "as a covariate or as a confounder"),
         ({"covariates": ["age"], "confounders": "bach"}, "did you mean 'batch'"),
         ({"use_rep": "X_pc", "covariates": ["age"]}, "did you mean 'X_pca'"),
+        ({"use_rep": "X_PCA", "covariates": ["age"]}, "did you mean 'X_pca'"),
         ({"use_rep": "counts", "covariates": ["age"]}, "'layers/dense'"),
         ({"covariates": ["age"], "key_added": "X_pca"}, r"obsm\['X_pca'\] already holds"),
         ({"covariates": ["age"], "key_added": "pca"}, r"uns\['pca'\] already holds"),

@@ -720,7 +720,8 @@ class LatentAligner(TransformerMixin, BaseEstimator):
                 raise errors.feature_names_not_equal()
             if len(input_features) != self.n_features_in_:
                 raise errors.feature_names_differ(len(input_features), self.n_features_in_)
-        return np.array([*self.covariate_names_, *(f"rest{i}" for i in range(len(s.rest)))], dtype=object)
+        rest = covariates.numbered("rest", len(s.rest), self.covariate_names_)
+        return np.array([*self.covariate_names_, *rest], dtype=object)
 
     def _columns_of(self, names: str | Iterable[str]) -> list[int]:
         """Positions of covariates, where a category's own name stands for all its dummies."""

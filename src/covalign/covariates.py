@@ -7,6 +7,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from itertools import count, islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -209,6 +211,12 @@ def refuse_constant(encoded: pd.DataFrame) -> None:
         constant = encoded.nunique().to_numpy() < 2
     if constant.any():
         raise errors.constant_covariates(encoded.columns[constant])
+
+
+def numbered(stem: str, n: int, taken: Collection[str]) -> list[str]:
+    """Names for n dimensions that have no covariate: free0, free1, ..., but none that a covariate has."""
+    names = (f"{stem}{i}" for i in count())
+    return list(islice((name for name in names if name not in taken), n))
 
 
 def _refuse_duplicates(names: Any) -> None:

@@ -18,6 +18,20 @@ def nothing_to_draw(figure: str, source: str) -> ValueError:
     return ValueError(f"plot.{figure} needs at least one row and column, got none: pass what {source} returns.")
 
 
+def not_axes(got: Any) -> ValueError:
+    return ValueError(
+        f"ax needs matplotlib Axes, got a {type(got).__name__}: pass those of plt.subplots(), or none for a new figure."
+    )
+
+
+def not_axes_in_rows(shape: tuple[int, int], got: Any) -> ValueError:
+    found = f"{got.shape[0]} x {got.shape[1]}" if getattr(got, "ndim", 0) == 2 else f"a {type(got).__name__}"
+    return ValueError(
+        f"plot.matrices needs {shape[0]} x {shape[1]} matplotlib Axes, got {found}: pass those of "
+        f"plt.subplots({shape[0]}, {shape[1]}), or none for a new figure."
+    )
+
+
 def no_such_factor(figure: str, argument: str, name: Any, known: Iterable[Any]) -> ValueError:
     return ValueError(
         f"plot.{figure} needs {argument} to be a column of its frame ({some(known, 8)}), got {name!r}: choose one."
@@ -31,9 +45,10 @@ def several_factors(figure: str, names: Iterable[Any]) -> ValueError:
     )
 
 
-def values_do_not_match(figure: str, argument: str, need: int, got: int) -> ValueError:
+def values_do_not_match(figure: str, argument: str, need: int, got: tuple[int, ...]) -> ValueError:
+    shape = " x ".join(map(str, got)) or "1"
     return ValueError(
-        f"plot.{figure} needs {argument} for its {need} samples, got {got} values without their names: pass a Series "
+        f"plot.{figure} needs {argument} for its {need} samples, got {shape} values without their names: pass a Series "
         "with the samples as index, or as many values as samples."
     )
 

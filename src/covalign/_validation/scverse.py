@@ -10,8 +10,9 @@ from covalign._validation.base import some
 
 
 def _nearest(wrong: Iterable[Any], have: Iterable[Any]) -> str:
-    known = [str(name) for name in have]
-    near = [match for name in wrong for match in difflib.get_close_matches(str(name), known, n=3, cutoff=0.5)]
+    known = {str(name).lower(): str(name) for name in have}
+    lower = [str(name).lower() for name in wrong]
+    near = [known[match] for name in lower for match in difflib.get_close_matches(name, known, n=3, cutoff=0.5)]
     return f"did you mean {some(dict.fromkeys(near))}? " if near else ""
 
 
@@ -38,8 +39,8 @@ def check_key_added(key: Any) -> str:
 
 def key_taken(key: str, where: str) -> ValueError:
     return ValueError(
-        f"key_added needs a name of its own, got {key!r}, and {where} already holds something that no earlier run on "
-        "this object wrote: choose another name, or delete it first."
+        f"key_added needs a name of its own, got {key!r}, and {where} already holds something that no earlier run "
+        "under this name wrote: choose another name, or delete it first."
     )
 
 
@@ -67,9 +68,15 @@ def ambiguous_obs(name: str, candidates: Sequence[str]) -> ValueError:
     )
 
 
-def unknown_representation(rep: Any, have: Sequence[str], where: str) -> ValueError:
+def repeated_obs(name: str) -> ValueError:
+    return ValueError(f"obs needs one column of a name, got {name!r} more than once: rename or drop the others.")
+
+
+def unknown_representation(rep: Any, have: Sequence[str], where: str, holders: Sequence[str]) -> ValueError:
+    inside = f" Give the modality that has it, mdata[{holders[0]!r}]." if holders else ""
     return ValueError(
         f"use_rep needs an array of {where}, got {rep!r}: {_nearest([rep], have)}There are {some(have, 20) or 'none'}."
+        f"{inside}"
     )
 
 
@@ -124,7 +131,8 @@ def repeated_features(where: str, names: Sequence[Any]) -> ValueError:
 
 def unknown_modalities(wrong: Sequence[Any], have: Sequence[str]) -> ValueError:
     return ValueError(
-        f"modalities that are there are needed, got {some(wrong)}: {_nearest(wrong, have)}There are {some(have, 20)}."
+        f"modalities that are there are needed, got {some(wrong) or 'none'}: {_nearest(wrong, have)}There are "
+        f"{some(have, 20)}."
     )
 
 

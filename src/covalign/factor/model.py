@@ -16,6 +16,7 @@ from covalign import _store as store
 from covalign import _validation as errors
 from covalign import heldout, regimes
 from covalign._linalg import Array
+from covalign.covariates import numbered
 from covalign.factor import (
     crossvalidation,
     data,
@@ -275,7 +276,7 @@ class InformedFactorAnalysis(Tables, BaseEstimator):
         self.beta_, self.intercept_ = state.beta, np.zeros(len(state.beta))
         self.covariate_names_ = table.encoding.names
         self.confounder_names_ = table.nuisance.coding.confounders.names
-        free = [f"free{i}" for i in range(self._problem.k - self._problem.p)]
+        free = numbered("free", self._problem.k - self._problem.p, self.covariate_names_)
         self.factor_names_ = [*self.covariate_names_, *free]
         named = dict(zip(table.views, state.views, strict=True))
         self.loadings_ = {name: view.w.mean for name, view in named.items()}

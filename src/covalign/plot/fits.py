@@ -15,13 +15,16 @@ from covalign.plot.style import (
     CATEGORY_COLOURS,
     FAINT,
     INK,
+    PAGE,
     PALE,
     REGIME_COLOURS,
     axes_of,
     colour_bar,
     finish,
+    fitting,
     required,
     short,
+    shorts,
 )
 
 PRESENT = LinearSegmentedColormap.from_list("present", ["#EBEBEB", REGIME_COLOURS["independent"]])
@@ -81,11 +84,11 @@ def missing(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None = 
         one = frame[frame["kind"] == kind]
         rows = list(dict.fromkeys(one["name"]))
         grid = one.pivot(index="name", columns="pattern", values="observed").loc[rows, sizes.index]
-        for name, shares in zip(rows, grid.to_numpy(dtype=float), strict=True):
+        for name, shares in zip(shorts(rows), grid.to_numpy(dtype=float), strict=True):
             at += 1.0
             image = _band(ax, edges, at, shares)
             _beyond(ax, at, f"{int(sizes.to_numpy()[shares > 0].sum()):,}", INK)
-            ticks, names = [*ticks, at], [*names, short(name)]
+            ticks, names = [*ticks, at], [*names, name]
         at += 1.2
     _beyond(ax, 0, "have it", FAINT)
     _count_patterns(ax, edges, sizes)
@@ -137,7 +140,7 @@ def top_features(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | No
         raise errors.several_factors("top_features", frame["factor"].unique())
     blocks = list(frame.groupby("view", sort=False)) if "view" in frame else [(None, frame)]
     headings = len(blocks) if "view" in frame else 0
-    ax = axes_of(ax, (4.2, min(14.0, 0.9 + 0.19 * (len(frame) + 1.2 * headings))))
+    ax = axes_of(ax, (4.2, min(PAGE, 0.9 + 0.19 * (len(frame) + 1.2 * headings))))
     ax.axvline(0, color=FAINT, lw=0.8, zorder=1)
     ticks: list[float] = []
     names: list[str] = []
@@ -148,13 +151,13 @@ def top_features(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | No
             ticks, names, at = [*ticks, at], [*names, short(view, 40)], at + 1
         y = at + np.arange(len(one))
         _whiskers(ax, one, y, CATEGORY_COLOURS[i % len(CATEGORY_COLOURS)])
-        ticks, names, at = [*ticks, *y], [*names, *(short(f) for f in one["feature"])], at + len(one) + 0.4
+        ticks, names, at = [*ticks, *y], [*names, *shorts(one["feature"])], at + len(one) + 0.4
     ax.set_yticks(ticks, names)
     ax.set_ylim(at - 0.7, -0.7)
     factor = f" on {short(frame['factor'].iloc[0], 40)}" if "factor" in frame else ""
     ax.set_xlabel(f"loading{factor}, ± 2 s.d.")
-    ax.tick_params(axis="y", length=0)
     finish(ax, title)
+    ax.tick_params(axis="y", length=0, labelsize=fitting(at))
     for i in bold:
         ax.get_yticklabels()[i].set_fontweight("bold")
     return ax

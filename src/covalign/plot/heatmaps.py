@@ -14,6 +14,8 @@ from covalign import _validation as errors
 from covalign.plot.style import (
     BETWEEN,
     INK,
+    LETTER,
+    PAGE,
     REGIME_COLOURS,
     SHARE,
     SIGNED,
@@ -23,11 +25,12 @@ from covalign.plot.style import (
     colour_map,
     decimals,
     finish,
+    fitting,
     required,
     short,
+    shorts,
 )
 
-LETTER = 0.075  # inches, of names
 WRITTEN = 12  # columns up to which numbers are written into the cells
 
 
@@ -67,19 +70,20 @@ def variance_explained(
     pad = 0.12 if totals is None else 1.05
     bar = colour_bar(ax, image, "variance explained", pad=pad)
     bar.ax.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0 if most > 0.05 else 1))
-    return finish(ax, title)
+    return _finish(ax, title, blocks, pad=8 if totals is None else 18)
 
 
 def _bars(ax: Axes, totals: pd.Series) -> None:
     """Bars in line with the rows, their numbers behind them."""
     side, at = beside(ax, 0.85, 0.08), np.arange(len(totals))
     values = totals.to_numpy(dtype=float)
+    most = max(float(np.nanmax(values, initial=0.0)), 0.01)
     side.barh(at, values, height=0.62, color=REGIME_COLOURS["independent"])
     for y, value in enumerate(values.tolist()):
         if np.isfinite(value):
-            side.text(max(value, 0) + 0.03, y, f"{100 * value:.0f} %", va="center", fontsize=7, color=INK)
+            side.text(max(value, 0) + 0.04 * most, y, f"{_percent(value)} %", va="center", fontsize=7, color=INK)
     side.set_ylim(ax.get_ylim())
-    side.set_xlim(0, 1.45 * max(float(np.nanmax(values, initial=0.0)), 0.01))
+    side.set_xlim(0, 1.45 * most)
     side.axis("off")
     side.set_title("all factors", fontsize=7, pad=3, loc="left", color=INK)
 
@@ -103,7 +107,7 @@ def loadings(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None =
     ax = _sized(ax, blocks, beside=0.8, cell=0.21)
     images = _stack(ax, blocks, write=False)
     colour_bar(ax, images[0], "loading", bottom=max(0.0, 1 - 14 / _rows(blocks)))
-    return finish(ax, title)
+    return _finish(ax, title, blocks)
 
 
 def association(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None = None) -> Axes:
@@ -130,7 +134,7 @@ def association(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | Non
     ax = _sized(ax, blocks, beside=0.85 * len(blocks), cell=0.3)
     for i, (image, label) in enumerate(zip(_stack(ax, blocks), labels, strict=True)):
         colour_bar(ax, image, label, pad=0.12 + 0.8 * i)
-    return finish(ax, title)
+    return _finish(ax, title, blocks)
 
 
 # -- cells ------------------------------------------------------------------------------------------------------------
@@ -139,11 +143,11 @@ def association(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | Non
 def _sized(ax: Axes | None, blocks: list[Block], *, beside: float, cell: float) -> Axes:
     """Axes whose cells (so high, in inches) and names can be read, up to the size of a page."""
     columns = blocks[0].grid.shape[1]
-    width = max(0.4, min(12.0, (0.36 if columns <= WRITTEN else 0.2) * columns))
+    width = max(1.2, min(12.0, (0.36 if columns <= WRITTEN else 0.2) * columns))
     names = [short(name) for block in blocks for name in block.grid.index]
     left = max(LETTER * max(map(len, names)), 1.2 * LETTER * max(len(block.heading or "") for block in blocks))
     below = LETTER * max(len(short(name)) for name in blocks[0].grid.columns)
-    return axes_of(ax, (left + width + beside + 0.2, min(14.0, max(1.1, cell * _rows(blocks)) + below + 0.3)))
+    return axes_of(ax, (left + width + beside + 0.2, min(PAGE, max(1.1, cell * _rows(blocks)) + below + 0.3)))
 
 
 def _rows(blocks: list[Block]) -> float:
@@ -151,9 +155,11 @@ def _rows(blocks: list[Block]) -> float:
 
 
 def _wide(frame: pd.DataFrame, rows: str, columns: str, values: str) -> pd.DataFrame:
-    """As a matrix, in order of appearance."""
-    wide = frame.pivot(index=rows, columns=columns, values=values)
-    return wide.loc[list(dict.fromkeys(frame[rows])), list(dict.fromkeys(frame[columns]))]
+    """As a matrix, in order of appearance; rows that share a name stay apart."""
+    again = frame.groupby([rows, columns], sort=False, dropna=False).cumcount()
+    wide = frame.assign(again=again).pivot(index=[rows, "again"], columns=columns, values=values)
+    order = pd.MultiIndex.from_arrays([frame[rows], again]).unique()
+    return wide.reindex(order)[list(dict.fromkeys(frame[columns]))].droplevel(1)
 
 
 def _stack(ax: Axes, blocks: list[Block], write: bool = True) -> list[Any]:
@@ -175,18 +181,22 @@ def _stack(ax: Axes, blocks: list[Block], write: bool = True) -> list[Any]:
         if write and values.shape[1] <= WRITTEN:
             _write(ax, block, values, at)
         ticks += [at + i for i in range(len(values))]
-        names += [short(name) for name in block.grid.index]
+        names += shorts(block.grid.index)
         at += len(values) + 0.2
     ax.set(xlim=(-0.5, width - 0.5), ylim=(at - 0.7, -0.5))
-    size = 7 if len(names) <= 60 else 5
-    ax.set_yticks(ticks, names, fontsize=size)
+    ax.set_yticks(ticks, names)
     for i in headings:
         ax.get_yticklabels()[i].set(fontweight="bold")
-    columns = [short(name) for name in blocks[0].grid.columns]
-    ax.set_xticks(range(width), columns, rotation=90, fontsize=7)
+    ax.set_xticks(range(width), shorts(blocks[0].grid.columns), rotation=90)
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
     return images
+
+
+def _finish(ax: Axes, title: str | None, blocks: list[Block], pad: float = 8) -> Axes:
+    finish(ax, title, pad)
+    ax.tick_params(axis="y", labelsize=fitting(_rows(blocks)))
+    return ax
 
 
 def _write(ax: Axes, block: Block, values: Any, at: float) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
+from covalign import _validation as errors
 from covalign.plot.style import (
     FAINT,
     INK,
@@ -21,7 +22,10 @@ from covalign.plot.style import (
     finish,
     required,
     short,
+    shorts,
 )
+
+UNCOUPLED = 1e-6  # a coupling that is zero but for rounding
 
 
 def frontier(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None = None) -> Axes:
@@ -45,6 +49,8 @@ def frontier(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None =
     ax.set_xlabel(r"coupling  $\|\mathrm{corr}(\tilde z) - I\|_F^2$   (0: independent)")
     ax.set_ylabel(r"mean alignment  corr$(\tilde z_p, y_p)$")
     ax.margins(0.12)
+    if ax.dataLim.width < UNCOUPLED:  # no regime couples anything: a scale of rounding errors would say otherwise
+        ax.set_xlim(-0.12, 1.12)
     return finish(ax, title)
 
 
@@ -88,7 +94,10 @@ def _curve(
 
 def _name(ax: Axes, text: str, x: float, y: float, colour: str, regime: str) -> None:
     """A regime's name beside its point, on the side where the curve is not."""
-    offset, ha = {"independent": ((8, -11), "left"), "strongest": ((2, -19), "right")}.get(regime, ((9, -8), "left"))
+    places = {"independent": ((8, -11), "left"), "strongest": ((2, -19), "right"), "exclusive": ((9, -8), "left")}
+    if x < UNCOUPLED:  # where the independent one is: one name below the other
+        places |= {"strongest": ((8, -24), "left"), "exclusive": ((8, 2), "left")}
+    offset, ha = places[regime]
     ax.annotate(text, (x, y), xytext=offset, textcoords="offset points", ha=ha, color=colour, fontsize=9)
 
 
@@ -111,6 +120,7 @@ def matrices(frame: pd.DataFrame, axes: Any = None, *, title: str | None = None)
         for_names = 0.065 * max(len(short(name)) for name in names)
         figsize = (size * len(settings) + 1.0 + for_names, size * len(kinds) + 0.7 + for_names)
         _, axes = plt.subplots(len(kinds), len(settings), figsize=figsize, squeeze=False, layout="constrained")
+    axes = _grid_of(axes, (len(kinds), len(settings)))
     image = None
     for i, kind in enumerate(kinds):
         for j, (regime, lam) in enumerate(settings):
@@ -131,14 +141,22 @@ def matrices(frame: pd.DataFrame, axes: Any = None, *, title: str | None = None)
     return axes
 
 
+def _grid_of(axes: Any, shape: tuple[int, int]) -> Any:
+    """As many Axes as matrices, in rows and columns."""
+    given = np.asarray(axes, dtype=object).ravel()
+    if len(given) != shape[0] * shape[1] or not all(isinstance(ax, Axes) for ax in given):
+        raise errors.not_axes_in_rows(shape, axes)
+    return given.reshape(shape)
+
+
 def _heatmap(ax: Axes, grid: pd.DataFrame, rows: Sequence[str] | None, columns: Sequence[str] | None) -> Any:
     image = ax.imshow(grid.to_numpy(), cmap=SIGNED, vmin=-1, vmax=1, interpolation="nearest")
     ax.set_xticks(range(grid.shape[1]) if columns is not None else [])
     ax.set_yticks(range(grid.shape[0]) if rows is not None else [])
     if columns is not None:
-        ax.set_xticklabels([short(name) for name in columns], rotation=90, fontsize=7)
+        ax.set_xticklabels(shorts(columns), rotation=90, fontsize=7)
     if rows is not None:
-        ax.set_yticklabels([short(name) for name in rows], fontsize=7)
+        ax.set_yticklabels(shorts(rows), fontsize=7)
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
     if len(grid) <= 6:
@@ -173,10 +191,10 @@ def alignment(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None 
             reach, low, high = "90 % interval", frame["low"], frame["high"]
         ax.hlines(at, low, high, color=colour, lw=1.4, zorder=3)
         ax.scatter(frame["held_out"], at, s=34, color=colour, zorder=4, label=f"held out, {reach}")
-    ax.set_yticks(at, [short(str(name)) for name in frame.index], fontsize=8)
+    ax.set_yticks(at, shorts(frame.index), fontsize=8)
     ax.set_ylim(-0.7, len(frame) - 0.3)
     shown = frame[[name for name in ("in_sample", "held_out", "low") if name in frame]].to_numpy(dtype=float)
-    ax.set_xlim(min(0.0, float(np.nanmin(shown)) - 0.05), 1.0)
+    ax.set_xlim(min(0.0, float(np.nanmin(shown, initial=1.0)) - 0.05), 1.0)
     ax.set_xlabel(r"alignment  corr$(\tilde z_p, y_p)$")
     ax.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
     return finish(ax, title, pad=22)

@@ -17,6 +17,7 @@ from covalign.plot.style import (
     CATEGORY_COLOURS,
     FAINT,
     INK,
+    LETTER,
     MANY,
     MARKERS,
     ORDER,
@@ -24,8 +25,10 @@ from covalign.plot.style import (
     colour_bar,
     finish,
     legend_of,
+    legend_width,
     required,
     short,
+    shorts,
 )
 
 FRAME = "factors_frame()"
@@ -56,13 +59,13 @@ def factors(
     for argument, name in (("x", x), ("y", y)):
         if name not in frame.columns:
             raise errors.no_such_factor("factors", argument, name, frame.columns)
-    ax = axes_of(ax, (4.2 if colour is None else 5.0, 3.6))
+    shade = None if colour is None else _matched("factors", "colour", frame, colour)
+    ax = axes_of(ax, (4.2 + _room(shade), 3.6))
     points = frame[x].to_numpy(dtype=float), frame[y].to_numpy(dtype=float)
     look = _look(len(frame))
-    if colour is None:
+    if shade is None:
         ax.scatter(*points, color=CATEGORY_COLOURS[0], **look)
     else:
-        shade = _matched("factors", "colour", frame, colour)
         missing = _missing(shade)
         if missing.any():
             hollow = {**look, "linewidth": 0.7, "alpha": 1.0, "zorder": 2}
@@ -72,6 +75,13 @@ def factors(
     ax.set_xlabel(short(x, 40))
     ax.set_ylabel(short(y, 40))
     return finish(ax, title)
+
+
+def _room(shade: pd.Series | None) -> float:
+    """Inches at the side for what the colours mean."""
+    if shade is None:
+        return 0.0
+    return 0.8 if _is_number(shade) else max(0.8, legend_width(_level_names(shade), short(shade.name, 40)) - 0.3)
 
 
 def _look(n: int) -> dict[str, Any]:
@@ -103,14 +113,20 @@ def _levels(ax: Axes, points: Any, shade: pd.Series, has: NDArray[np.bool_], loo
     for marker in dict.fromkeys(markers):
         here = has & np.isin(codes, [i for i, m in enumerate(markers) if m == marker])
         ax.scatter(*(v[here] for v in points), color=[colours[i] for i in codes[here]], marker=marker, **look)
-    counts = np.bincount(codes[has], minlength=len(levels))
-    names = [f"{short(level)} ({count})" for level, count in zip(levels, counts, strict=True)]
     style: dict[str, Any] = {"ls": "", "ms": 5}
     handles = [Line2D([], [], marker=m, color=c, mew=0, **style) for m, c in zip(markers, colours, strict=True)]
     if not has.all():
         handles.append(Line2D([], [], marker="o", mfc="none", mec=FAINT, mew=0.7, **style))
-        names.append(f"missing ({int((~has).sum())})")
-    legend_of(ax, handles, names, short(shade.name, 40) or None)
+    legend_of(ax, handles, _level_names(shade), short(shade.name, 40) or None)
+
+
+def _level_names(shade: pd.Series) -> list[str]:
+    """Levels with their counts, and at last how many are missing, if any are."""
+    levels, codes = _coded(shade)
+    counts = np.bincount(codes[codes >= 0], minlength=len(levels))
+    missing = int((codes < 0).sum())
+    names = [f"{name} ({count})" for name, count in zip(shorts(levels), counts, strict=True)]
+    return [*names, *([f"missing ({missing})"] if missing else [])]
 
 
 def factor_by_category(
@@ -135,14 +151,15 @@ def factor_by_category(
     levels, codes = _coded(group)
     colours, _ = _colours(group, len(levels))
     values = frame[factor].to_numpy(dtype=float)
-    parts = [(short(level), values[codes == i], colours[i]) for i, level in enumerate(levels)]
+    parts = [(name, values[codes == i], colours[i]) for i, name in enumerate(shorts(levels))]
     if (codes < 0).any():
         parts.append(("missing", values[codes < 0], None))
-    ax = axes_of(ax, (max(2.6, min(12.0, 1.2 + 0.75 * len(parts))), 3.4))
-    for at, (_, some, tint) in enumerate(parts):
-        _strip(ax, at, some[np.isfinite(some)], tint, len(values))
     names = [f"{name}\n{int(np.isfinite(some).sum())}" for name, some, _ in parts]
     turned = max(len(name) for name in names) > 12
+    below = LETTER * max(len(name) for name, _, _ in parts) if turned else 0.0
+    ax = axes_of(ax, (max(2.6, min(12.0, 1.2 + 0.75 * len(parts))), 3.4 + below))
+    for at, (_, some, tint) in enumerate(parts):
+        _strip(ax, at, some[np.isfinite(some)], tint, len(values))
     ax.set_xticks(range(len(parts)), names, rotation=90 if turned else 0)
     ax.set_xlim(-0.6, len(parts) - 0.4)
     ax.set_xlabel(short(group.name, 40))
@@ -169,9 +186,11 @@ def _strip(ax: Axes, at: int, values: Any, tint: str | None, n: int) -> None:
 
 def _matched(figure: str, argument: str, frame: pd.DataFrame, values: Any) -> pd.Series:
     """Values of the frame's samples, in their order: by index where there is one, else by position."""
+    if isinstance(values, pd.DataFrame) and values.shape[1] == 1:
+        values = values.iloc[:, 0]
     if not isinstance(values, pd.Series):
-        if len(values) != len(frame):
-            raise errors.values_do_not_match(figure, argument, len(frame), len(values))
+        if np.shape(values) != (len(frame),):
+            raise errors.values_do_not_match(figure, argument, len(frame), np.shape(values))
         return pd.Series(values, index=frame.index, name="")
     named: pd.Series = values.rename("" if values.name is None else str(values.name))
     if values.index.equals(frame.index):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -33,11 +34,16 @@ CATEGORY_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")  # another shape where there are more levels than colours
 INK, FAINT, PALE = "#222222", "#8A8A8A", "#EEEEEE"
 SIGNED, SHARE, BETWEEN, ORDER = "RdBu_r", "Blues", "Greens", "viridis"  # with a sign; from 0; from 0 to 1; numbers
+LETTER = 0.075  # inches, of names
+IN_COLUMN = 16  # names of a legend one below the other
+PAGE = 14.0  # inches, the highest figure
 MANY = 2000  # points from which a picture of them is smaller than their drawing
 
 
 def axes_of(ax: Axes | None, size: tuple[float, float]) -> Axes:
     """The user's Axes, or those of a new figure of this size."""
+    if ax is not None and not isinstance(ax, Axes):
+        raise errors.not_axes(ax)
     return plt.subplots(figsize=size, layout="constrained")[1] if ax is None else ax
 
 
@@ -55,6 +61,23 @@ def short(name: Any, most: int = 22) -> str:
     line = " ".join(str(name).split())
     line = line if len(line) <= most else line[: most - 1] + "…"
     return line.replace("$", r"\$")
+
+
+def shorts(names: Iterable[Any], most: int = 22) -> list[str]:
+    """Names that fit; where their beginnings are the same they keep their ends, too."""
+    whole = [" ".join(str(name).split()) for name in names]
+    cut = [short(name, most) for name in whole]
+    alike = {one for one, n in Counter(dict(zip(whole, cut, strict=True)).values()).items() if n > 1}
+    half = (most - 1) // 2
+    return [
+        short(f"{name[: most - 1 - half]}…{name[-half:]}", most) if one in alike and len(name) > most else one
+        for name, one in zip(whole, cut, strict=True)
+    ]
+
+
+def fitting(rows: float) -> float:
+    """The size of names, in points, of which so many are one below the other on a page."""
+    return min(8.0, 60 * PAGE / rows)
 
 
 def decimals(value: float) -> str:
@@ -102,6 +125,12 @@ def colour_bar(ax: Axes, image: Any, label: str, *, pad: float = 0.12, top: floa
     return bar
 
 
+def legend_width(labels: list[str], title: str) -> float:
+    """What ``legend_of`` takes, in inches."""
+    columns = 1 + (len(labels) - 1) // IN_COLUMN
+    return max(columns * (0.3 + LETTER * max(map(len, labels), default=0)), LETTER * len(title)) + 0.1
+
+
 def legend_of(ax: Axes, handles: list[Any], labels: list[str], title: str | None) -> None:
     """A legend to the right. Its texts are set last: matplotlib leaves out labels that begin with an underscore."""
     legend = ax.legend(
@@ -110,7 +139,7 @@ def legend_of(ax: Axes, handles: list[Any], labels: list[str], title: str | None
         title=title,
         loc="upper left",
         bbox_to_anchor=(1.01, 1.02),
-        ncols=1 + (len(labels) - 1) // 16,
+        ncols=1 + (len(labels) - 1) // IN_COLUMN,
         frameon=False,
         fontsize=8,
         title_fontsize=8,

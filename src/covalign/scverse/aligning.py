@@ -85,7 +85,7 @@ def align(
         regime, lam, shrinkage, keep_rest=keep_rest, folds=folds, drop_first=drop_first, missing=missing
     )
     model.fit(rows, Y, confounders=C)
-    params = keeping.parameters(use_rep=use_rep, **asked._asdict(), **model.get_params())
+    params = keeping.parameters(use_rep=use_rep, key_added=key, **asked._asdict(), **model.get_params())
     table = _table(model, rows, C)
     uns = keeping.head(KIND, table.columns, params) | _found(model)
     if store_model:

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from covalign import _validation as errors
 from covalign.factor import InformedFactorAnalysis
 from covalign.scverse import keeping, reading
+from covalign.scverse.keeping import ALONE
 
 KIND = "ifa"
-ALONE = "X"  # the view of an AnnData
 
 
 class View(NamedTuple):
@@ -41,7 +41,7 @@ def ifa(
     confounders: str | Sequence[str] | None = None,
     use_rep: str | Mapping[str, str] = "X",
     mask_var: Any = "auto",
-    modalities: Sequence[str] | None = None,
+    modalities: str | Sequence[str] | None = None,
     folds: int = 5,
     key_added: str = "X_ifa",
     as_frame: bool = True,
@@ -79,7 +79,8 @@ def ifa(
         ``active``, ``elbo``, ``converged``, ``transform`` (T of the regime), ``columns`` and ``names``; and, where a
         modality's table was one of obsm, its ``loadings``.
     as_frame : bool
-        False puts an array without names into ``obsm``, as ``sc.pl.embedding`` needs.
+        False puts an array without names into ``obsm``, as ``sc.pl.embedding`` needs, and ``mdata.update()`` of mudata
+        0.3 when cells were dropped from a modality.
     copy, return_model : bool
         Return a changed copy instead of None; return the fitted model (after the copy, if there is one). The model is
         not stored, as it holds the cells: ``model.save(path)`` keeps it.
@@ -108,16 +109,17 @@ def ifa(
         model = model.realign(lam, regime=regime)
     reps = [use_rep if isinstance(use_rep, str) else use_rep.get(name, "X") for name in views]
     params = keeping.parameters(use_rep=reps, **asked._asdict(), lam=lam, regime=regime, folds=folds)
-    params |= keeping.parameters(modalities=list(views), **model.get_params())
+    params |= keeping.parameters(modalities=list(views), key_added=key, **model.get_params())
     results = _results(model, data, views, folds, params)
     target = keeping.commit(data, key, results, copy, as_frame)
     return keeping.returned(target, copy, model, return_model)
 
 
-def _views(data: Any, modalities: Sequence[str] | None, use_rep: Any, mask_var: Any) -> dict[str, View]:
+def _views(data: Any, modalities: str | Sequence[str] | None, use_rep: Any, mask_var: Any) -> dict[str, View]:
     if not reading.is_mudata(data):
         return {ALONE: _view(data, None, _of(use_rep, ALONE, "X"), _of(mask_var, ALONE, "auto"), False)}
-    wanted = list(data.mod) if modalities is None else [str(name) for name in modalities]
+    asked = [modalities] if isinstance(modalities, str) else modalities
+    wanted = list(data.mod) if asked is None else [str(name) for name in asked]
     named = [m for what in (use_rep, mask_var) if isinstance(what, Mapping) for m in what]
     wrong = [name for name in dict.fromkeys([*wanted, *named]) if name not in data.mod]
     if wrong or not wanted:
@@ -156,23 +158,23 @@ def _check_cells(data: Any, views: dict[str, View]) -> None:
 def _results(
     model: InformedFactorAnalysis, data: Any, views: dict[str, View], folds: int, params: dict[str, Any]
 ) -> keeping.Results:
-    labels = model.factor_names_
-    columns = keeping.columns_for(labels, data.obs_names)
+    indexes = [view.element.names for view in views.values() if view.element.names is not None]
+    columns = keeping.columns_for(model.factor_names_, data.obs_names, *indexes)
     factors = pd.DataFrame(model.factors_, index=model._table.samples, columns=columns).reindex(data.obs_names)
-    loadings = {name: _loadings(view, model.loadings_[name], labels) for name, view in views.items()}
-    varm = {view.modality: loadings[name] for name, view in views.items() if view.element.of_var}
+    loadings = {name: _loadings(view, model.loadings_[name], columns) for name, view in views.items()}
+    varm = {name: loadings[name] for name, view in views.items() if view.element.of_var}
     in_uns = {keeping.written_as(name): loadings[name] for name, view in views.items() if not view.element.of_var}
     uns = keeping.head(KIND, columns, params) | _found(model, views, folds)
     return keeping.Results(factors, {**uns, "loadings": in_uns} if in_uns else uns, varm)
 
 
-def _loadings(view: View, values: Any, labels: list[str]) -> pd.DataFrame:
+def _loadings(view: View, values: Any, columns: list[str]) -> pd.DataFrame:
     """Features x factors, NaN where a feature was not used."""
     names = view.element.names
     index = pd.Index([str(i) for i in range(len(view.keep))]) if names is None else names
-    all_of_them = np.full((len(view.keep), len(labels)), np.nan)
+    all_of_them = np.full((len(view.keep), len(columns)), np.nan)
     all_of_them[view.keep] = values
-    return pd.DataFrame(all_of_them, index=index, columns=keeping.columns_for(labels, index))
+    return pd.DataFrame(all_of_them, index=index, columns=columns)
 
 
 def _found(model: InformedFactorAnalysis, views: dict[str, View], folds: int) -> dict[str, Any]:

@@ -24,15 +24,16 @@ from covalign.rows.annotated import pulling
 from covalign.rows.source import optional
 from covalign.scverse.reading import is_mudata
 
-RESERVED = (".", "_index")  # "." is a group itself, "_index" where anndata keeps the names of rows
+RESERVED = (".", "..", "_index")  # "." is a group itself, ".." its parent; in "_index" anndata keeps names of rows
+ALONE = "X"  # the view of an AnnData
 
 
 class Results(NamedTuple):
-    """What goes into an object; tables of ``varm`` by modality, ``None`` for an AnnData's own."""
+    """What goes into an object; tables of ``varm`` by modality, ``ALONE`` for an AnnData's own."""
 
     obsm: pd.DataFrame
     uns: dict[str, Any]
-    varm: Mapping[str | None, pd.DataFrame] = {}
+    varm: Mapping[str, pd.DataFrame] = {}
 
 
 def names(data: Any, key: str = "X_aligned") -> dict[str, str]:
@@ -52,25 +53,25 @@ def names(data: Any, key: str = "X_aligned") -> dict[str, str]:
     return dict(zip(map(str, found["columns"]), map(str, found["names"]), strict=True))
 
 
-def written_as(name: str, taken: Any = None) -> str:
+def written_as(name: str, *taken: Any) -> str:
     """The name as a column that HDF5 takes: ``/`` as ``%2F``, like in an URL; so the first letter of a reserved name.
 
-    ``urllib.parse.unquote`` gives the name back. ``taken`` is the name of the index, which a column may not have.
+    ``urllib.parse.unquote`` gives the name back. ``taken`` are names of indexes, which a column may not have.
     """
     column = re.sub("%(?=[0-9A-Fa-f]{2})", "%25", name).replace("/", "%2F")
-    if column not in (*RESERVED, taken):
+    if column not in (*RESERVED, *taken):
         return column
     first = "".join(f"%{byte:02X}" for byte in column[0].encode())
     return first + column[1:]
 
 
-def columns_for(labels: Iterable[str], index: pd.Index) -> list[str]:
-    """The columns of a table with this index that has these labels."""
+def columns_for(labels: Iterable[str], *indexes: pd.Index) -> list[str]:
+    """The columns of tables with these indexes that have these labels."""
     labels = list(labels)
     wrong = [label for label in labels if label == "" or "\0" in label]
     if wrong:
         raise errors.unstorable_names(wrong)
-    return [written_as(label, index.name) for label in labels]
+    return [written_as(label, *(index.name for index in indexes)) for label in labels]
 
 
 def uns_key(key: str) -> str:
@@ -82,14 +83,27 @@ def entry(data: Any, key: str) -> Mapping[str, Any]:
     """What ``uns`` says of ``obsm[key]``."""
     is_mudata(data)
     found = data.uns.get(uns_key(key))
-    if key in data.obsm and is_ours(found):
+    if key in data.obsm and describes(found, key):
         return found  # type: ignore[no-any-return]
-    raise errors.no_result(key, [k for k in data.obsm if is_ours(data.uns.get(uns_key(k)))])
+    raise errors.no_result(key, [k for k in data.obsm if describes(data.uns.get(uns_key(k)), k)])
 
 
 def is_ours(found: Any) -> bool:
     """Whether covalign wrote this."""
     return isinstance(found, Mapping) and "covalign" in found
+
+
+def describes(found: Any, key: str) -> bool:
+    """Whether this was written along with ``obsm[key]``: ``X_aligned`` and ``aligned`` share a place in ``uns``."""
+    return is_ours(found) and str(found["params"].get("key_added", key)) == key
+
+
+def with_loadings(found: Any) -> set[str]:
+    """The views whose ``varm`` holds loadings of the run that wrote this."""
+    if not is_ours(found) or "modalities" not in found["params"]:
+        return set()
+    elsewhere = found.get("loadings", {})
+    return {str(view) for view in found["params"]["modalities"] if written_as(str(view)) not in elsewhere}
 
 
 def check_place(data: Any, key: Any, copy: bool, varm: Iterable[tuple[str, Any]] = ()) -> str:
@@ -98,11 +112,13 @@ def check_place(data: Any, key: Any, copy: bool, varm: Iterable[tuple[str, Any]]
     name = uns_key(at_obsm)
     if data.isbacked and (copy or data.is_view):
         raise errors.backed_copy("copy=True" if copy else "writing into a part of an object")
-    if not is_ours(data.uns.get(name)):
-        places = [("obsm", at_obsm, data.obsm), ("uns", name, data.uns), *((f"{m}.varm", name, v) for m, v in varm)]
-        for where, at, held in places:
-            if at in held:
-                raise errors.key_taken(at_obsm, f"{where}[{at!r}]")
+    earlier = data.uns.get(name)
+    places = [] if describes(earlier, at_obsm) else [("obsm", at_obsm, data.obsm), ("uns", name, data.uns)]
+    others = {view: held for view, held in varm if view not in with_loadings(earlier)}
+    places += [(f"{view}.varm" if is_mudata(data) else "varm", name, held) for view, held in others.items()]
+    for where, at, held in places:
+        if at in held:
+            raise errors.key_taken(at_obsm, f"{where}[{at!r}]")
     return at_obsm
 
 
@@ -113,11 +129,12 @@ def commit(data: Any, key: str, results: Results, copy: bool, as_frame: bool = T
         target = data.copy() if copy else data
         # This comes first, as it makes a view an object of its own.
         target.obsm[key] = results.obsm if as_frame else results.obsm.to_numpy()
-        parts = dict(target.mod) if hasattr(target, "mod") else {None: target}
-        for modality, part in parts.items():
-            if modality in results.varm:
-                part.varm[name] = results.varm[modality]
-            elif is_ours(target.uns.get(name)) and name in part.varm:
+        stale = with_loadings(target.uns.get(name))
+        parts = dict(target.mod) if hasattr(target, "mod") else {ALONE: target}
+        for view, part in parts.items():
+            if view in results.varm:
+                part.varm[name] = results.varm[view]
+            elif view in stale and name in part.varm:
                 del part.varm[name]
         target.uns[name] = results.uns
     return target

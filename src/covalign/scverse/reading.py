@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,12 +65,19 @@ def element(data: Any, rep: str, where: str) -> Element:
         return Element(layers[name], data.var_names, f"{where}.layers[{name!r}]", True)
     name = rep if rep in data.obsm else str(rep).removeprefix("obsm/")
     if name not in data.obsm:
-        have = [f"obsm/{key}" if key == "X" else key for key in data.obsm]
-        with_x = [] if hasattr(data, "mod") or data.X is None else ["X"]
-        raise errors.unknown_representation(rep, [*have, *with_x, *(f"layers/{key}" for key in layers)], where)
+        raise _unknown_representation(data, rep, where)
     value = data.obsm[name]
     names = value.columns.astype(str) if isinstance(value, pd.DataFrame) else None
     return Element(value, names, f"{where}.obsm[{name!r}]", False)
+
+
+def _unknown_representation(data: Any, rep: Any, where: str) -> ValueError:
+    parts = data.mod if hasattr(data, "mod") else {}  # under their names obsm only says which cells they have
+    have = [f"obsm/{key}" if key == "X" else key for key in data.obsm if key not in parts]
+    if not hasattr(data, "mod"):
+        have += [*([] if data.X is None else ["X"]), *(f"layers/{key}" for key in data.layers)]
+    holders = [m for m, part in parts.items() if rep == "X" or rep in part.obsm]
+    return errors.unknown_representation(rep, have, where, holders)
 
 
 class Asked(NamedTuple):
@@ -98,18 +105,18 @@ class Asked(NamedTuple):
 
 
 def _listed(names: Any) -> list[str]:
-    return [] if names is None else [names] if isinstance(names, str) else [str(name) for name in names]
+    alone = isinstance(names, str) or not isinstance(names, Iterable)
+    return [] if names is None else [str(name) for name in ([names] if alone else names)]
 
 
 def obs_columns(data: Any, names: Sequence[str]) -> pd.DataFrame:
     """Columns by name: of obs; of a MuData also ``"rna:age"``, or a column that one modality alone has."""
-    own, modalities = data.obs, data.mod if hasattr(data, "mod") else {}
+    own, modalities = loaded(data.obs), data.mod if hasattr(data, "mod") else {}
+    parts = {str(m): loaded(part.obs) for m, part in modalities.items()}
     unknown, found = [], {}
     for name in names:
-        if name in own.columns:
-            found[name] = own[name]
-            continue
-        candidates = _candidates(own, modalities, name)
+        column = _column(own, name)
+        candidates = {name: column} if column is not None else _candidates(own, parts, name)
         if len(candidates) > 1:
             raise errors.ambiguous_obs(name, list(candidates))
         if not candidates:
@@ -117,21 +124,38 @@ def obs_columns(data: Any, names: Sequence[str]) -> pd.DataFrame:
             continue
         (found[name],) = candidates.values()
     if unknown:
-        raise errors.unknown_obs(unknown, _all_columns(own, modalities))
+        raise errors.unknown_obs(unknown, _all_columns(own, parts))
     return pd.DataFrame({name: _spread(column, own.index) for name, column in found.items()}, index=own.index)
 
 
-def _candidates(own: pd.DataFrame, modalities: Mapping[str, Any], name: str) -> dict[str, pd.Series]:
+def loaded(table: Any) -> pd.DataFrame:
+    """obs or var; of an object that was opened lazily, in memory."""
+    frame: pd.DataFrame = table if isinstance(table, pd.DataFrame) else table.to_memory()
+    return frame
+
+
+def _column(obs: pd.DataFrame, name: str) -> pd.Series | None:
+    """The column of this name, which may be a number in obs; None if there is none."""
+    (at,) = np.nonzero([str(known) == name for known in obs.columns])
+    if len(at) > 1:
+        raise errors.repeated_obs(name)
+    return obs.iloc[:, at[0]] if len(at) else None
+
+
+def _candidates(own: pd.DataFrame, parts: Mapping[str, pd.DataFrame], name: str) -> dict[str, pd.Series]:
     """Columns of modalities that go by this name, as ``modality:column``."""
-    prefixed = {f"{m}:{name}": own[f"{m}:{name}"] for m in modalities if f"{m}:{name}" in own.columns}
-    plain = {f"{m}:{name}": part.obs[name] for m, part in modalities.items() if name in part.obs.columns}
-    in_full = {f"{m}:{column}": part.obs[column] for m, part in modalities.items() for column in part.obs.columns}
-    return {name: in_full[name]} if name in in_full else {**prefixed, **plain}
+    for m, obs in parts.items():
+        if name.startswith(f"{m}:") and (in_full := _column(obs, name.removeprefix(f"{m}:"))) is not None:
+            return {name: in_full}
+    prefixed = {f"{m}:{name}": _column(own, f"{m}:{name}") for m in parts}
+    plain = {f"{m}:{name}": _column(obs, name) for m, obs in parts.items()}
+    both = [*prefixed.items(), *plain.items()]  # a modality's own goes before a copy of it
+    return {at: column for at, column in both if column is not None}
 
 
-def _all_columns(own: pd.DataFrame, modalities: Mapping[str, Any]) -> list[str]:
-    parts = [f"{m}:{column}" for m, part in modalities.items() for column in part.obs.columns]
-    return list(dict.fromkeys([*map(str, own.columns), *parts]))
+def _all_columns(own: pd.DataFrame, parts: Mapping[str, pd.DataFrame]) -> list[str]:
+    of_parts = [f"{m}:{column}" for m, obs in parts.items() for column in obs.columns]
+    return list(dict.fromkeys([*map(str, own.columns), *of_parts]))
 
 
 def _spread(column: pd.Series, index: pd.Index) -> pd.Series:
@@ -141,7 +165,8 @@ def _spread(column: pd.Series, index: pd.Index) -> pd.Series:
     for where, names in (("a modality", column.index), ("mdata", index)):
         if not names.is_unique:
             raise errors.repeated_cells(where, list(names[names.duplicated()].unique()))
-    return column.reindex(index)
+    flags = column.dtype == bool  # which have no value for missing
+    return (column.astype("boolean") if flags else column).reindex(index)
 
 
 def chosen_features(data: Any, mask: Any, where: str, lenient: bool) -> NDArray[np.bool_]:
@@ -153,9 +178,13 @@ def chosen_features(data: Any, mask: Any, where: str, lenient: bool) -> NDArray[
             if mask == "auto" or lenient:
                 return np.ones(n, dtype=bool)
             raise errors.unknown_mask(name, list(data.var.columns), where)
-        mask = data.var[name]
+        mask = loaded(data.var)[name]
     if mask is None:
         return np.ones(n, dtype=bool)
+    if isinstance(mask, pd.Series) and not mask.index.equals(data.var_names):
+        if not (mask.index.is_unique and data.var_names.isin(mask.index).all()):
+            raise errors.not_a_mask(where, n, "a Series whose index does not name each of them once")
+        mask = mask.reindex(data.var_names)
     try:
         keep = pd.array(np.asarray(mask, dtype=object), dtype="boolean").fillna(False).to_numpy(dtype=bool)
     except (TypeError, ValueError):
