@@ -6,8 +6,6 @@ import subprocess
 import sys
 import warnings
 
-import anndata
-import mudata
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,8 +15,10 @@ import covalign as ca
 from covalign.rows.annotated import pulling
 from covalign.scverse.keeping import written_as
 
-AGES = ["age", "dose"]
+anndata = pytest.importorskip("anndata", reason="anndata is not installed")
+mudata = pytest.importorskip("mudata", reason="mudata is not installed")
 
+AGES = ["age", "dose"]
 
 PULLS = [False, True] if hasattr(mudata, "set_options") else [False]  # from mudata 0.4 on, columns are never pulled
 
