@@ -299,6 +299,27 @@ def test_names_that_are_not_used_are_said_and_kept():
     assert "by position" not in run("align", "Z.npy", text(Y), "-o", "out2.csv").stderr  # 0, 1, 2 say nothing
 
 
+@pytest.mark.parametrize("words", [[], ["--by-position"]])
+def test_rows_without_names_take_those_of_the_table(words):
+    Z, Y = data()
+    pd.DataFrame(Z).to_csv("Z.csv", index=False)
+    table = text(Y, NAMES)
+    run("align", "Z.csv", table, "-o", "out.csv", *words)
+    found = pd.read_csv("out.csv", index_col=0)
+    assert found.index.tolist() == NAMES
+    the_same(found.to_numpy(), expected().transform(Z))
+    run("frontier", "Z.csv", table, "--lams", "0.5", *words)
+
+
+def test_an_index_of_several_levels_is_refused():
+    Z, Y = data()
+    levels = pd.MultiIndex.from_arrays([NAMES, NAMES])
+    pd.DataFrame(Z, levels, [f"d{i}" for i in range(6)]).to_parquet("Z.parquet")
+    Y.set_axis(levels, axis=0).to_parquet("Y.parquet")
+    for files in (["Z.npy", "Y.parquet"], ["Z.parquet", "covariates.csv"]):
+        assert "of 2 levels" in run("align", *files, "-o", "out.npy", code=2).stderr
+
+
 def test_a_column_of_names_that_is_said():
     Z, Y = data()
     ids = [f"{i % 40:03d}" for i in range(N)]  # not distinct, so no names by themselves
@@ -362,6 +383,30 @@ def test_tables_as_people_have_them(kind):
         np.savez(name, Z=Z, Y=Y.to_numpy(), names=np.array(Y.columns, dtype=str))
     run("align", named_z(), name, "-o", "out.npy")
     the_same(np.load("out.npy"), expected().transform(Z))
+
+
+@pytest.mark.parametrize("made", ["empty lines", "decimal commas", "marks for gaps"])
+def test_a_first_column_of_numbers_is_a_covariate(made):
+    Z, Y = data()
+    if made == "empty lines":
+        Path("covariates.csv").write_text("\n\n" + Y.to_csv(index=False))
+    elif made == "decimal commas":
+        Y.to_csv("covariates.csv", index=False, sep=";", decimal=",")
+    else:  # which are not known as such, so that the column is not one of numbers
+        Y.astype({"age": object}).replace({"age": {Y["age"][3]: "unknown"}}).to_csv("covariates.csv", index=False)
+        assert "column 'age'" in run("align", "Z.npy", "covariates.csv", "-o", "out.npy", code=2).stderr
+        return
+    run("align", "Z.npy", "covariates.csv", "-o", "out.npy")
+    the_same(np.load("out.npy"), expected().transform(Z))
+
+
+@pytest.mark.parametrize("made", ["a line before", "separators at the ends"])
+def test_rows_longer_than_the_header_are_refused(made):
+    head, *rows = data()[1].to_csv(index=False).splitlines()
+    lines = ["made by hand", head, *rows] if made == "a line before" else [head, *(f"{row}," for row in rows)]
+    Path("covariates.csv").write_text("\n".join(lines))
+    words = ["-c", "age"] if made == "separators at the ends" else []
+    assert "first line" in run("align", "Z.npy", "covariates.csv", "-o", "out.npy", *words, code=2).stderr
 
 
 def test_names_with_commas_quotes_and_umlauts_survive():

@@ -46,6 +46,20 @@ def nameless_rows(where: Any, column: str) -> ValueError:
     )
 
 
+def several_names(where: Any, levels: int) -> ValueError:
+    return ValueError(
+        f"every row needs one name, got an index of {levels} levels in {str(where)!r}: join them into one, or write "
+        "the table without its index."
+    )
+
+
+def rows_longer_than_header(path: Any, columns: int) -> ValueError:
+    return ValueError(
+        f"rows need a value for each of the {columns} names in the first line, and at most a name of their own before "
+        f"these, got more in {str(path)!r}: complete the first line, or remove separators at the ends of rows."
+    )
+
+
 def repeated_names(where: Any, names: Iterable[Any]) -> ValueError:
     return ValueError(
         f"rows are matched by name and need distinct names, got {some(names, 3)} more than once in {str(where)!r}: "

@@ -18,7 +18,7 @@ from covalign import report
 from covalign.cli import options
 from covalign.cli.aligning import check_setting
 from covalign.cli.base import Force, Json, app, note, say, say_json
-from covalign.cli.matching import joined, matched
+from covalign.cli.matching import joined, matched, names_for
 from covalign.cli.options import DATA, METHOD, RESULTS, Posterior, Regime
 from covalign.cli.views import ALONE, check_given, named_paths, open_study
 from covalign.cli.writing import (
@@ -142,8 +142,10 @@ def together(study: Any, by_position: bool, needed: bool) -> tuple[dict[str, Any
     """Views and covariates of the same samples in the same order, named where something names them."""
     views, rows = joined(study.views, by_position=by_position)
     Y = matched(rows, study.table, study.where, by_position=by_position or study.together, needed=needed)
-    if rows.labels is None and Y.index.is_unique:
-        views = {n: v.set_axis(Y.index, axis=0) if isinstance(v, pd.DataFrame) else v for n, v in views.items()}
+    names = names_for(rows, study.table)
+    if rows.labels is None and names is not None and names.is_unique:
+        views = {n: v.set_axis(names, axis=0) if isinstance(v, pd.DataFrame) else v for n, v in views.items()}
+        Y = Y.set_axis(names, axis=0)
     elif rows.labels is None:
         Y = Y.reset_index(drop=True)
     return views, Y
