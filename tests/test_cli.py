@@ -541,6 +541,28 @@ def test_outputs_are_looked_at_first(words, says):
     assert says in run("align", "Z.npy", "no.csv", *words, code=2).stderr
 
 
+@pytest.mark.parametrize(
+    ("option", "name"), [("-o", "o.npy"), ("-o", "o.zarr"), ("--report", "r.html"), ("--save", "m")]
+)
+def test_a_folder_is_never_replaced_by_a_file(option, name, folder):
+    (folder / name).mkdir()
+    (folder / name / "precious").touch()
+    # Before anything is read: the data need not even exist.
+    assert "which is one" in run("align", "no.npy", "no.csv", option, name, "--force", code=2).stderr
+    assert (folder / name / "precious").exists()
+
+
+def test_a_zarr_is_replaced_by_another():
+    run("align", "Z.npy", "covariates.csv", "-o", "o.zarr", "--lam", "0")
+    run("align", "Z.npy", "covariates.csv", "-o", "o.zarr", "--force")
+    the_same(next(open_rows("o.zarr").chunks()), expected().transform(data()[0]))
+
+
+def test_a_folder_that_may_not_be_written_to_is_noticed_first(monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    assert "may not" in run("align", "no.npy", "no.csv", "-o", "out.npy", code=2).stderr
+
+
 def test_failure_leaves_nothing_behind(folder):
     Z, _ = data()
     Z[3, 1] = np.nan
@@ -628,6 +650,32 @@ def test_exit_codes(words, first, code, folder):
     assert err.startswith("covalign: ")
     assert len(err.splitlines()) == 1
     assert not (folder / "out.npy").exists()
+
+
+@pytest.mark.parametrize(("words", "code"), [(["-c", "aeg"], 2), (["-o", "covariates.csv"], 3)])
+def test_machines_are_told_of_errors_too(words, code):
+    result = run(
+        "align", "Z.npy", "covariates.csv", *(words if "-o" in words else [*words, "-o", "o.npy"]), "--json", code=code
+    )
+    answer = json.loads(result.stdout)
+    assert answer["exit_code"] == code
+    assert result.stderr == f"covalign: {answer['error']}\n"
+
+
+def test_json_is_plain_ascii():
+    _, Y = data()
+    Y.rename(columns={"age": "Größe"}).to_csv("covariates.csv", index=False)
+    result = run("align", "Z.npy", "covariates.csv", "-o", "out.npy", "--json")
+    assert result.stdout.isascii()
+    assert "Größe" in json.loads(result.stdout)["alignment"]
+
+
+def test_who_has_read_enough_is_told_nothing(folder):
+    with process("align", "Z.npy", "covariates.csv", "-o", "out.npy") as running:
+        running.stdout.close()
+        err = running.stderr.read()
+    assert "pipe" not in err.lower()
+    assert (folder / "out.npy").exists()
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")

@@ -97,7 +97,9 @@ def columns_of_lengths(path: Any, lengths: dict[str, int]) -> ValueError:
 
 
 def unknown_output(option: str, path: Any, known: Sequence[str]) -> ValueError:
-    return ValueError(f"{option} needs a name that ends in {', '.join(known)}, got {str(path)!r}: choose one of these.")
+    return ValueError(
+        f"{option} needs a name that ends in one of {', '.join(known)}, got {str(path)!r}: choose one of these."
+    )
 
 
 def nothing_asked(options: Sequence[str]) -> ValueError:

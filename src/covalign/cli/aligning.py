@@ -85,7 +85,7 @@ def align(
 
     Example: covalign align Z.npy covariates.csv -o aligned.npy --lam 0.5 --report report.html
     """
-    with working():
+    with working(as_json):
         outputs = {"--out": out, "--report": report_file, "--save": save}
         if not any(outputs.values()):
             raise errors.nothing_asked(list(outputs))

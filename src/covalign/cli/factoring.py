@@ -101,7 +101,7 @@ def fit(
 
     Example: covalign fit --view rna=rna.csv --view protein=protein.csv --covariates clinic.csv -o ifa.covalign
     """
-    with working():
+    with working(as_json):
         outputs = {"--out": out, "--factors-out": factors_out, "--loadings-out": loadings_out, "--report": report_file}
         if not any(outputs.values()):
             raise errors.nothing_asked(list(outputs))

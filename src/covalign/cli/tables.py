@@ -94,10 +94,11 @@ def read_text(path: Path, index: str | None = None) -> pd.DataFrame:
 
 def _read_csv(path: Path, options: dict[str, Any]) -> pd.DataFrame:
     """The table; where semicolons separate columns, a comma is the decimal mark if that finds more numbers."""
-    frame = pd.read_csv(path, **options)
+    frame: pd.DataFrame = pd.read_csv(path, **options)
     if options["sep"] != ";":
         return frame
-    return max(frame, pd.read_csv(path, decimal=",", **options), key=lambda f: f.select_dtypes("number").shape[1])
+    other: pd.DataFrame = pd.read_csv(path, decimal=",", **options)
+    return max(frame, other, key=lambda f: f.select_dtypes("number").shape[1])
 
 
 def _layout(path: Path) -> tuple[str, list[str]]:

@@ -72,7 +72,7 @@ def transform(
 
     Example: covalign transform model.covalign Z_new.npy -o aligned_new.npy
     """
-    with working():
+    with working(as_json):
         if out is None:
             raise errors.nothing_asked(["--out"])
         paths = named_paths(view or [])
