@@ -212,6 +212,19 @@ def test_a_saved_aligner_transforms_new_rows():
 
 
 @pytest.mark.skipif(not hasattr(ca.LatentAligner, "save"), reason="LatentAligner has no save yet")
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_new_rows_need_the_columns_of_the_model(suffix):
+    Z = pd.DataFrame(data()[0], NAMES, [f"dim{i}" for i in range(6)])
+    Z.to_csv("Z.csv")
+    run("align", "Z.csv", "covariates.csv", "--save", "model.covalign")
+    new = Z.rename(columns={"dim3": "Dim_3"})
+    new.to_csv("new.csv") if suffix == "csv" else new.to_parquet("new.parquet")
+    stderr = run("transform", "model.covalign", f"new.{suffix}", "-o", "out.npy", code=2).stderr
+    assert "got 'dim3', which" in stderr
+    assert "did you mean 'Dim_3'" in stderr
+    assert len(stderr.splitlines()) == 1
+
+
 def test_new_rows_need_their_confounders(folder):
     Z, Y = data()
     Y["batch"] = ["a", "b"] * (N // 2)
@@ -425,6 +438,7 @@ def test_a_typo_is_answered_by_the_nearest_name():
     stderr = run("align", "Z.npy", "covariates.csv", "-c", "dosis", "-o", "out.npy", code=2).stderr
     assert "did you mean 'dose'?" in stderr
     assert "'age', 'dose', 'bmi'" in stderr
+    assert "did you mean 'bmi'?" in run("align", "Z.npy", "covariates.csv", "-c", "BMI", "-o", "out.npy", code=2).stderr
     assert "aeg" in run("align", "Z.npy", "covariates.csv", "--confounder", "aeg", "-o", "out.npy", code=2).stderr
     both = ["-c", "age", "--confounder", "age"]
     assert "as both" in run("align", "Z.npy", "covariates.csv", *both, "-o", "out.npy", code=2).stderr
@@ -534,6 +548,8 @@ def test_nothing_is_replaced_unless_forced(option, folder):
         (["-o", "nowhere/out.npy"], "folder"),
         (["-o", "Z.npy", "--force"], "an input"),
         (["-o", "a.npy", "--save", "a.npy"], "--out"),
+        (["-o", "a.npy", "--lam", "2"], "between 0"),
+        (["-o", "a.npy", "--max-coupling", "nan"], "max_coupling"),
         (["--report", "report.pdf"], ".html"),
     ],
 )

@@ -124,6 +124,21 @@ def test_as_many_factors_as_needed():
     assert "'auto' or a whole number" in run("fit", *STUDY, "--factors", "many", "-o", "n", code=2).stderr
 
 
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--lam", "2"], "lam needs"),
+        (["--lam", "0.5", "--regime", "exclusive"], "--regime exclusive"),
+        (["--folds", "1"], "folds needs"),
+        (["--seed", "-1"], "--seed needs"),
+    ],
+)
+def test_settings_are_looked_at_before_any_work(words, says, folder):
+    stderr = run("fit", "no.csv", "--covariates", "no.csv", "-o", "m.covalign", *words, code=2).stderr
+    assert says in stderr
+    assert not (folder / "m.covalign").exists()
+
+
 def test_regimes_by_name():
     run("fit", *STUDY, "--regime", "exclusive", "-o", "m.covalign")
     the_same(ca.load("m.covalign").T_, expected().realign(regime="exclusive").T_)

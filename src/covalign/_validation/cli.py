@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from covalign._validation.base import some
+from covalign._validation.base import nearest, some
 
 
 def unknown_columns(where: Any, wrong: Sequence[str], have: Sequence[str]) -> ValueError:
-    near = [match for name in wrong for match in difflib.get_close_matches(name, have, n=2, cutoff=0.5)]
+    near = [match for name in wrong for match in nearest(name, have, 2)]
     hint = f"did you mean {some(dict.fromkeys(near))}? " if near else ""
     return ValueError(
         f"columns that are there are needed, got {some(wrong)}, which {str(where)!r} does not have: {hint}It has "

@@ -122,9 +122,13 @@ def align(
 
 
 def check_setting(regime: Regime | None, lam: float | None, max_coupling: float | None) -> str:
-    """The regime; lambda belongs to the tunable one."""
+    """The regime; lambda belongs to the tunable one. What is out of range is refused before anything is read."""
     if lam is not None and max_coupling is not None:
         raise errors.lam_and_coupling()
+    if lam is not None:
+        errors.check_lam(lam)
+    if max_coupling is not None:
+        errors.check_max_coupling(max_coupling)
     for option, value in (("--lam", lam), ("--max-coupling", max_coupling)):
         if value is not None and regime not in (None, Regime.tunable):
             raise errors.regime_and(option, str(regime))

@@ -113,9 +113,9 @@ def fit(
         check_suffix("--report", report_file, PAGES)
         check_outputs(outputs, [data, covariates, *paths.values()], force=force)
         chosen = None if regime is None and lam is None else check_setting(regime, lam, None)
-        model = InformedFactorAnalysis(
-            errors.check_auto("--factors", factors, int), posterior.value, max_iter=max_iter, random_state=seed
-        ).set_params(n_init=starts)
+        folds = folds and errors.check_folds(folds)
+        wanted, drawn = errors.check_auto("--factors", factors, int), errors.check_seed(seed)
+        model = InformedFactorAnalysis(wanted, posterior.value, max_iter=max_iter, n_init=starts, random_state=drawn)
         study = open_study(data, paths, covariates, covariate, confounder, index, key)
         X, Y = together(study, by_position, bool(confounder))
         model.fit(X[ALONE] if [*X] == [ALONE] else X, Y, confounders=list(confounder) if confounder else None)
