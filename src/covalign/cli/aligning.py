@@ -102,11 +102,11 @@ def align(
         rows, table, where, together = open_pair(z, covariates, covariate, confounder, index, key)
         positions = by_position or together
         Y = matched(rows, table, where, by_position=positions, needed=bool(confounder))
-        aligner.fit(rows.data, Y, confounders=list(confounder) if confounder else None)
+        aligner.fit(rows.data, Y, confounders=confounder or None)
         if max_coupling is not None:
             aligner = aligner.at(max_coupling=max_coupling)
         if out is not None:
-            C = Y[list(confounder)] if confounder else None
+            C = Y[confounder] if confounder else None
             write_transformed(aligner, rows, C, out, names_for(rows, table), force)
         if save is not None:
             aligner.save(save)

@@ -118,7 +118,7 @@ def fit(
         model = InformedFactorAnalysis(wanted, posterior.value, max_iter=max_iter, n_init=starts, random_state=drawn)
         study = open_study(data, paths, covariates, covariate, confounder, index, key)
         X, Y = together(study, by_position, bool(confounder))
-        model.fit(X[ALONE] if [*X] == [ALONE] else X, Y, confounders=list(confounder) if confounder else None)
+        model.fit(X[ALONE] if [*X] == [ALONE] else X, Y, confounders=confounder or None)
         converged = bool(model.converged_)
         if chosen is not None:
             model = realigned(model, chosen, lam)

@@ -62,7 +62,7 @@ def frontier(
         weight = errors.check_auto("--shrinkage", shrinkage, float)
         rows, table, where, together = open_pair(z, covariates, covariate, confounder, index, key)
         Y = matched(rows, table, where, by_position=by_position or together, needed=bool(confounder))
-        C = list(confounder) if confounder else None
+        C = confounder or None
         frame = cross_validated_frontier(
             rows.data, Y, along, folds, shrinkage=weight, missing=missing.value, confounders=C
         )
