@@ -212,6 +212,19 @@ def test_a_saved_aligner_transforms_new_rows():
 
 
 @pytest.mark.skipif(not hasattr(ca.LatentAligner, "save"), reason="LatentAligner has no save yet")
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_new_rows_need_the_columns_of_the_model(suffix):
+    Z = pd.DataFrame(data()[0], NAMES, [f"dim{i}" for i in range(6)])
+    Z.to_csv("Z.csv")
+    run("align", "Z.csv", "covariates.csv", "--save", "model.covalign")
+    new = Z.rename(columns={"dim3": "Dim_3"})
+    new.to_csv("new.csv") if suffix == "csv" else new.to_parquet("new.parquet")
+    stderr = run("transform", "model.covalign", f"new.{suffix}", "-o", "out.npy", code=2).stderr
+    assert "got 'dim3', which" in stderr
+    assert "did you mean 'Dim_3'" in stderr
+    assert len(stderr.splitlines()) == 1
+
+
 def test_new_rows_need_their_confounders(folder):
     Z, Y = data()
     Y["batch"] = ["a", "b"] * (N // 2)
@@ -299,6 +312,27 @@ def test_names_that_are_not_used_are_said_and_kept():
     assert "by position" not in run("align", "Z.npy", text(Y), "-o", "out2.csv").stderr  # 0, 1, 2 say nothing
 
 
+@pytest.mark.parametrize("words", [[], ["--by-position"]])
+def test_rows_without_names_take_those_of_the_table(words):
+    Z, Y = data()
+    pd.DataFrame(Z).to_csv("Z.csv", index=False)
+    table = text(Y, NAMES)
+    run("align", "Z.csv", table, "-o", "out.csv", *words)
+    found = pd.read_csv("out.csv", index_col=0)
+    assert found.index.tolist() == NAMES
+    the_same(found.to_numpy(), expected().transform(Z))
+    run("frontier", "Z.csv", table, "--lams", "0.5", *words)
+
+
+def test_an_index_of_several_levels_is_refused():
+    Z, Y = data()
+    levels = pd.MultiIndex.from_arrays([NAMES, NAMES])
+    pd.DataFrame(Z, levels, [f"d{i}" for i in range(6)]).to_parquet("Z.parquet")
+    Y.set_axis(levels, axis=0).to_parquet("Y.parquet")
+    for files in (["Z.npy", "Y.parquet"], ["Z.parquet", "covariates.csv"]):
+        assert "of 2 levels" in run("align", *files, "-o", "out.npy", code=2).stderr
+
+
 def test_a_column_of_names_that_is_said():
     Z, Y = data()
     ids = [f"{i % 40:03d}" for i in range(N)]  # not distinct, so no names by themselves
@@ -364,6 +398,30 @@ def test_tables_as_people_have_them(kind):
     the_same(np.load("out.npy"), expected().transform(Z))
 
 
+@pytest.mark.parametrize("made", ["empty lines", "decimal commas", "marks for gaps"])
+def test_a_first_column_of_numbers_is_a_covariate(made):
+    Z, Y = data()
+    if made == "empty lines":
+        Path("covariates.csv").write_text("\n\n" + Y.to_csv(index=False))
+    elif made == "decimal commas":
+        Y.to_csv("covariates.csv", index=False, sep=";", decimal=",")
+    else:  # which are not known as such, so that the column is not one of numbers
+        Y.astype({"age": object}).replace({"age": {Y["age"][3]: "unknown"}}).to_csv("covariates.csv", index=False)
+        assert "column 'age'" in run("align", "Z.npy", "covariates.csv", "-o", "out.npy", code=2).stderr
+        return
+    run("align", "Z.npy", "covariates.csv", "-o", "out.npy")
+    the_same(np.load("out.npy"), expected().transform(Z))
+
+
+@pytest.mark.parametrize("made", ["a line before", "separators at the ends"])
+def test_rows_longer_than_the_header_are_refused(made):
+    head, *rows = data()[1].to_csv(index=False).splitlines()
+    lines = ["made by hand", head, *rows] if made == "a line before" else [head, *(f"{row}," for row in rows)]
+    Path("covariates.csv").write_text("\n".join(lines))
+    words = ["-c", "age"] if made == "separators at the ends" else []
+    assert "first line" in run("align", "Z.npy", "covariates.csv", "-o", "out.npy", *words, code=2).stderr
+
+
 def test_names_with_commas_quotes_and_umlauts_survive():
     Z, Y = data()
     columns = ['Größe, "cm"', "naïve\u2009T", "Δ;dose"]
@@ -380,6 +438,7 @@ def test_a_typo_is_answered_by_the_nearest_name():
     stderr = run("align", "Z.npy", "covariates.csv", "-c", "dosis", "-o", "out.npy", code=2).stderr
     assert "did you mean 'dose'?" in stderr
     assert "'age', 'dose', 'bmi'" in stderr
+    assert "did you mean 'bmi'?" in run("align", "Z.npy", "covariates.csv", "-c", "BMI", "-o", "out.npy", code=2).stderr
     assert "aeg" in run("align", "Z.npy", "covariates.csv", "--confounder", "aeg", "-o", "out.npy", code=2).stderr
     both = ["-c", "age", "--confounder", "age"]
     assert "as both" in run("align", "Z.npy", "covariates.csv", *both, "-o", "out.npy", code=2).stderr
@@ -489,11 +548,35 @@ def test_nothing_is_replaced_unless_forced(option, folder):
         (["-o", "nowhere/out.npy"], "folder"),
         (["-o", "Z.npy", "--force"], "an input"),
         (["-o", "a.npy", "--save", "a.npy"], "--out"),
+        (["-o", "a.npy", "--lam", "2"], "between 0"),
+        (["-o", "a.npy", "--max-coupling", "nan"], "max_coupling"),
         (["--report", "report.pdf"], ".html"),
     ],
 )
 def test_outputs_are_looked_at_first(words, says):
     assert says in run("align", "Z.npy", "no.csv", *words, code=2).stderr
+
+
+@pytest.mark.parametrize(
+    ("option", "name"), [("-o", "o.npy"), ("-o", "o.zarr"), ("--report", "r.html"), ("--save", "m")]
+)
+def test_a_folder_is_never_replaced_by_a_file(option, name, folder):
+    (folder / name).mkdir()
+    (folder / name / "precious").touch()
+    # Before anything is read: the data need not even exist.
+    assert "which is one" in run("align", "no.npy", "no.csv", option, name, "--force", code=2).stderr
+    assert (folder / name / "precious").exists()
+
+
+def test_a_zarr_is_replaced_by_another():
+    run("align", "Z.npy", "covariates.csv", "-o", "o.zarr", "--lam", "0")
+    run("align", "Z.npy", "covariates.csv", "-o", "o.zarr", "--force")
+    the_same(next(open_rows("o.zarr").chunks()), expected().transform(data()[0]))
+
+
+def test_a_folder_that_may_not_be_written_to_is_noticed_first(monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    assert "may not" in run("align", "no.npy", "no.csv", "-o", "out.npy", code=2).stderr
 
 
 def test_failure_leaves_nothing_behind(folder):
@@ -583,6 +666,32 @@ def test_exit_codes(words, first, code, folder):
     assert err.startswith("covalign: ")
     assert len(err.splitlines()) == 1
     assert not (folder / "out.npy").exists()
+
+
+@pytest.mark.parametrize(("words", "code"), [(["-c", "aeg"], 2), (["-o", "covariates.csv"], 3)])
+def test_machines_are_told_of_errors_too(words, code):
+    result = run(
+        "align", "Z.npy", "covariates.csv", *(words if "-o" in words else [*words, "-o", "o.npy"]), "--json", code=code
+    )
+    answer = json.loads(result.stdout)
+    assert answer["exit_code"] == code
+    assert result.stderr == f"covalign: {answer['error']}\n"
+
+
+def test_json_is_plain_ascii():
+    _, Y = data()
+    Y.rename(columns={"age": "Größe"}).to_csv("covariates.csv", index=False)
+    result = run("align", "Z.npy", "covariates.csv", "-o", "out.npy", "--json")
+    assert result.stdout.isascii()
+    assert "Größe" in json.loads(result.stdout)["alignment"]
+
+
+def test_who_has_read_enough_is_told_nothing(folder):
+    with process("align", "Z.npy", "covariates.csv", "-o", "out.npy") as running:
+        running.stdout.close()
+        err = running.stderr.read()
+    assert "pipe" not in err.lower()
+    assert (folder / "out.npy").exists()
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")

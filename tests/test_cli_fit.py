@@ -124,6 +124,21 @@ def test_as_many_factors_as_needed():
     assert "'auto' or a whole number" in run("fit", *STUDY, "--factors", "many", "-o", "n", code=2).stderr
 
 
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--lam", "2"], "lam needs"),
+        (["--lam", "0.5", "--regime", "exclusive"], "--regime exclusive"),
+        (["--folds", "1"], "folds needs"),
+        (["--seed", "-1"], "--seed needs"),
+    ],
+)
+def test_settings_are_looked_at_before_any_work(words, says, folder):
+    stderr = run("fit", "no.csv", "--covariates", "no.csv", "-o", "m.covalign", *words, code=2).stderr
+    assert says in stderr
+    assert not (folder / "m.covalign").exists()
+
+
 def test_regimes_by_name():
     run("fit", *STUDY, "--regime", "exclusive", "-o", "m.covalign")
     the_same(ca.load("m.covalign").T_, expected().realign(regime="exclusive").T_)
@@ -346,15 +361,24 @@ model.fitting.fit = endless
 """
 
 
-def test_control_c_ends_a_fit_with_130(folder):
-    before = sorted(path.name for path in folder.iterdir())
-    with process("fit", *QUICK, "-o", "m.covalign", first=ENDLESS) as running:
+def interrupted_while_fitting(folder, *words):
+    """Exit code, answer and notes of a command that gets Control-C during a fit."""
+    with process(*words, first=ENDLESS) as running:
         until = time.monotonic() + 100
         while not (folder / "fitting").exists() and running.poll() is None and time.monotonic() < until:
             time.sleep(0.05)
         running.send_signal(signal.SIGINT)
-        out, err = running.communicate(timeout=60)
-    assert running.returncode == 130, err
+        try:
+            out, err = running.communicate(timeout=60)
+        finally:
+            running.kill()
+    return running.returncode, out, err
+
+
+def test_control_c_ends_a_fit_with_130(folder):
+    before = sorted(path.name for path in folder.iterdir())
+    code, out, err = interrupted_while_fitting(folder, "fit", *QUICK, "-o", "m.covalign")
+    assert code == 130, err
     assert out == ""
     assert "covalign: interrupted" in err
     assert sorted(path.name for path in folder.iterdir()) == sorted([*before, "fitting"])

@@ -142,3 +142,7 @@ def test_what_is_no_model_is_refused(tmp_path):
         assert told.stdout == ""
         assert name in told.stderr
         assert "Traceback" not in told.stderr
+
+
+def test_a_model_that_is_not_there(tmp_path):
+    assert "is needed, got no" in info(tmp_path / "absent.covalign").stderr

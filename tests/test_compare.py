@@ -392,6 +392,30 @@ def test_an_interruption_says_what_is_kept(folder, monkeypatch):
     assert covalign(*VIEWS, "--gaps", "drop", "-o", "c.csv").exit_code == 0
 
 
+def test_control_c_keeps_no_half_of_a_fit(folder):
+    pytest.importorskip("typer.testing")
+    from .test_cli_fit import interrupted_while_fitting
+
+    words = [*VIEWS, "--gaps", "drop", "--folds", "0", "-m", "iFA (no T)", "-o", "c.csv"]
+    code, out, err = interrupted_while_fitting(folder, "compare", *words)
+    assert (code, out) == (130, ""), err
+    assert "the same command goes on" in err
+    assert not (folder / "c.csv").exists()
+
+
+def test_a_figure_that_was_not_drawn_is_not_named(folder, monkeypatch):
+    monkeypatch.setattr(contenders, "everything", lambda representation=False: [Stub("bad", OSError)])
+    (folder / "old.png").write_text("of another day")
+    result = covalign(*VIEWS, "--gaps", "drop", "--figure", "old.png", "--force", "--json")
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["files"] == []
+
+
+def test_the_table_has_the_format_of_its_name(folder):
+    assert covalign(*VIEWS, *QUICK, "--folds", "0", "-o", "c.parquet").exit_code == 0
+    assert pd.read_parquet("c.parquet")["method"].tolist()
+
+
 def test_absent_methods_are_named_with_their_reason(folder, monkeypatch):
     monkeypatch.setenv("COVALIGN_PEERS", str(folder / "nowhere"))
     result = covalign(*VIEWS, "--gaps", "drop", "-m", "MOFA", "-m", "PCA")
@@ -430,6 +454,8 @@ def test_a_representation_is_turned_as_it_is(tmp_path, data):
         "one of .png, .svg, .pdf": [*VIEWS, "--figure", "f.docx"],
         "cannot be read": ["broken.npy", "clinic.csv"],
         "whose folder does not exist": [*VIEWS, "-o", "nowhere/c.csv"],
+        "one of .csv, .tsv, .parquet": [*VIEWS, "-o", "c.xlsx"],
+        "'clinic.csv' also as an input": [*VIEWS, "-o", "clinic.csv", "--force"],
     }.items(),
 )
 def test_misuse_is_one_line_and_exit_code_2(folder, words, arguments):

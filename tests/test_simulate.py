@@ -65,6 +65,7 @@ def test_seeds():
         ({"n_covariates": 11}, "11 covariates need at least 11 latent dimensions, got 10"),
         ({"n_samples": 0}, "n_samples needs a positive"),
         ({"noise": -1}, "noise needs a positive"),
+        ({"noise": np.inf}, "noise needs a finite"),
     ],
 )
 def test_bad_settings(settings, words):

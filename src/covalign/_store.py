@@ -65,6 +65,8 @@ def read(path: Any) -> tuple[dict[str, Any], dict[str, Array]]:
                 raise errors.newer_file(path, meta["version"], VERSION)
             return meta, {name: archive[name] for name in archive.files if name != "meta.json"}
     except (zipfile.BadZipFile, EOFError, OSError, ValueError, AttributeError, KeyError) as error:
-        if isinstance(error, FileNotFoundError | errors.FileFormatError):
+        if isinstance(error, FileNotFoundError):
+            raise errors.data_not_found(path, "a model file written by covalign") from None
+        if isinstance(error, errors.FileFormatError):
             raise
         raise errors.foreign_file(path) from error

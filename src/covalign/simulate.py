@@ -155,3 +155,5 @@ def _check_sizes(n_samples: int, n_factors: int, n_covariates: int, noise: float
             raise errors.not_positive(what, value)
     if not noise >= 0:
         raise errors.not_positive("noise", noise)
+    if noise == np.inf:
+        raise errors.not_bounded("noise", noise)

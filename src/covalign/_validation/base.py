@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable
 from typing import Any
 
@@ -41,3 +42,9 @@ def some(items: Iterable[Any], most: int = 5) -> str:
     listed = list(items)
     shown = ", ".join(repr(str(item)) for item in listed[:most])
     return shown if len(listed) <= most else f"{shown} and {len(listed) - most} more"
+
+
+def nearest(name: Any, known: Iterable[Any], most: int) -> list[str]:
+    """Names that may have been meant, the nearest first; capitals do not count."""
+    folded = {str(one).casefold(): str(one) for one in known}
+    return [folded[match] for match in difflib.get_close_matches(str(name).casefold(), folded, most, 0.5)]

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from covalign._validation.base import some
+from covalign._validation.base import nearest, some
 
 
 def unknown_columns(where: Any, wrong: Sequence[str], have: Sequence[str]) -> ValueError:
-    near = [match for name in wrong for match in difflib.get_close_matches(name, have, n=2, cutoff=0.5)]
+    near = [match for name in wrong for match in nearest(name, have, 2)]
     hint = f"did you mean {some(dict.fromkeys(near))}? " if near else ""
     return ValueError(
         f"columns that are there are needed, got {some(wrong)}, which {str(where)!r} does not have: {hint}It has "
@@ -43,6 +42,20 @@ def nameless_rows(where: Any, column: str) -> ValueError:
     return ValueError(
         f"every row needs a name in the column {column!r}, got an empty one in {str(where)!r}: fill it in, or name "
         "another column with --index."
+    )
+
+
+def several_names(where: Any, levels: int) -> ValueError:
+    return ValueError(
+        f"every row needs one name, got an index of {levels} levels in {str(where)!r}: join them into one, or write "
+        "the table without its index."
+    )
+
+
+def rows_longer_than_header(path: Any, columns: int) -> ValueError:
+    return ValueError(
+        f"rows need a value for each of the {columns} names in the first line, and at most a name of their own before "
+        f"these, got more in {str(path)!r}: complete the first line, or remove separators at the ends of rows."
     )
 
 
@@ -83,7 +96,9 @@ def columns_of_lengths(path: Any, lengths: dict[str, int]) -> ValueError:
 
 
 def unknown_output(option: str, path: Any, known: Sequence[str]) -> ValueError:
-    return ValueError(f"{option} needs a name that ends in {', '.join(known)}, got {str(path)!r}: choose one of these.")
+    return ValueError(
+        f"{option} needs a name that ends in one of {', '.join(known)}, got {str(path)!r}: choose one of these."
+    )
 
 
 def nothing_asked(options: Sequence[str]) -> ValueError:

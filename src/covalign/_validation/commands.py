@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from covalign._validation.base import some
+from covalign._validation.base import nearest, some
 
 
 def absent_method(name: str, why: str) -> ValueError:
@@ -76,12 +76,9 @@ def unknown_precision(dtype: Any) -> ValueError:
 
 
 def unknown_methods(names: Iterable[str], known: Sequence[str]) -> ValueError:
-    from difflib import get_close_matches
-
     hints = []
-    folded = {name.lower(): name for name in known}
     for name in names:
-        near = [folded[match] for match in get_close_matches(name.lower(), folded, 3, 0.5)]
+        near = nearest(name, known, 3)
         hints.append(f"{name!r} (did you mean {' or '.join(map(repr, near))}?)" if near else repr(name))
     return ValueError(f"methods need known names, got {', '.join(hints)}: the names are {'; '.join(known)}.")
 

@@ -187,6 +187,10 @@ def not_positive(what: str, value: Any) -> ValueError:
     return ValueError(f"{what} needs a positive number, got {value!r}: choose a larger one.")
 
 
+def not_bounded(what: str, value: Any) -> ValueError:
+    return ValueError(f"{what} needs a finite number, got {value!r}: choose a smaller one.")
+
+
 def arrays_or_moments(first: str, second: str, got: str) -> ValueError:
     return ValueError(
         f"a metric needs {first} and {second}, or one Moments of both, got {got}: pass the two, or the Moments alone."

@@ -191,6 +191,19 @@ def no_folder(path: Any) -> ValueError:
     return ValueError(f"results need a folder to go to, got {str(path)!r}, whose folder does not exist: make it first.")
 
 
+def locked_folder(path: Any) -> ValueError:
+    return ValueError(
+        f"results need a folder that may be written to, got {str(path)!r}, whose folder may not: choose another."
+    )
+
+
+def folder_in_the_way(option: str, path: Any) -> ValueError:
+    return ValueError(
+        f"{option} needs a name that no folder has, got {str(path)!r}, which is one: choose another, or remove the "
+        "folder yourself (--force replaces files only)."
+    )
+
+
 def being_written(path: Any) -> ValueError:
     return ValueError(
         f"results need one writer at a time, got a second one for {str(path)!r}: wait for the other, or choose another "

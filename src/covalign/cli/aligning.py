@@ -85,7 +85,7 @@ def align(
 
     Example: covalign align Z.npy covariates.csv -o aligned.npy --lam 0.5 --report report.html
     """
-    with working():
+    with working(as_json):
         outputs = {"--out": out, "--report": report_file, "--save": save}
         if not any(outputs.values()):
             raise errors.nothing_asked(list(outputs))
@@ -102,11 +102,11 @@ def align(
         rows, table, where, together = open_pair(z, covariates, covariate, confounder, index, key)
         positions = by_position or together
         Y = matched(rows, table, where, by_position=positions, needed=bool(confounder))
-        aligner.fit(rows.data, Y, confounders=list(confounder) if confounder else None)
+        aligner.fit(rows.data, Y, confounders=confounder or None)
         if max_coupling is not None:
             aligner = aligner.at(max_coupling=max_coupling)
         if out is not None:
-            C = Y[list(confounder)] if confounder else None
+            C = Y[confounder] if confounder else None
             write_transformed(aligner, rows, C, out, names_for(rows, table), force)
         if save is not None:
             aligner.save(save)
@@ -122,9 +122,13 @@ def align(
 
 
 def check_setting(regime: Regime | None, lam: float | None, max_coupling: float | None) -> str:
-    """The regime; lambda belongs to the tunable one."""
+    """The regime; lambda belongs to the tunable one. What is out of range is refused before anything is read."""
     if lam is not None and max_coupling is not None:
         raise errors.lam_and_coupling()
+    if lam is not None:
+        errors.check_lam(lam)
+    if max_coupling is not None:
+        errors.check_max_coupling(max_coupling)
     for option, value in (("--lam", lam), ("--max-coupling", max_coupling)):
         if value is not None and regime not in (None, Regime.tunable):
             raise errors.regime_and(option, str(regime))

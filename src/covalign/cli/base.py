@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -66,7 +68,7 @@ def note(text: Any) -> None:
 
 def say_json(answer: Any) -> None:
     """The answer for machines: JSON has no NaN, so null stands for it."""
-    say(json.dumps(_plain(answer), ensure_ascii=False, allow_nan=False))
+    say(json.dumps(_plain(answer), allow_nan=False))  # in ASCII, which every terminal and pipe can take
 
 
 def _plain(value: Any) -> Any:
@@ -82,32 +84,74 @@ def _plain(value: Any) -> Any:
 
 
 def check_free(*paths: Path | None, force: bool) -> None:
-    """Refuse, before any work, to replace files that are there, or to write where there is no folder."""
+    """Refuse, before any work, to replace files that are there, or to write where that is not possible."""
     for path in paths:
-        if path is not None and path.exists() and not force:
+        if path is None:
+            continue
+        folder = path.absolute().parent
+        if path.exists() and not force:
             raise errors.target_exists(path, "say --force")
-        if path is not None and not path.absolute().parent.is_dir():
+        if not folder.is_dir():
             raise errors.no_folder(path)
+        if not os.access(folder, os.W_OK):
+            raise errors.locked_folder(path)
 
 
 @contextmanager
-def answering(kept: str = "nothing was written") -> Iterator[None]:
-    """Errors of the user's making become one line on standard error and an exit code; ``kept`` says what is left."""
+def answering(kept: str = "nothing was written", *, as_json: bool = False) -> Iterator[None]:
+    """Errors of the user's making become one line on standard error and an exit code; ``kept`` says what is left.
+
+    With ``as_json`` standard output, where the answer would be, has the same error for machines.
+    """
+    try:
+        with interruptible():
+            yield
+    except BrokenPipeError:  # who reads the answer has read enough: typer ends quietly
+        raise
+    except errors.TargetExistsError as error:
+        raise _stop(error, EXISTS, as_json) from None
+    except errors.MissingExtraError as error:
+        raise _stop(error, MISSING_EXTRA, as_json) from None
+    except (ValueError, OSError) as error:
+        raise _stop(error, MISUSED, as_json) from None
+    except KeyboardInterrupt:
+        raise _stop(f"interrupted; {kept}", INTERRUPTED, as_json) from None
+
+
+def _stop(why: Any, code: int, as_json: bool) -> typer.Exit:
+    line = " ".join(str(why).splitlines())
+    note(f"covalign: {line}")
+    if as_json:
+        with suppress(OSError):  # which may be what went wrong
+            say_json({"error": line, "exit_code": code})
+    return typer.Exit(code)
+
+
+class _Stopped(BaseException):
+    """Control-C, under a name that nothing on the way catches."""
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Let Control-C end the command: a fit would take KeyboardInterrupt for "enough sweeps" and go on from there."""
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield  # someone else listens, or nobody is to
+        return
+
+    def stop(*_: Any) -> None:
+        raise _Stopped
+
+    try:
+        signal.signal(signal.SIGINT, stop)
+    except ValueError:  # only the main thread may
+        yield
+        return
     try:
         yield
-    except errors.TargetExistsError as error:
-        raise _stop(error, EXISTS) from None
-    except errors.MissingExtraError as error:
-        raise _stop(error, MISSING_EXTRA) from None
-    except (ValueError, OSError) as error:
-        raise _stop(error, MISUSED) from None
-    except KeyboardInterrupt:
-        raise _stop(f"interrupted; {kept}", INTERRUPTED) from None
-
-
-def _stop(why: Any, code: int) -> typer.Exit:
-    note(f"covalign: {why}")
-    return typer.Exit(code)
+    except _Stopped:
+        raise KeyboardInterrupt from None
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def main() -> None:

@@ -14,9 +14,10 @@ from covalign import _store
 from covalign import _validation as errors
 from covalign._linalg import dense
 from covalign.cli import options
-from covalign.cli.base import FAILED, RESUMES, Force, Json, answering, app, check_free, note, say, say_json
+from covalign.cli.base import FAILED, RESUMES, Force, Json, app, note, say, say_json
 from covalign.cli.factoring import together
 from covalign.cli.views import ALONE, check_given, named_paths, open_study
+from covalign.cli.writing import FIGURES, TABLES, check_outputs, check_suffix, working, write_frame
 
 NOT_KEPT = "nothing was written (with -o, finished methods are kept)"
 HEADS = {
@@ -67,8 +68,8 @@ def compare(
         typer.Option(min=0, help="Seconds a fit; obeyed by MOFA, SOFA, MOFA-FLEX and MuVI."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of folds and of methods that draw.")] = 0,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="A .csv for all numbers.")] = None,
-    figure: Annotated[Path | None, typer.Option(help="A .png, .svg or .pdf: alignment against coupling.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help=f"All numbers: {', '.join(TABLES)}.")] = None,
+    figure: Annotated[Path | None, typer.Option(help=f"Alignment against coupling: {', '.join(FIGURES)}.")] = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -88,11 +89,14 @@ def compare(
 
     if list_methods:
         return _list(contenders.everything(representation=True), as_json)
-    with answering(NOT_KEPT if out is None else RESUMES):
-        check_free(out, figure, force=force)
+    with working(as_json, NOT_KEPT if out is None else RESUMES):
+        paths = named_paths(view or [])
+        check_suffix("--out", out, TABLES)
+        check_suffix("--figure", figure, FIGURES)
+        check_outputs({"--out": out, "--figure": figure}, [*(files or []), covariates, *paths.values()], force=force)
         draw = None if figure is None else _drawing(figure)
         contenders.chosen(method, representation=True)  # a typo is noticed before anything is read
-        X, Y = _views(files or [], view or [], covariates, covariate, index, key, by_position)
+        X, Y = _views(files or [], paths, covariates, covariate, index, key, by_position)
         ready = filling.complete(X, Y, gaps)
         table = study.compare(
             ready.views,
@@ -107,15 +111,15 @@ def compare(
             timeout=timeout,
             keep=None if out is None else out.with_name(f"{out.name}.kept"),
         )
+        made = []
         if out is not None:
-            with _store.replacing(out) as file:
-                file.write(table.to_csv(index=False).encode())
+            write_frame(table, out)
+            made.append(out)
         if draw is not None and figure is not None and table["alignment"].notna().any():
             with _store.replacing(figure) as file:
                 file.write(draw(table))
-    _answer(
-        table, [path for path in (out, figure) if path is not None and path.exists()], len(ready.Y), ready.said, as_json
-    )
+            made.append(figure)
+    _answer(table, made, len(ready.Y), ready.said, as_json)
     if (table["status"] == "failed").any():
         raise typer.Exit(FAILED)
 
@@ -172,13 +176,11 @@ def _notes(done: Any) -> list[str]:
 
 
 def _drawing(path: Path) -> Any:
-    """What turns a table into the bytes of a figure of this kind; refused before any work where it cannot."""
+    """What turns a table into the bytes of a figure; that an extra is missing is noticed before any work."""
     from covalign.study import compare_figure
     from covalign.study.drawing import plt
 
     kind = path.suffix.lower().lstrip(".")
-    if kind not in ("png", "svg", "pdf"):
-        raise errors.not_one_of("--figure", path.name, (".png", ".svg", ".pdf"))
 
     def draw(table: Any) -> bytes:
         figure = compare_figure.comparison(table)[0].figure
@@ -192,7 +194,7 @@ def _drawing(path: Path) -> Any:
 
 def _views(
     files: list[Path],
-    views: list[str],
+    paths: dict[str, Path],
     covariates: Path | None,
     names: list[str] | None,
     index: str | None,
@@ -202,7 +204,7 @@ def _views(
     """X (a table, or tables by name) and Y of the same samples, in memory: every method needs all of it."""
     if len(files) > 2 or (len(files) == 2 and covariates is not None):
         raise errors.too_many_files([str(file) for file in files])
-    paths, data = named_paths(views), files[0] if files else None
+    data = files[0] if files else None
     check_given(data, paths)
     table = files[1] if len(files) == 2 else covariates
     X, Y = together(open_study(data, paths, table, names, None, index, key), by_position, False)

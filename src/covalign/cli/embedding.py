@@ -45,7 +45,7 @@ def embed(
         **{"label_columns": label_column, "batch_size": batch_size, "device": device, "dtype": dtype},
         **{"revision": revision, "cache": cache, "offline": offline, "overwrite": overwrite},
     }
-    with answering(RESUMES):
+    with answering(RESUMES, as_json=as_json):
         if text_column is not None:
             result = encoders.texts(source, model, out, text_column=text_column, **common)
         else:

@@ -18,7 +18,7 @@ from covalign import report
 from covalign.cli import options
 from covalign.cli.aligning import check_setting
 from covalign.cli.base import Force, Json, app, note, say, say_json
-from covalign.cli.matching import joined, matched
+from covalign.cli.matching import joined, matched, names_for
 from covalign.cli.options import DATA, METHOD, RESULTS, Posterior, Regime
 from covalign.cli.views import ALONE, check_given, named_paths, open_study
 from covalign.cli.writing import (
@@ -101,7 +101,7 @@ def fit(
 
     Example: covalign fit --view rna=rna.csv --view protein=protein.csv --covariates clinic.csv -o ifa.covalign
     """
-    with working():
+    with working(as_json):
         outputs = {"--out": out, "--factors-out": factors_out, "--loadings-out": loadings_out, "--report": report_file}
         if not any(outputs.values()):
             raise errors.nothing_asked(list(outputs))
@@ -113,12 +113,12 @@ def fit(
         check_suffix("--report", report_file, PAGES)
         check_outputs(outputs, [data, covariates, *paths.values()], force=force)
         chosen = None if regime is None and lam is None else check_setting(regime, lam, None)
-        model = InformedFactorAnalysis(
-            errors.check_auto("--factors", factors, int), posterior.value, max_iter=max_iter, random_state=seed
-        ).set_params(n_init=starts)
+        folds = folds and errors.check_folds(folds)
+        wanted, drawn = errors.check_auto("--factors", factors, int), errors.check_seed(seed)
+        model = InformedFactorAnalysis(wanted, posterior.value, max_iter=max_iter, n_init=starts, random_state=drawn)
         study = open_study(data, paths, covariates, covariate, confounder, index, key)
         X, Y = together(study, by_position, bool(confounder))
-        model.fit(X[ALONE] if [*X] == [ALONE] else X, Y, confounders=list(confounder) if confounder else None)
+        model.fit(X[ALONE] if [*X] == [ALONE] else X, Y, confounders=confounder or None)
         converged = bool(model.converged_)
         if chosen is not None:
             model = realigned(model, chosen, lam)
@@ -142,8 +142,10 @@ def together(study: Any, by_position: bool, needed: bool) -> tuple[dict[str, Any
     """Views and covariates of the same samples in the same order, named where something names them."""
     views, rows = joined(study.views, by_position=by_position)
     Y = matched(rows, study.table, study.where, by_position=by_position or study.together, needed=needed)
-    if rows.labels is None and Y.index.is_unique:
-        views = {n: v.set_axis(Y.index, axis=0) if isinstance(v, pd.DataFrame) else v for n, v in views.items()}
+    names = names_for(rows, study.table)
+    if rows.labels is None and names is not None and names.is_unique:
+        views = {n: v.set_axis(names, axis=0) if isinstance(v, pd.DataFrame) else v for n, v in views.items()}
+        Y = Y.set_axis(names, axis=0)
     elif rows.labels is None:
         Y = Y.reset_index(drop=True)
     return views, Y

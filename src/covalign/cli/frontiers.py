@@ -15,10 +15,9 @@ from covalign.cli.base import Force, Json, app, say, say_json
 from covalign.cli.matching import matched
 from covalign.cli.options import METHOD, RESULTS, Missing
 from covalign.cli.representations import open_pair
-from covalign.cli.writing import TABLES, check_outputs, check_suffix, lines_of, working, write_frame
+from covalign.cli.writing import FIGURES, TABLES, check_outputs, check_suffix, lines_of, working, write_frame
 from covalign.heldout import cross_validated_frontier
 
-FIGURES = (".png", ".pdf", ".svg")
 HEAD = ["regime", "lam", "alignment", "alignment_se", "coupling", "alignment_in_sample", "coupling_in_sample"]
 
 
@@ -54,7 +53,7 @@ def frontier(
 
     Example: covalign frontier Z.npy covariates.csv -o frontier.csv --figure frontier.png
     """
-    with working():
+    with working(as_json):
         check_suffix("--out", out, TABLES)
         check_suffix("--figure", figure, FIGURES)
         check_outputs({"--out": out, "--figure": figure}, [z, covariates], force=force)
@@ -63,7 +62,7 @@ def frontier(
         weight = errors.check_auto("--shrinkage", shrinkage, float)
         rows, table, where, together = open_pair(z, covariates, covariate, confounder, index, key)
         Y = matched(rows, table, where, by_position=by_position or together, needed=bool(confounder))
-        C = list(confounder) if confounder else None
+        C = confounder or None
         frame = cross_validated_frontier(
             rows.data, Y, along, folds, shrinkage=weight, missing=missing.value, confounders=C
         )

@@ -17,7 +17,7 @@ LOADED_BYTES = 2**28  # of all views as float64, up to which they are held in me
 
 
 def matched(rows: Rows, table: pd.DataFrame, where: str, *, by_position: bool, needed: bool = False) -> pd.DataFrame:
-    """The table with a row for each of ``rows``, and with their index where they have one.
+    """The table with a row for each of ``rows``, and with the index of these where they have one.
 
     By name where both have names: rows that only the table has are left out; those it lacks are empty in all columns,
     or an error where they are ``needed``. By position otherwise.
@@ -28,7 +28,8 @@ def matched(rows: Rows, table: pd.DataFrame, where: str, *, by_position: bool, n
             raise errors.lengths_differ(rows.n, len(table))
         if names is None and not by_position and _says_something(table.index):
             note(f"{rows.where} has no row names: rows of {where} are taken by position")
-        return table if rows.labels is None else table.set_axis(rows.labels, axis=0)
+        index = getattr(rows.data, "index", None) if rows.labels is None else rows.labels
+        return table if index is None else table.set_axis(index, axis=0)
     for what, index in ((rows.where, names), (where, table.index)):
         if not index.is_unique:
             raise errors.repeated_names(what, index[index.duplicated()].unique())

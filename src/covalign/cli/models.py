@@ -25,7 +25,7 @@ def info(
 
     Example: covalign info model.covalign
     """
-    with answering("nothing was changed"):
+    with answering("nothing was changed", as_json=as_json):
         found = facts(model)
     if as_json:
         say_json(found)

@@ -35,6 +35,8 @@ class Rows(NamedTuple):
     @property
     def names(self) -> pd.Index | None:
         """As text, which is what tables have."""
+        if self.labels is not None and self.labels.nlevels > 1:
+            raise errors.several_names(self.where, self.labels.nlevels)
         return None if self.labels is None else self.labels.astype(str)
 
 

@@ -48,7 +48,7 @@ def simulate(
 
     Example: covalign simulate PN --samples 200 --view rna=60 --view protein=40 -o simulated
     """
-    with answering():
+    with answering(as_json=as_json):
         _check_folder(out, force)
         wanted = _views(features, view)
         settings: dict[str, Any] = {

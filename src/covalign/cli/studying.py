@@ -56,7 +56,7 @@ def reproduce(
     profile = profile._replace(reps=reps or profile.reps)
     profile = profile._replace(slow_reps=min(profile.slow_reps if slow_reps is None else slow_reps, profile.reps))
     pairs = [text.partition("=") for text in embeddings or []]
-    with answering(RESUMES):
+    with answering(RESUMES, as_json=as_json):
         if scaling_factors is not None:
             profile = profile._replace(scaling_factors=errors.check_numbers("--scaling-factors", scaling_factors))
         for name, _, path in pairs:
@@ -99,7 +99,7 @@ def plan(
     """
     from covalign import planning
 
-    with answering():
+    with answering(as_json=as_json):
         job = planning.checked(rows, dims, covariates, workers, cores, dtype, folds, factors)
         read = None if read_gbs is None else 1e9 * errors.check_rate("--read-gbs", read_gbs)
         network = 1e9 * errors.check_rate("--network-gbs", network_gbs)

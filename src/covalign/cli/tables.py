@@ -1,7 +1,8 @@
 """What users have: tables with names and gaps, and representations of any size.
 
 Names of rows are the column that ``--index`` names; else the first column, if its header is empty (as pandas and R
-write it) or if it is text that never repeats; else the index that pandas wrote into a parquet file, or ``obs_names``.
+write it) or if it is text that never repeats (and not numbers with marks for gaps); else the index that pandas wrote
+into a parquet file, or ``obs_names``.
 A frame without names has a RangeIndex, and its rows go by position. Nothing is ever unpickled.
 """
 
@@ -29,6 +30,7 @@ from covalign.rows.source import optional
 TEXT = (".csv", ".tsv", ".txt")
 PARQUET = (".parquet", ".pq")
 UNREADABLE = (ValueError, OSError, EOFError, zlib.error, zipfile.BadZipFile, csv.Error, KeyError)
+FRACTION = r"\s*[+-]?\d*[.,]\d+([eE][+-]?\d+)?\s*"
 NEED_TEXT = "a table as text (.csv, .tsv), encoded in UTF-8,"
 
 
@@ -73,7 +75,7 @@ def read_text(path: Path, index: str | None = None) -> pd.DataFrame:
         first = header[0] if header else ""
         labels = index if index in header else "" if first in ("", "Unnamed: 0") else None
         options: dict[str, Any] = {"sep": separator, "float_precision": "round_trip", "encoding": "utf-8-sig"}
-        frame = pd.read_csv(path, **options)
+        frame = _read_csv(path, options)
         if labels is not None:  # as text, and as it stands there: 007 is a name, and so is NA
             at = header.index(labels) if labels else 0
             text = pd.read_csv(path, usecols=[at], dtype=str, keep_default_na=False, **options)
@@ -83,20 +85,31 @@ def read_text(path: Path, index: str | None = None) -> pd.DataFrame:
     repeated = [name for name in dict.fromkeys(header) if header.count(name) > 1]
     if repeated:  # pandas would call the second one x.1
         raise errors.repeated_columns(str(path), repeated)
+    if not isinstance(frame.index, pd.RangeIndex) and (frame.index.nlevels > 1 or frame.iloc[:, -1].isna().all()):
+        raise errors.rows_longer_than_header(path, len(header))  # pandas would move all columns to the right
     if labels == "":
         return _indexed(frame, str(frame.columns[0]), path)
     return named(frame, index, path)
 
 
+def _read_csv(path: Path, options: dict[str, Any]) -> pd.DataFrame:
+    """The table; where semicolons separate columns, a comma is the decimal mark if that finds more numbers."""
+    frame: pd.DataFrame = pd.read_csv(path, **options)
+    if options["sep"] != ";":
+        return frame
+    other: pd.DataFrame = pd.read_csv(path, decimal=",", **options)
+    return max(frame, other, key=lambda f: f.select_dtypes("number").shape[1])
+
+
 def _layout(path: Path) -> tuple[str, list[str]]:
-    """What separates columns, and their names: the separator that finds most in the first line."""
+    """What separates columns, and their names: the separator that finds most in the first line that is not empty."""
     kind = suffix_of(path)
     candidates = "\t" if kind == ".tsv" else ",\t; " if kind == ".txt" else ",\t;"
     opened: Any = gzip.open if path.name.lower().endswith(".gz") else open
     headers = {}
     for separator in candidates:
         with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
-            headers[separator] = next(csv.reader(file, delimiter=separator), [])
+            headers[separator] = next(filter(None, csv.reader(file, delimiter=separator)), [])
     best = max(candidates, key=lambda separator: len(headers[separator]))
     return best, headers[best]
 
@@ -105,6 +118,8 @@ def named(frame: pd.DataFrame, index: str | None, where: Any) -> pd.DataFrame:
     """The frame with its names of rows as index, all of them text; or with a RangeIndex."""
     if index is not None and index in frame.columns:
         return _indexed(frame, index, where)
+    if frame.index.nlevels > 1:
+        raise errors.several_names(where, frame.index.nlevels)
     if not isinstance(frame.index, pd.RangeIndex):
         return frame.set_axis(frame.index.astype(str), axis=0)
     if frame.shape[1] > 1 and are_names(frame.iloc[:, 0]):
@@ -113,11 +128,13 @@ def named(frame: pd.DataFrame, index: str | None, where: Any) -> pd.DataFrame:
 
 
 def are_names(column: pd.Series) -> bool:
-    """Text that never repeats."""
+    """Text that never repeats; numbers among a few marks for gaps are a covariate, not names."""
     text = types.is_object_dtype(column.dtype) or types.is_string_dtype(column.dtype)
     if not text or isinstance(column.dtype, pd.CategoricalDtype) or len(column) < 2:
         return False
-    return bool(column.map(lambda value: isinstance(value, str)).all() and column.is_unique)
+    if not (column.map(lambda value: isinstance(value, str)).all() and column.is_unique):
+        return False
+    return bool(column.str.fullmatch(FRACTION).mean() <= 0.5)
 
 
 def row_names(labels: pd.Series, where: Any) -> pd.Index:

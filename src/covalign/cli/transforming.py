@@ -72,7 +72,7 @@ def transform(
 
     Example: covalign transform model.covalign Z_new.npy -o aligned_new.npy
     """
-    with working():
+    with working(as_json):
         if out is None:
             raise errors.nothing_asked(["--out"])
         paths = named_paths(view or [])
@@ -137,11 +137,20 @@ def of_aligner(
     """Rows and columns of what was written."""
     features = getattr(model, "feature_names_in_", None)
     rows = open_representation(new, key, known.index_column, only=None if features is None else list(features))
+    check_features(rows, features)
     if features is None and isinstance(rows.data, pd.DataFrame):  # the model knows positions only
         rows = rows._replace(data=rows.data.set_axis(range(rows.data.shape[1]), axis=1))
     C = known.confounders_of(model._coding.confounders, rows, new)
     write_transformed(model, rows, C, out, names_for(rows, C), force)
     return rows.n, [str(name) for name in model.get_feature_names_out()]
+
+
+def check_features(rows: Rows, features: Any) -> None:
+    """Columns with names need to be those of the model, where it knows names; arrays without names go by position."""
+    have = rows.data.columns if isinstance(rows.data, pd.DataFrame) else rows.data.names
+    wrong = [] if features is None or have is None else [name for name in features if name not in set(have)]
+    if wrong:
+        raise errors.unknown_columns(rows.where, wrong, list(have))
 
 
 def open_new(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import shutil
-import signal
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,8 +24,10 @@ from covalign.rows.source import optional
 
 KEPT = "files that are complete stay, others were not made"
 TABLES = (".csv", ".tsv", ".parquet")  # the first two also as .csv.gz and .tsv.gz
+FIGURES = (".png", ".svg", ".pdf")
 PAGES = (".html", ".htm")
 NUMBERS = (".npy", ".parquet", ".zarr", ".csv", ".tsv")
+FOLDERS = ("--loadings-out",)  # what is written into, where its name has no suffix
 EXTRAS = {".parquet": ("pyarrow", "parquet"), ".zarr": ("zarr", "zarr")}
 OURS = (
     errors.SingularTransformWarning,
@@ -37,7 +38,7 @@ OURS = (
 
 
 @contextmanager
-def working() -> Iterator[None]:
+def working(as_json: bool, kept: str = KEPT) -> Iterator[None]:
     """``answering``, with warnings as one line each on standard error."""
     seen: set[str] = set()
 
@@ -47,7 +48,7 @@ def working() -> Iterator[None]:
             seen.add(text)
             note(f"warning: {text}")
 
-    with answering(KEPT), interruptible(), warnings.catch_warnings():
+    with answering(kept, as_json=as_json), warnings.catch_warnings():
         for kind in OURS:
             warnings.simplefilter("always", kind)
         warnings.showwarning = show
@@ -57,35 +58,11 @@ def working() -> Iterator[None]:
             BAR.close()
 
 
-class _Stopped(BaseException):
-    """Control-C, under a name that nothing on the way catches."""
-
-
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """Let Control-C end the command: a fit would take KeyboardInterrupt for "enough sweeps" and go on from there."""
-    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield  # someone else listens, or nobody is to
-        return
-
-    def stop(*_: Any) -> None:
-        raise _Stopped
-
-    try:
-        signal.signal(signal.SIGINT, stop)
-    except ValueError:  # only the main thread may
-        yield
-        return
-    try:
-        yield
-    except _Stopped:
-        raise KeyboardInterrupt from None
-    finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
 def check_outputs(outputs: Mapping[str, Path | None], inputs: Sequence[Path | None], *, force: bool) -> None:
-    """Refuse, before any work, outputs that are there, that are inputs, that are the same, or that have no folder."""
+    """Refuse, before any work, outputs that are there, are inputs, are the same, or cannot be written where they are.
+
+    ``--force`` replaces files. A folder may hold anything, and is replaced only where it is what would be written.
+    """
     check_free(*outputs.values(), force=force)
     used = {path.resolve(): "an input" for path in inputs if path is not None}
     for option, path in outputs.items():
@@ -93,7 +70,14 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Sequence[Path | No
             continue
         if path.resolve() in used:
             raise errors.same_file(path, used[path.resolve()])
+        if path.is_dir() and not (_is_zarr(path) or (option in FOLDERS and not path.suffix)):
+            raise errors.folder_in_the_way(option, path)
         used[path.resolve()] = option
+
+
+def _is_zarr(path: Path) -> bool:
+    """A zarr array or group, of whichever version."""
+    return path.suffix.lower() == ".zarr" and any((path / n).exists() for n in ("zarr.json", ".zarray", ".zgroup"))
 
 
 def check_suffix(option: str, path: Path | None, known: Sequence[str]) -> None:
