@@ -87,3 +87,10 @@ def test_pages_are_small(p, most):
     text = report.page(facts.of_aligner(LatentAligner().fit(Z, Y)), "r")
     assert len(text) < most
     assert text.count('<tr><th scope="row">') == p
+
+
+def test_a_page_carries_no_comments_and_no_indents():
+    page = Elements(report.page(facts.of_aligner(nasty()), "r"))
+    lines = [line for script in page.scripts[1:] for line in script.splitlines()]
+    assert len(lines) > 300
+    assert [line for line in lines if line.startswith(("//", " "))] == []
