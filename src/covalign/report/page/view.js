@@ -11,9 +11,9 @@ const view = (() => {
   const state = { regime: facts.regime, lam: facts.lam, budget: null };
   const listeners = [];
 
-  const steps = P > 30 ? 20 : 50;
-  const curve = Array.from({ length: steps + 1 }, (_, i) => arithmetic.measured(facts, "tunable", i / steps));
-  const corner = facts.why_no_exclusive === null ? arithmetic.measured(facts, "exclusive", 0) : null;
+  const steps = 50;
+  const curve = Array.from({ length: steps + 1 }, (_, i) => arithmetic.point(facts, "tunable", i / steps));
+  const corner = facts.why_no_exclusive === null ? arithmetic.point(facts, "exclusive", 0) : null;
   const [first, last] = [curve[0], curve[curve.length - 1]];
   const height = (found) => (found.mean === undefined ? arithmetic.mean(found.alignment) : found.mean);
 
