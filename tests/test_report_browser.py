@@ -163,6 +163,28 @@ def test_matrices_are_drawn_as_they_are(browser, tmp_path):
             np.testing.assert_allclose(strengths, np.abs(np.ravel(matrix)), atol=0.001)
 
 
+SQUARES = """all => all.flatMap(path => path.getAttribute("d").split("z").slice(0, -1).map(square => [
+    ...square.slice(1).split("h")[0].split(" ").map(Number),
+    (path.classList.contains("negative") ? -1 : 1) * path.getAttribute("fill-opacity")]))"""
+
+
+def test_matrices_of_many_are_drawn_as_they_are_by_few_elements(browser, tmp_path):
+    with Page(browser, aligner(60), tmp_path) as page:
+        for lam in ("0.9", "0.2"):
+            page.page.locator("#lam").fill(lam)
+            page.settle()
+            for name, matrix in (("with-y", page.now["withY"]), ("among", page.now["among"])):
+                assert page.page.locator(f"#{name} *").count() < 400
+                squares = np.array(page.page.eval_on_selector_all(f"#{name} .positive, #{name} .negative", SQUARES))
+                x, y, shade = squares[np.lexsort((squares[:, 0], squares[:, 1]))].T
+                np.testing.assert_allclose(shade, np.ravel(matrix), atol=1 / 127)
+                assert len(np.unique(x)) == len(np.unique(y)) == 60
+        page.page.locator("#with-y").scroll_into_view_if_needed()
+        box = page.page.locator("#with-y .over").bounding_box()
+        page.page.mouse.move(box["x"] + box["width"] * 3.5 / 60, box["y"] + box["height"] * 2.5 / 60)
+        assert page.text("#tip") == f"z y2, y3: {page.now['withY'][2][3]:.3f}"
+
+
 def test_buttons_go_to_the_regimes(browser, tmp_path):
     model = aligner(3)
     with Page(browser, model, tmp_path) as page:

@@ -95,29 +95,77 @@ const drawing = (() => {
       const [a, b] = [left + size * (q + 0.5) + 3, top - 6];
       named(svg, { x: a, y: b, class: `name${tiny}`, transform: `rotate(-60 ${a} ${b})` }, name, words[1]);
     });
-    const numbers = many <= 12;
-    const cells = rows.map((name, p) => {
+    rows.forEach((name, p) => {
       const beside = { x: left - 7, y: top + size * (p + 0.5) + (tiny ? 3 : 4), class: `name${tiny}`, "text-anchor": "end" };
       if (p % every === 0) named(svg, beside, name, words[0]);
-      return columns.map((_, q) => {
-        const [x, y] = [left + size * q, top + size * p];
-        const rect = draw(svg, "rect", { x, y, width: size - 1, height: size - 1, rx: Math.min(3, size / 8) });
-        const where = { x: x + size / 2 - 0.5, y: y + size / 2 + 4, "text-anchor": "middle", class: "value" };
-        return { rect, text: numbers ? draw(svg, "text", where) : null };
-      });
     });
-    return (matrix) => cells.forEach((row, p) => row.forEach(({ rect, text }, q) => {
-      const value = matrix[p][q];
-      const strength = known(value) ? Math.min(1, Math.abs(value) / most) : 0;
-      const kind = !known(value) ? "cell unknown" : !signed ? "cell share" : value < 0 ? "cell negative" : "cell positive";
-      if (rect.getAttribute("class") !== kind) rect.setAttribute("class", kind);
-      rect.style.fillOpacity = strength.toFixed(3);
-      rect.said = () => `${rows[p]}, ${columns[q]}: ${shown(value, digits + 1)}`;
-      if (text) {
-        text.textContent = shown(value, digits).replace("0.", ".");
-        text.setAttribute("class", strength > 0.55 ? "value strong" : "value");
-      }
+    const place = (p, q) => ({ x: left + size * q, y: top + size * p });
+    const look = (value) => ({
+      strength: known(value) ? Math.min(1, Math.abs(value) / most) : 0,
+      kind: !known(value) ? "cell unknown" : !signed ? "cell share" : value < 0 ? "cell negative" : "cell positive",
+    });
+    const said = (p, q, value) => `${rows[p]}, ${columns[q]}: ${shown(value, digits + 1)}`;
+    const shape = [rows.length, columns.length];
+    return many <= 12 ? cells(svg, shape, size, place, look, said, digits) : mosaic(svg, shape, size, place, look, said);
+  }
+
+  // Few cells: each is an element with its number written in it.
+  function cells(svg, [height, width], size, place, look, said, digits) {
+    const all = Array.from({ length: height }, (_, p) => Array.from({ length: width }, (__, q) => {
+      const { x, y } = place(p, q);
+      const rect = draw(svg, "rect", { x, y, width: size - 1, height: size - 1, rx: Math.min(3, size / 8) });
+      const text = draw(svg, "text", { x: x + size / 2 - 0.5, y: y + size / 2 + 4, "text-anchor": "middle" });
+      return { rect, text };
     }));
+    return (matrix) => all.forEach((row, p) => row.forEach(({ rect, text }, q) => {
+      const value = matrix[p][q];
+      const { strength, kind } = look(value);
+      rect.setAttribute("class", kind);
+      rect.style.fillOpacity = strength.toFixed(3);
+      rect.said = () => said(p, q, value);
+      text.textContent = shown(value, digits).replace("0.", ".");
+      text.setAttribute("class", strength > 0.55 ? "value strong" : "value");
+    }));
+  }
+
+  // Many cells: one path for all of the same shade. Thousands of elements would each be styled again at every move.
+  const SHADES = 64;
+  function mosaic(svg, [height, width], size, place, look, said) {
+    const side = (size - 1).toFixed(2);
+    const squares = Array.from({ length: height }, (_, p) => Array.from({ length: width }, (__, q) => {
+      const { x, y } = place(p, q);
+      return `M${x.toFixed(2)} ${y.toFixed(2)}h${side}v${side}h-${side}z`;
+    }));
+    draw(svg, "path", { d: squares.flat().join(""), class: "cell" });
+    const paths = new Map();
+    let now = null;
+    const { x, y } = place(0, 0);
+    const over = draw(svg, "rect", { x, y, width: size * width, height: size * height, class: "over" });
+    over.said = (event) => {
+      const at = new DOMPoint(event.clientX, event.clientY).matrixTransform(over.getScreenCTM().inverse());
+      const within = (value, count) => Math.max(0, Math.min(count - 1, Math.floor(value / size)));
+      const [p, q] = [within(at.y - y, height), within(at.x - x, width)];
+      return said(p, q, now[p][q]);
+    };
+    return (matrix) => {
+      now = matrix;
+      const parts = new Map();
+      squares.forEach((row, p) => row.forEach((square, q) => {
+        const { strength, kind } = look(matrix[p][q]);
+        const shade = Math.round(strength * SHADES);
+        const name = `${kind} ${shade}`;
+        if (!parts.has(name)) parts.set(name, { kind, shade, squares: [] });
+        parts.get(name).squares.push(square);
+      }));
+      for (const [name, path] of paths) if (!parts.has(name)) path.setAttribute("d", "");
+      for (const [name, { kind, shade, squares: these }] of parts) {
+        if (!paths.has(name)) {
+          paths.set(name, draw(svg, "path", { class: kind, "fill-opacity": shade / SHADES }));
+          svg.append(over);
+        }
+        paths.get(name).setAttribute("d", these.join(""));
+      }
+    };
   }
 
   // One tooltip for every element that has something to say (``said``, a function): by pointer, by touch.
@@ -126,7 +174,7 @@ const drawing = (() => {
     const said = event.target.said;
     tip.classList.toggle("seen", said !== undefined);
     if (said === undefined) return;
-    tip.textContent = said();
+    tip.textContent = said(event);
     const { width, height } = tip.getBoundingClientRect();
     const [right, bottom] = [document.documentElement.clientWidth, window.innerHeight];
     tip.style.left = `${Math.max(4, Math.min(event.clientX + 12, right - width - 4))}px`;
