@@ -283,6 +283,45 @@ def test_the_reading_follows_the_numbers(browser, tmp_path):
         assert "in sample and held out agree" in said
 
 
+def test_the_reading_claims_no_more_than_is_so(browser, tmp_path):
+    Z, Y = correlated(11, 300, 6, 2)
+    rare = np.zeros(300)
+    rare[7] = 1  # no fold has rows of both kinds to fit and to judge
+    with Page(browser, LatentAligner(shrinkage="auto").fit(Z, np.c_[Y, rare]), tmp_path) as page:
+        said = page.text("#reading")
+        assert "Not judged on left-out rows: y2." in said
+        out, now = page.now["heldOut"], page.now
+        gap = np.mean(np.array(now["alignment"][:2]) - out["alignment"][:2])
+        assert ("agree" in said) == (abs(gap) <= 0.05)
+    rng = np.random.default_rng(3)
+    with Page(
+        browser, LatentAligner().fit(rng.standard_normal((80, 20)), rng.standard_normal((80, 4))), tmp_path
+    ) as page:
+        page.press("Strongest T₁")
+        low, high = (np.array(page.now["heldOut"][name]) for name in ("low", "high"))
+        turned = [f"y{p}" for p in np.flatnonzero(high < 0)]
+        lost = [f"y{p}" for p in np.flatnonzero((low <= 0) & (high >= 0))]
+        assert turned
+        assert lost
+        said = page.text("#reading")
+        assert f"Not told from nothing on new rows: {', '.join(lost[:-1])} and {lost[-1]}." in said
+        assert f"where the correlation is negative: {' and '.join(turned)}." in said
+        assert "at a shrinkage of 1" in said
+
+
+def test_a_lambda_is_shown_with_the_digits_it_needs(browser, tmp_path):
+    for lam, shown, regime in (
+        (0.999, "0.999", "tunable"),
+        (1e-4, "0.0001", "tunable"),
+        (0.999996, "0.999996", "tunable"),
+        (1.0, "1.00", "strongest"),
+        (0.0, "0.00", "independent"),
+    ):
+        with Page(browser, aligner(2, lam=lam), tmp_path) as page:
+            assert (page.text("#lam-shown"), page.state["regime"]) == (f"λ = {shown}", regime)
+        assert f"<h2>λ = {shown}: coupling" in page.path.read_text()
+
+
 def test_a_fit_that_flatters_is_called_so(browser, tmp_path):
     rng = np.random.default_rng(1)
     Z, Y = rng.standard_normal((60, 40)), rng.standard_normal((60, 2))
@@ -318,6 +357,32 @@ def test_names_are_text_in_the_browser(browser, tmp_path):
         page.press("Strongest T₁")
         page.page.hover("#with-y rect:nth-of-type(2)")
         assert NASTY[0] in page.text("#tip")
+
+
+def test_names_that_read_from_right_to_left_leave_the_numbers_as_they_are(browser, tmp_path):
+    Z, Y = correlated(0, 300, 6, 3)
+    names = ["\u05d2\u05d9\u05dc", "\u202edose", "age"]
+    with Page(browser, LatentAligner().fit(Z, pd.DataFrame(Y, columns=names)), tmp_path) as page:
+        page.press("Strongest T₁")
+        said = page.text("#reading")
+        assert said.count("\u2068") == said.count("\u2069") > 0
+        for name in names[:2]:
+            assert said.count(name) == said.count(f"\u2068{name}\u2069") > 0
+        assert page.page.locator("#numbers th").all_inner_texts() == names
+
+
+@pytest.mark.parametrize("p", [6, 30])
+def test_names_of_any_letters_stay_within_the_figure(browser, tmp_path, p):
+    Z, Y = correlated(p, 400, p + 5, p)
+    letters = ["W", "\u6f22", "\U0001f600", "i", "M\u0301", "@"]
+    names = [letters[i % 6] * 20 + str(i) for i in range(p)]
+    with Page(browser, LatentAligner().fit(Z, pd.DataFrame(Y, columns=names)), tmp_path) as page:
+        out = """all => all.filter(text => {
+            const [a, b] = [text.getBoundingClientRect(), text.closest("svg").getBoundingClientRect()];
+            return a.left < b.left - 1 || a.right > b.right + 1 || a.top < b.top - 1;
+        }).map(text => text.textContent)"""
+        assert page.page.eval_on_selector_all(".heat .name", out) == []
+        assert page.page.locator("#among .name").count() == 2 * p
 
 
 def test_dark_light_and_paper(browser, tmp_path):
@@ -388,6 +453,10 @@ def test_a_factor_model_moves_as_its_realignments_do(browser, tmp_path, clinic, 
         np.testing.assert_allclose(page.now["alignment"], clinic.alignment_, atol=1e-6)
         np.testing.assert_allclose(page.now["heldOut"]["alignment"], clinic.summary()["held_out"], atol=1e-6)
         assert "realign" not in page.text("#code")
+        page.press("Independent")
+        most = np.abs(np.array(page.now["among"]) - np.eye(5)).max()
+        assert most > 0.005  # uncorrelated in the model, nearly so in these samples
+        assert f"no correlation that should vanish exceeds {most:.2f}" in page.text("#reading")
         assert page.page.evaluate("document.documentElement.scrollWidth") == viewport["width"]
         page.screenshot(f"model_{viewport['width']}")
 

@@ -17,7 +17,7 @@ WIDTH, HEIGHT, EDGE = 460, 300, 48
 def static(facts: dict[str, Any]) -> str:
     """A figure and tables, as HTML."""
     now = measured(facts, facts["regime"], facts["lam"])
-    named = f"λ = {facts['lam']:.2f}" if facts["regime"] == "tunable" else html.escape(facts["regime"])
+    named = lam_shown(facts["lam"]) if facts["regime"] == "tunable" else html.escape(facts["regime"])
     more = _shares(facts["factors"]) if "factors" in facts else ""
     return (
         f"<h2>{named}: coupling {now['coupling']:.3f}</h2>{_figure(facts, now)}"
@@ -25,6 +25,14 @@ def static(facts: dict[str, Any]) -> str:
         "strongest. With scripts allowed, this page has a slider for λ.</p>"
         f"{_alignments(facts, now)}{more}"
     )
+
+
+def lam_shown(lam: float) -> str:
+    """Two digits on the slider's grid; off it as many as tell lambda from 0 and 1."""
+    digits = 2 if abs(100 * lam - round(100 * lam)) < 1e-9 else 3
+    while 2 < digits < 12 and round(lam, digits) in (0, 1):
+        digits += 1
+    return f"λ = {lam:.{digits}f}"
 
 
 def _alignments(facts: dict[str, Any], now: dict[str, Any]) -> str:

@@ -9,6 +9,17 @@ const drawing = (() => {
   const shown = (value, digits = 2) => (known(value) ? value.toFixed(digits).replace(/^-(0\.?0*)$/, "$1") : "–");
   const plain = (value) => `${+value.toPrecision(3)}`;
 
+  // Two digits on the slider's grid; off it as many as tell lambda from 0 and 1.
+  function lamShown(lam) {
+    let digits = Math.abs(100 * lam - Math.round(100 * lam)) < 1e-9 ? 2 : 3;
+    while (digits > 2 && digits < 12 && [0, 1].includes(Number(lam.toFixed(digits)))) digits += 1;
+    return `λ = ${lam.toFixed(digits)}`;
+  }
+
+  // A name within a sentence. What turns the direction of reading ends with the name: numbers beside it keep their order.
+  const TURNS = /[\u0590-\u08ff\u200e\u200f\u202a-\u202e\u2066-\u2069\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
+  const quoted = (name) => (TURNS.test(name) ? `\u2068${name}\u2069` : name.trim() ? name : `“${name}”`);
+
   function made(element, attributes, text, parent) {
     for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
     if (text !== null) element.textContent = text;
@@ -38,9 +49,22 @@ const drawing = (() => {
     return `${letters.slice(0, most - 1 - tail).join("")}…${tail ? letters.slice(-tail).join("") : ""}`;
   }
 
-  function named(parent, attributes, name, most) {
-    const label = draw(parent, "text", attributes, short(name, most));
-    if (label.textContent !== name) label.said = () => name;
+  // Letters differ in width, and so do fonts: names are measured, and shortened until there is room.
+  const pen = document.createElement("canvas").getContext("2d");
+  const { fontFamily } = getComputedStyle(document.body);
+  function widthOf(text, size = 12) {
+    pen.font = `${size}px ${fontFamily}`;
+    return pen.measureText(text).width;
+  }
+  function fit(name, most, room, size = 12) {
+    let letters = most;
+    while (letters > 2 && widthOf(short(name, letters), size) > room) letters -= 1;
+    return short(name, letters);
+  }
+
+  function named(parent, attributes, name, text) {
+    const label = draw(parent, "text", attributes, text);
+    if (text !== name) label.said = () => name;
     return label;
   }
 
@@ -82,29 +106,29 @@ const drawing = (() => {
   function heat(id, rows, columns, label, { signed = true, digits = 2, most = 1, cell = 50 } = {}) {
     const many = Math.max(rows.length, columns.length);
     const size = Math.max(7, Math.min(cell, 420 / many));
-    const letters = (list, limit) => Math.max(2, Math.min(limit, ...[Math.max(...list.map((name) => [...name].length))]));
-    const [font, tiny] = size < 11 ? [4.4, " tiny"] : [6.6, ""];
-    const words = [letters(rows, 18), letters(columns, 16)];
-    const [left, top] = [words[0] * font + 14, words[1] * font * 0.87 + 14];
-    const over = words[1] * font * 0.5 + 6;  // turned names lean out to the right
+    const [font, tiny] = size < 11 ? [8, " tiny"] : [12, ""];
+    const labels = [[rows, 18], [columns, 16]].map(([list, limit]) => list.map((name) => fit(name, limit, limit * 0.55 * font, font)));
+    const [long, high] = labels.map((list) => Math.max(font, ...list.map((text) => widthOf(text, font))));
+    const [left, top] = [long + 12, high * 0.87 + 14];
+    const over = high * 0.5 + 8;  // turned names lean out to the right
     const svg = canvas(id, left + size * columns.length + over, top + size * rows.length + 6, label);
     svg.style.maxWidth = `${Math.round((left + size * columns.length + over) * (many > 30 ? 1.25 : 1.15))}px`;
     const every = Math.ceil(9 / size);  // names that have no room are in the tooltip
     columns.forEach((name, q) => {
       if (q % every) return;
       const [a, b] = [left + size * (q + 0.5) + 3, top - 6];
-      named(svg, { x: a, y: b, class: `name${tiny}`, transform: `rotate(-60 ${a} ${b})` }, name, words[1]);
+      named(svg, { x: a, y: b, class: `name${tiny}`, transform: `rotate(-60 ${a} ${b})` }, name, labels[1][q]);
     });
     rows.forEach((name, p) => {
       const beside = { x: left - 7, y: top + size * (p + 0.5) + (tiny ? 3 : 4), class: `name${tiny}`, "text-anchor": "end" };
-      if (p % every === 0) named(svg, beside, name, words[0]);
+      if (p % every === 0) named(svg, beside, name, labels[0][p]);
     });
     const place = (p, q) => ({ x: left + size * q, y: top + size * p });
     const look = (value) => ({
       strength: known(value) ? Math.min(1, Math.abs(value) / most) : 0,
       kind: !known(value) ? "cell unknown" : !signed ? "cell share" : value < 0 ? "cell negative" : "cell positive",
     });
-    const said = (p, q, value) => `${rows[p]}, ${columns[q]}: ${shown(value, digits + 1)}`;
+    const said = (p, q, value) => `${quoted(rows[p])}, ${quoted(columns[q])}: ${shown(value, digits + 1)}`;
     const shape = [rows.length, columns.length];
     return many <= 12 ? cells(svg, shape, size, place, look, said, digits) : mosaic(svg, shape, size, place, look, said);
   }
@@ -183,5 +207,5 @@ const drawing = (() => {
   document.addEventListener("pointerleave", () => tip.classList.remove("seen"));
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") tip.classList.remove("seen"); });
 
-  return { byId, roomOf, known, shown, plain, draw, write, canvas, short, named, ticks, axes, padded, heat };
+  return { byId, roomOf, known, shown, plain, lamShown, quoted, draw, write, canvas, short, fit, named, ticks, axes, padded, heat };
 })();
