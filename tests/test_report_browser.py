@@ -175,6 +175,7 @@ def test_matrices_of_many_are_drawn_as_they_are_by_few_elements(browser, tmp_pat
             page.settle()
             for name, matrix in (("with-y", page.now["withY"]), ("among", page.now["among"])):
                 assert page.page.locator(f"#{name} *").count() < 400
+                assert page.page.eval_on_selector(f"#{name} .cell", "cell => getComputedStyle(cell).stroke") == "none"
                 squares = np.array(page.page.eval_on_selector_all(f"#{name} .positive, #{name} .negative", SQUARES))
                 x, y, shade = squares[np.lexsort((squares[:, 0], squares[:, 1]))].T
                 np.testing.assert_allclose(shade, np.ravel(matrix), atol=1 / 127)
@@ -327,6 +328,9 @@ def test_a_fit_that_flatters_is_called_so(browser, tmp_path):
     Z, Y = rng.standard_normal((60, 40)), rng.standard_normal((60, 2))
     with Page(browser, LatentAligner().fit(Z, Y), tmp_path) as page:
         assert "believe the held-out numbers" in page.text("#reading")
+    named = pd.DataFrame(Y, columns=["time of day", "dose"])
+    with Page(browser, LatentAligner().fit(Z, named), tmp_path) as page:
+        assert "new rows: “time of day” and dose." in page.text("#reading")
     with Page(browser, LatentAligner(shrinkage=0.1).fit(Z, Y), tmp_path) as page:
         assert page.text("#held-now") == "–"
         assert "Nothing was held out" in page.text("#reading")
@@ -396,8 +400,11 @@ def test_dark_light_and_paper(browser, tmp_path):
             page.screenshot(f"p3_{scheme}")
     assert colours["light"][0] - colours["light"][1] > 400
     assert colours["dark"][1] - colours["dark"][0] > 400
-    with Page(browser, aligner(30), tmp_path) as page:
+    with Page(browser, aligner(30), tmp_path, color_scheme="dark") as page:
+        positive = "getComputedStyle(document.documentElement).getPropertyValue('--positive')"
+        on_screen = page.page.evaluate(positive)
         page.page.emulate_media(media="print")
+        assert page.page.evaluate(positive) != on_screen  # paper is white, whatever the screen
         assert not page.page.is_visible("#strongest")
         assert page.page.is_visible("#numbers tr:last-child")
         assert page.page.evaluate("getComputedStyle(document.getElementById('rows')).maxHeight") == "none"
@@ -469,6 +476,8 @@ def test_what_a_factor_model_shows(browser, tmp_path, clinic):
         assert page.text("#top h3 >> nth=0") == "rna (30 features)"
         assert page.page.locator("#top svg text").first.text_content() == best["feature"]
         assert f"Converged after {model.n_iter_} sweep" in page.text("#bound-said")
+        assert page.page.locator('#bound .tick[text-anchor="end"]').count() > 1
+        assert "imension" not in page.text("main")  # a model has factors
         assert "60 samples without it" in page.text("#missing")
         assert "dose in 6" in page.text("#missing")
         assert "batch_b" in page.text("#missing")

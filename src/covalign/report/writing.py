@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import math
+import re
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -126,6 +127,7 @@ def _file(name: str) -> str:
 
 
 def _terse(name: str) -> str:
-    """A script or style as every report carries it: without indents, nor lines that are comments."""
-    lines = (line.strip() for line in _file(name).splitlines())
-    return "\n".join(line for line in lines if line and not line.startswith("//"))
+    """A script or style as every report carries it: without comments, indents, or spaces around a style's braces."""
+    lines = (re.sub(r"(^|  )//.*|/\*.*\*/", "", line.strip()) for line in _file(name).splitlines())
+    text = "\n".join(line.rstrip() for line in lines if line.strip())
+    return re.sub(r"\s*([{};])\s*", r"\1", text) if name.endswith(".css") else text

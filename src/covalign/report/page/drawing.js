@@ -18,7 +18,8 @@ const drawing = (() => {
 
   // A name within a sentence. What turns the direction of reading ends with the name: numbers beside it keep their order.
   const TURNS = /[\u0590-\u08ff\u200e\u200f\u202a-\u202e\u2066-\u2069\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
-  const quoted = (name) => (TURNS.test(name) ? `\u2068${name}\u2069` : name.trim() ? name : `“${name}”`);
+  const isolated = (name) => (TURNS.test(name) ? `\u2068${name}\u2069` : name);
+  const quoted = (name) => (/\s/.test(name) ? `“${isolated(short(name, 80))}”` : isolated(short(name, 80)));
 
   function made(element, attributes, text, parent) {
     for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
@@ -128,7 +129,7 @@ const drawing = (() => {
       strength: known(value) ? Math.min(1, Math.abs(value) / most) : 0,
       kind: !known(value) ? "cell unknown" : !signed ? "cell share" : value < 0 ? "cell negative" : "cell positive",
     });
-    const said = (p, q, value) => `${quoted(rows[p])}, ${quoted(columns[q])}: ${shown(value, digits + 1)}`;
+    const said = (p, q, value) => `${isolated(rows[p])}, ${isolated(columns[q])}: ${shown(value, digits + 1)}`;
     const shape = [rows.length, columns.length];
     return many <= 12 ? cells(svg, shape, size, place, look, said, digits) : mosaic(svg, shape, size, place, look, said);
   }
@@ -155,16 +156,18 @@ const drawing = (() => {
   // Many cells: one path for all of the same shade. Thousands of elements would each be styled again at every move.
   const SHADES = 64;
   function mosaic(svg, [height, width], size, place, look, said) {
-    const side = (size - 1).toFixed(2);
+    const small = size < 14;  // outlines would be all there is to see
+    svg.classList.toggle("bare", small);
+    const side = (size - (small ? 0.4 : 1)).toFixed(2);
     const squares = Array.from({ length: height }, (_, p) => Array.from({ length: width }, (__, q) => {
       const { x, y } = place(p, q);
       return `M${x.toFixed(2)} ${y.toFixed(2)}h${side}v${side}h-${side}z`;
     }));
-    draw(svg, "path", { d: squares.flat().join(""), class: "cell" });
+    if (!small) draw(svg, "path", { d: squares.flat().join(""), class: "cell" });
     const paths = new Map();
     let now = null;
     const { x, y } = place(0, 0);
-    const over = draw(svg, "rect", { x, y, width: size * width, height: size * height, class: "over" });
+    const over = draw(svg, "rect", { x, y, width: size * width, height: size * height, class: small ? "over framed" : "over" });
     over.said = (event) => {
       const at = new DOMPoint(event.clientX, event.clientY).matrixTransform(over.getScreenCTM().inverse());
       const within = (value, count) => Math.max(0, Math.min(count - 1, Math.floor(value / size)));
@@ -207,5 +210,5 @@ const drawing = (() => {
   document.addEventListener("pointerleave", () => tip.classList.remove("seen"));
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") tip.classList.remove("seen"); });
 
-  return { byId, roomOf, known, shown, plain, lamShown, quoted, draw, write, canvas, short, fit, named, ticks, axes, padded, heat };
+  return { byId, roomOf, known, shown, plain, lamShown, isolated, quoted, draw, write, canvas, short, fit, named, ticks, axes, padded, heat };
 })();

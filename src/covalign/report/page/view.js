@@ -310,6 +310,7 @@ const view = (() => {
     }
     setTimeout(() => { byId("copy").textContent = "Copy"; }, 1500);
   });
+  if (isModel) for (const word of document.querySelectorAll("[data-model]")) word.textContent = word.dataset.model;
   document.documentElement.classList.add("live");
   moveFrontier = frontierFrame();  // now that there is a width to fill
   update();
