@@ -70,25 +70,41 @@
       if (one.values.some((value) => value === null)) swatch("transparent", "missing");
     }
 
+    function paint(one) {
+      const there = one.values.filter(known);
+      const [low, high] = [Math.min(...there), Math.max(...there)];
+      dots.forEach((dot, s) => {
+        const value = one.values[s];
+        const seen = known(value);
+        dot.setAttribute("class", seen ? "sample" : "sample unknown");
+        dot.style.fill = !seen ? "" : one.levels ? LEVELS[value % LEVELS.length] : mix((value - low) / (high - low || 1));
+        dot.said = () => `${quoted(samples.names[s])}: ${!seen ? "missing" : one.levels ? quoted(one.levels[value]) : value}`;
+      });
+      key(one, low, high);
+    }
+
+    // As the setting moves so do the dots: axes are drawn anew, dots stay and are painted when their colour is chosen.
+    const svg = canvas("scatter", 1, 1, "");
+    const frame = draw(svg, "g");
+    const dots = samples.names.map(() => draw(svg, "circle", { r: n > 400 ? 3.2 : 4.5 }));
+    let painted = null;
     return (state) => {
       const F = arithmetic.mixing(facts.fitted, state.regime, state.lam);
       const [i, j, one] = [Number(across.value), Number(up.value), colours[Number(colour.value)]];
       const [xs, ys] = [coordinate(i, F), coordinate(j, F)];
       const W = roomOf("scatter", 1080);
       const box = { W, H: Math.min(480, Math.max(300, W * 0.75)), left: 58, right: 14, top: 12, bottom: 46 };
-      const svg = canvas("scatter", box.W, box.H, `Samples: ${all[i]} against ${all[j]}, coloured by ${one.name}`);
+      svg.setAttribute("viewBox", `0 0 ${box.W} ${box.H}`);
+      svg.setAttribute("aria-label", `Samples: ${all[i]} against ${all[j]}, coloured by ${one.name}`);
       const limits = (values) => padded(Math.min(...values), Math.max(...values), 0.04);
-      const { x, y } = axes(svg, box, limits(xs), limits(ys), [fit(all[i], 60, box.W - 90), fit(all[j], 60, box.H - 70)], [W > 600 ? 8 : 5, 6]);
-      const there = one.values.filter(known);
-      const [low, high] = [Math.min(...there), Math.max(...there)];
-      const paint = (value) => (one.levels ? LEVELS[value % LEVELS.length] : mix((value - low) / (high - low || 1)));
-      xs.forEach((value, s) => {
-        const seen = known(one.values[s]);
-        const dot = draw(svg, "circle", { cx: x(value).toFixed(1), cy: y(ys[s]).toFixed(1), r: n > 400 ? 3.2 : 4.5, class: seen ? "sample" : "sample unknown" });
-        if (seen) dot.style.fill = paint(one.values[s]);
-        dot.said = () => `${quoted(samples.names[s])}: ${!seen ? "missing" : one.levels ? quoted(one.levels[one.values[s]]) : one.values[s]}`;
+      frame.replaceChildren();
+      const { x, y } = axes(frame, box, limits(xs), limits(ys), [fit(all[i], 60, box.W - 90), fit(all[j], 60, box.H - 70)], [W > 600 ? 8 : 5, 6]);
+      dots.forEach((dot, s) => {
+        dot.setAttribute("cx", x(xs[s]).toFixed(1));
+        dot.setAttribute("cy", y(ys[s]).toFixed(1));
       });
-      key(one, low, high);
+      if (painted !== one) paint(one);
+      painted = one;
     };
   }
 
