@@ -264,6 +264,21 @@ def test_the_code_reproduces_the_setting(browser, tmp_path):
             assert names["named"].shape == (300, 3)
 
 
+def test_a_command_of_several_lines_is_a_comment_throughout(browser, tmp_path):
+    Z, Y = correlated(8, 300, 7, 3)
+    file = report.write(
+        LatentAligner().fit(Z, Y), tmp_path / "r.html", command="covalign align 'a\nraise Exit\r' z.npy"
+    )
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(file.as_uri())
+    names = {"Z": Z, "Y": Y}
+    exec(page.inner_text("#code"), names)
+    assert "named" in names
+    assert "raise Exit" in page.inner_text("#code")
+    context.close()
+
+
 def test_the_reading_follows_the_numbers(browser, tmp_path):
     rng = np.random.default_rng(0)
     age = rng.standard_normal(500)
@@ -493,6 +508,7 @@ def test_what_a_factor_model_shows(browser, tmp_path, clinic):
 
 def test_samples_stand_where_their_factors_are(browser, tmp_path, clinic):
     with Page(browser, clinic.realign(0.3), tmp_path) as page:
+        page.page.evaluate("window.dot = document.querySelector('#scatter circle')")
         page.page.locator("#lam").fill("0.7")
         page.settle()
         dots = page.page.eval_on_selector_all(
@@ -501,3 +517,4 @@ def test_samples_stand_where_their_factors_are(browser, tmp_path, clinic):
         factors = clinic.realign(0.7).factors_
         for axis in (0, 1):
             assert np.corrcoef(np.array(dots)[:, axis], factors[:, axis])[0, 1] > 0.9999
+        assert page.page.evaluate("window.dot.isConnected")  # moved, not drawn again

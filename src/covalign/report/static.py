@@ -114,13 +114,14 @@ def _axes(at: Callable[[float, float], tuple[float, float]], right: float, low: 
 
 
 def ticks(low: float, high: float) -> list[tuple[float, str]]:
-    """Round numbers from low to high, about four of them, and how they are written."""
-    raw = (high - low) / 4
+    """Round numbers from low to high, three to six of them, and how they are written."""
+    raw = (high - low) / 5
     power = 10.0 ** np.floor(np.log10(raw))
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= raw)
     digits = max(0, -int(np.floor(np.log10(step) + 1e-9)))
-    at = step * np.arange(np.ceil(low / step), np.floor(high / step) + 1)
-    return [(float(tick), f"{tick + 0.0:.{digits}f}") for tick in at]
+    counts = np.arange(np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9) + 1)
+    at = [round(float(count * step), digits) + 0.0 for count in counts]
+    return [(tick, f"{tick:.{digits}f}") for tick in at]
 
 
 def _point(found: dict[str, Any]) -> tuple[float, float]:

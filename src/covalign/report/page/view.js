@@ -215,7 +215,7 @@ const view = (() => {
     if (facts.command) {
       const setting = regime === "as fitted" ? "" : budget !== null && !isModel ? ` --max-coupling ${budget}`
         : regime === "tunable" ? ` --lam ${Number(lam.toPrecision(12))}` : ` --regime ${regime}`;
-      lines.push("", "# or, in a shell:", `# ${facts.command}${setting}`);
+      lines.push("", "# or, in a shell:", ...`${facts.command}${setting}`.split(/\r?\n|\r/).map((line) => `# ${line}`));
     }
     byId("code").textContent = `${lines.join("\n")}\n`;
   }
