@@ -52,3 +52,25 @@ def test_the_script_gives_the_numbers_of_python(data):
             np.testing.assert_allclose(got["heldOut"][name], need["held_out"][name], atol=1e-9)
     for budget, lam in zip(budgets, lams, strict=True):
         assert lam == pytest.approx(aligner.at(max_coupling=budget).lam, abs=1e-6)
+
+
+def unseen():
+    """Covariates of which Z cannot see one at all, nor tell three others apart."""
+    Z, Y = correlated(4, 300, 7, 3)
+    seen = Y - Y.mean(axis=0)
+    basis = np.linalg.qr(np.column_stack([np.ones(300), Z, seen]))[0]
+    apart = np.random.default_rng(4).standard_normal(300)
+    apart -= basis @ (basis.T @ apart)
+    return Z, np.column_stack([seen, seen[:, 0] + seen[:, 1], apart])
+
+
+def test_singular_covariates_are_the_same_up_to_the_strongest():
+    known = facts.of_aligner(LatentAligner(shrinkage=0.0).fit(*unseen()))
+    assert min(np.abs(np.array(known["fitted"]["M"])).max(axis=1)) < 1e-12
+    settings = [("tunable", lam) for lam in (0.0, 0.5, 0.99, 0.9999)] + [("strongest", 1.0)]
+    found, _ = by_node(known, settings, [])
+    for (regime, lam), got in zip(settings, found, strict=True):
+        need = facts.measured(known, regime, lam)
+        np.testing.assert_allclose(got["withY"], need["with_y"], atol=1e-9)
+        np.testing.assert_allclose(got["among"], need["among"], atol=1e-9)
+        np.testing.assert_allclose(got["coupling"], need["coupling"], atol=1e-9)

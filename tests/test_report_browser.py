@@ -163,6 +163,29 @@ def test_matrices_are_drawn_as_they_are(browser, tmp_path):
             np.testing.assert_allclose(strengths, np.abs(np.ravel(matrix)), atol=0.001)
 
 
+SQUARES = """all => all.flatMap(path => path.getAttribute("d").split("z").slice(0, -1).map(square => [
+    ...square.slice(1).split("h")[0].split(" ").map(Number),
+    (path.classList.contains("negative") ? -1 : 1) * path.getAttribute("fill-opacity")]))"""
+
+
+def test_matrices_of_many_are_drawn_as_they_are_by_few_elements(browser, tmp_path):
+    with Page(browser, aligner(60), tmp_path) as page:
+        for lam in ("0.9", "0.2"):
+            page.page.locator("#lam").fill(lam)
+            page.settle()
+            for name, matrix in (("with-y", page.now["withY"]), ("among", page.now["among"])):
+                assert page.page.locator(f"#{name} *").count() < 400
+                assert page.page.eval_on_selector(f"#{name} .cell", "cell => getComputedStyle(cell).stroke") == "none"
+                squares = np.array(page.page.eval_on_selector_all(f"#{name} .positive, #{name} .negative", SQUARES))
+                x, y, shade = squares[np.lexsort((squares[:, 0], squares[:, 1]))].T
+                np.testing.assert_allclose(shade, np.ravel(matrix), atol=1 / 127)
+                assert len(np.unique(x)) == len(np.unique(y)) == 60
+        page.page.locator("#with-y").scroll_into_view_if_needed()
+        box = page.page.locator("#with-y .over").bounding_box()
+        page.page.mouse.move(box["x"] + box["width"] * 3.5 / 60, box["y"] + box["height"] * 2.5 / 60)
+        assert page.text("#tip") == f"z y2, y3: {page.now['withY'][2][3]:.3f}"
+
+
 def test_buttons_go_to_the_regimes(browser, tmp_path):
     model = aligner(3)
     with Page(browser, model, tmp_path) as page:
@@ -241,6 +264,21 @@ def test_the_code_reproduces_the_setting(browser, tmp_path):
             assert names["named"].shape == (300, 3)
 
 
+def test_a_command_of_several_lines_is_a_comment_throughout(browser, tmp_path):
+    Z, Y = correlated(8, 300, 7, 3)
+    file = report.write(
+        LatentAligner().fit(Z, Y), tmp_path / "r.html", command="covalign align 'a\nraise Exit\r' z.npy"
+    )
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(file.as_uri())
+    names = {"Z": Z, "Y": Y}
+    exec(page.inner_text("#code"), names)
+    assert "named" in names
+    assert "raise Exit" in page.inner_text("#code")
+    context.close()
+
+
 def test_the_reading_follows_the_numbers(browser, tmp_path):
     rng = np.random.default_rng(0)
     age = rng.standard_normal(500)
@@ -261,11 +299,53 @@ def test_the_reading_follows_the_numbers(browser, tmp_path):
         assert "in sample and held out agree" in said
 
 
+def test_the_reading_claims_no_more_than_is_so(browser, tmp_path):
+    Z, Y = correlated(11, 300, 6, 2)
+    rare = np.zeros(300)
+    rare[7] = 1  # no fold has rows of both kinds to fit and to judge
+    with Page(browser, LatentAligner(shrinkage="auto").fit(Z, np.c_[Y, rare]), tmp_path) as page:
+        said = page.text("#reading")
+        assert "Not judged on left-out rows: y2." in said
+        out, now = page.now["heldOut"], page.now
+        gap = np.mean(np.array(now["alignment"][:2]) - out["alignment"][:2])
+        assert ("agree" in said) == (abs(gap) <= 0.05)
+    rng = np.random.default_rng(3)
+    with Page(
+        browser, LatentAligner().fit(rng.standard_normal((80, 20)), rng.standard_normal((80, 4))), tmp_path
+    ) as page:
+        page.press("Strongest T₁")
+        low, high = (np.array(page.now["heldOut"][name]) for name in ("low", "high"))
+        turned = [f"y{p}" for p in np.flatnonzero(high < 0)]
+        lost = [f"y{p}" for p in np.flatnonzero((low <= 0) & (high >= 0))]
+        assert turned
+        assert lost
+        said = page.text("#reading")
+        assert f"Not told from nothing on new rows: {', '.join(lost[:-1])} and {lost[-1]}." in said
+        assert f"where the correlation is negative: {' and '.join(turned)}." in said
+        assert "at a shrinkage of 1" in said
+
+
+def test_a_lambda_is_shown_with_the_digits_it_needs(browser, tmp_path):
+    for lam, shown, regime in (
+        (0.999, "0.999", "tunable"),
+        (1e-4, "0.0001", "tunable"),
+        (0.999996, "0.999996", "tunable"),
+        (1.0, "1.00", "strongest"),
+        (0.0, "0.00", "independent"),
+    ):
+        with Page(browser, aligner(2, lam=lam), tmp_path) as page:
+            assert (page.text("#lam-shown"), page.state["regime"]) == (f"λ = {shown}", regime)
+        assert f"<h2>λ = {shown}: coupling" in page.path.read_text()
+
+
 def test_a_fit_that_flatters_is_called_so(browser, tmp_path):
     rng = np.random.default_rng(1)
     Z, Y = rng.standard_normal((60, 40)), rng.standard_normal((60, 2))
     with Page(browser, LatentAligner().fit(Z, Y), tmp_path) as page:
         assert "believe the held-out numbers" in page.text("#reading")
+    named = pd.DataFrame(Y, columns=["time of day", "dose"])
+    with Page(browser, LatentAligner().fit(Z, named), tmp_path) as page:
+        assert "new rows: “time of day” and dose." in page.text("#reading")
     with Page(browser, LatentAligner(shrinkage=0.1).fit(Z, Y), tmp_path) as page:
         assert page.text("#held-now") == "–"
         assert "Nothing was held out" in page.text("#reading")
@@ -298,6 +378,32 @@ def test_names_are_text_in_the_browser(browser, tmp_path):
         assert NASTY[0] in page.text("#tip")
 
 
+def test_names_that_read_from_right_to_left_leave_the_numbers_as_they_are(browser, tmp_path):
+    Z, Y = correlated(0, 300, 6, 3)
+    names = ["\u05d2\u05d9\u05dc", "\u202edose", "age"]
+    with Page(browser, LatentAligner().fit(Z, pd.DataFrame(Y, columns=names)), tmp_path) as page:
+        page.press("Strongest T₁")
+        said = page.text("#reading")
+        assert said.count("\u2068") == said.count("\u2069") > 0
+        for name in names[:2]:
+            assert said.count(name) == said.count(f"\u2068{name}\u2069") > 0
+        assert page.page.locator("#numbers th").all_inner_texts() == names
+
+
+@pytest.mark.parametrize("p", [6, 30])
+def test_names_of_any_letters_stay_within_the_figure(browser, tmp_path, p):
+    Z, Y = correlated(p, 400, p + 5, p)
+    letters = ["W", "\u6f22", "\U0001f600", "i", "M\u0301", "@"]
+    names = [letters[i % 6] * 20 + str(i) for i in range(p)]
+    with Page(browser, LatentAligner().fit(Z, pd.DataFrame(Y, columns=names)), tmp_path) as page:
+        out = """all => all.filter(text => {
+            const [a, b] = [text.getBoundingClientRect(), text.closest("svg").getBoundingClientRect()];
+            return a.left < b.left - 1 || a.right > b.right + 1 || a.top < b.top - 1;
+        }).map(text => text.textContent)"""
+        assert page.page.eval_on_selector_all(".heat .name", out) == []
+        assert page.page.locator("#among .name").count() == 2 * p
+
+
 def test_dark_light_and_paper(browser, tmp_path):
     colours = {}
     for scheme in ("light", "dark"):
@@ -309,8 +415,11 @@ def test_dark_light_and_paper(browser, tmp_path):
             page.screenshot(f"p3_{scheme}")
     assert colours["light"][0] - colours["light"][1] > 400
     assert colours["dark"][1] - colours["dark"][0] > 400
-    with Page(browser, aligner(30), tmp_path) as page:
+    with Page(browser, aligner(30), tmp_path, color_scheme="dark") as page:
+        positive = "getComputedStyle(document.documentElement).getPropertyValue('--positive')"
+        on_screen = page.page.evaluate(positive)
         page.page.emulate_media(media="print")
+        assert page.page.evaluate(positive) != on_screen  # paper is white, whatever the screen
         assert not page.page.is_visible("#strongest")
         assert page.page.is_visible("#numbers tr:last-child")
         assert page.page.evaluate("getComputedStyle(document.getElementById('rows')).maxHeight") == "none"
@@ -366,6 +475,10 @@ def test_a_factor_model_moves_as_its_realignments_do(browser, tmp_path, clinic, 
         np.testing.assert_allclose(page.now["alignment"], clinic.alignment_, atol=1e-6)
         np.testing.assert_allclose(page.now["heldOut"]["alignment"], clinic.summary()["held_out"], atol=1e-6)
         assert "realign" not in page.text("#code")
+        page.press("Independent")
+        most = np.abs(np.array(page.now["among"]) - np.eye(5)).max()
+        assert most > 0.005  # uncorrelated in the model, nearly so in these samples
+        assert f"no correlation that should vanish exceeds {most:.2f}" in page.text("#reading")
         assert page.page.evaluate("document.documentElement.scrollWidth") == viewport["width"]
         page.screenshot(f"model_{viewport['width']}")
 
@@ -378,6 +491,8 @@ def test_what_a_factor_model_shows(browser, tmp_path, clinic):
         assert page.text("#top h3 >> nth=0") == "rna (30 features)"
         assert page.page.locator("#top svg text").first.text_content() == best["feature"]
         assert f"Converged after {model.n_iter_} sweep" in page.text("#bound-said")
+        assert page.page.locator('#bound .tick[text-anchor="end"]').count() > 1
+        assert "imension" not in page.text("main")  # a model has factors
         assert "60 samples without it" in page.text("#missing")
         assert "dose in 6" in page.text("#missing")
         assert "batch_b" in page.text("#missing")
@@ -393,6 +508,7 @@ def test_what_a_factor_model_shows(browser, tmp_path, clinic):
 
 def test_samples_stand_where_their_factors_are(browser, tmp_path, clinic):
     with Page(browser, clinic.realign(0.3), tmp_path) as page:
+        page.page.evaluate("window.dot = document.querySelector('#scatter circle')")
         page.page.locator("#lam").fill("0.7")
         page.settle()
         dots = page.page.eval_on_selector_all(
@@ -401,3 +517,4 @@ def test_samples_stand_where_their_factors_are(browser, tmp_path, clinic):
         factors = clinic.realign(0.7).factors_
         for axis in (0, 1):
             assert np.corrcoef(np.array(dots)[:, axis], factors[:, axis])[0, 1] > 0.9999
+        assert page.page.evaluate("window.dot.isConnected")  # moved, not drawn again

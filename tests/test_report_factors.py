@@ -126,6 +126,15 @@ def test_gaps_are_counted():
     assert missing["covariates"] == [0, 21, 0, 4, 4, 4]
 
 
+def test_gaps_are_counted_by_the_model_alone(monkeypatch):
+    model = gappy()
+    frame = model.missing_frame()
+    monkeypatch.setattr(model, "missing_frame", lambda: frame.assign(samples=2 * frame["samples"]), raising=False)
+    missing = factors.missing(model)
+    assert [view["absent"] for view in missing["views"]] == [0, 100]
+    assert missing["covariates"] == [0, 42, 0, 8, 8, 8]
+
+
 def test_the_bound_and_the_features_are_the_models(model):
     known = report.summary(model, folds=0)["factors"]
     assert known["bound"]["values"] == model.elbo_.tolist()

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import covalign as ca
 from covalign import LatentAligner
 from covalign.report import facts
 from tests.conftest import correlated
@@ -68,3 +69,12 @@ def test_facts_are_small():
     Z, Y = correlated(6, 400, 80, 60)
     text = json.dumps(facts.of_aligner(LatentAligner().fit(Z, Y)))
     assert len(text) < 1_600_000
+
+
+def test_code_is_python_whatever_was_asked():
+    Z, Y = correlated(7, 200, 6, 2)
+    known = facts.of_aligner(LatentAligner(shrinkage=np.float64(0.25), folds=np.int64(4)).fit(Z, Y))
+    assert known["code"] == "aligner = ca.LatentAligner(folds=4, shrinkage=0.25).fit(Z, Y)"
+    s = ca.simulate.scenario("PN", n_samples=60, n_features=10, n_factors=5)
+    model = ca.InformedFactorAnalysis(5, random_state=np.random.default_rng(0)).fit(s.X, s.Y)
+    assert "random_state=random_state" in facts.code(model, "fa", "X, y")

@@ -7,11 +7,13 @@ import os
 import re
 from html.parser import HTMLParser
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from covalign import LatentAligner, report
 from covalign.report import facts
+from covalign.report.static import static, ticks
 from tests.conftest import correlated
 
 NASTY = ["<script>alert(1)</script>", '" onload="alert(2)', "</script><img src=x onerror=alert(3)>", "a & b's @facts@"]
@@ -87,3 +89,32 @@ def test_pages_are_small(p, most):
     text = report.page(facts.of_aligner(LatentAligner().fit(Z, Y)), "r")
     assert len(text) < most
     assert text.count('<tr><th scope="row">') == p
+
+
+def test_a_page_carries_no_comments_and_no_indents():
+    page = Elements(report.page(facts.of_aligner(nasty()), "r"))
+    lines = [line for script in page.scripts[1:] for line in script.splitlines()]
+    assert len(lines) > 300
+    assert [line for line in lines if line.startswith(("//", " ")) or "  //" in line] == []
+
+
+def test_the_static_figure_has_axes_to_read_it_by():
+    model = LatentAligner(lam=0.7).fit(*correlated(3, 300, 6, 4))
+    text = static(facts.of_aligner(model))
+    tick = r'<text class="tick" x="([\d.]+)" y="([\d.]+)" text-anchor="(\w+)">([-\d.]+)<'
+    found = [(float(x), float(y), side, float(value)) for x, y, side, value in re.findall(tick, text)]
+    across = [(x, value) for x, _, side, value in found if side == "middle"]
+    up = [(y - 4, value) for _, y, side, value in found if side == "end"]
+    assert min(len(across), len(up)) > 1
+    cx, cy = map(float, re.search(r'class="now fitted" cx="([\d.]+)" cy="([\d.]+)"', text).groups())
+    for at, marks, need in ((cx, across, model.coupling_), (cy, up, model.alignment_.mean())):
+        slope, start = np.polyfit(*zip(*marks, strict=True), 1)
+        assert start + slope * at == pytest.approx(need, abs=abs(slope) * 0.2)
+
+
+@pytest.mark.parametrize(("low", "high"), [(0, 1e-3), (-0.2, 1.0), (0.51, 0.52), (0, 173.0), (-3e-5, 2e-5)])
+def test_ticks_are_round_and_told_apart(low, high):
+    marks = ticks(low, high)
+    assert 2 <= len(marks) <= 6
+    assert [float(text) for _, text in marks] == pytest.approx([at for at, _ in marks], abs=1e-12)
+    assert all(low <= at <= high for at, _ in marks)

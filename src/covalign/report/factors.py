@@ -14,7 +14,6 @@ from covalign.factor import placing
 from covalign.factor.crossvalidation import polar_of
 from covalign.factor.data import Rows, Table
 from covalign.factor.kernel import kernel_of
-from covalign.factor.patterns import Gapped
 from covalign.factor.state import Factors
 from covalign.incomplete import fold_moments
 from covalign.regimes import Polar
@@ -179,34 +178,28 @@ def _colour(column: Column, values: Array) -> dict[str, Any]:
 def missing(model: Any) -> dict[str, Any]:
     """What is observed: of every view its cells, and samples without and with gaps; which views go together."""
     table: Table = model._table
-    problem = model._problem
-    if not isinstance(problem.data, Gapped):
-        flags, sizes = np.ones((1, table.bounds[-1].stop), dtype=bool), np.array([problem.n])
-        has_y = np.full(problem.p, problem.n)
-    else:
-        data: Gapped = problem.data
-        flags, sizes = data.rows.distinct[data.samples[1]] > 0, data.sizes
-        has_y = data.label_counts
-    found = [_of_view(name, flags[:, where], sizes) for name, where in zip(table.views, table.bounds, strict=True)]
+    frame, width = model.missing_frame(), len(table.views) + len(table.encoding.columns)
+    sizes = frame["samples"].to_numpy()[::width]
+    shares, known = np.split(frame["observed"].to_numpy().reshape(-1, width), [len(table.views)], axis=1)
+    blocks = zip(table.encoding.blocks, known.T, strict=True)
     return {
-        "views": found,
-        "together": _together(np.column_stack([flags[:, where].any(axis=1) for where in table.bounds]), sizes),
-        "covariates": [int(problem.n - count) for count in np.rint(has_y)],
+        "views": [_of_view(name, share, sizes) for name, share in zip(table.views, shares.T, strict=True)],
+        "together": _together(shares > 0, sizes),
+        "covariates": [int(sizes[has == 0].sum()) for block, has in blocks for _ in block],
     }
 
 
-def _of_view(name: str, flags: NDArray[np.bool_], sizes: Array) -> dict[str, Any]:
-    some, all_of_it = flags.any(axis=1), flags.all(axis=1)
+def _of_view(name: str, share: Array, sizes: NDArray[np.int_]) -> dict[str, Any]:
     return {
         "name": name,
-        "observed": float(sizes @ flags.mean(axis=1) / sizes.sum()),
-        "whole": int(sizes[all_of_it].sum()),
-        "partly": int(sizes[some & ~all_of_it].sum()),
-        "absent": int(sizes[~some].sum()),
+        "observed": float(sizes @ share / sizes.sum()),
+        "whole": int(sizes[share == 1].sum()),
+        "partly": int(sizes[(share > 0) & (share < 1)].sum()),
+        "absent": int(sizes[share == 0].sum()),
     }
 
 
-def _together(has: NDArray[np.bool_], sizes: Array) -> list[dict[str, Any]]:
+def _together(has: NDArray[np.bool_], sizes: NDArray[np.int_]) -> list[dict[str, Any]]:
     """Samples by the views they have, the most frequent first."""
     kinds, which = np.unique(has, axis=0, return_inverse=True)
     counts = np.bincount(which.reshape(-1), sizes, len(kinds))

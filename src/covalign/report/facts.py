@@ -12,6 +12,7 @@ factors, and the model before any regime is one more F (``as_fitted``).
 
 from __future__ import annotations
 
+import ast
 from typing import Any
 
 import numpy as np
@@ -100,9 +101,20 @@ def code(estimator: Any, name: str, data: str, leave: tuple[str, ...] = ()) -> s
     """Python that fits the estimator: its class, what was asked that is not the default, and its confounders."""
     kind = type(estimator)
     asked, usual = estimator.get_params(), kind().get_params()
-    options = [f"{key}={value!r}" for key, value in asked.items() if key not in leave and value != usual[key]]
+    chosen = {key: value for key, value in asked.items() if key not in leave and value != usual[key]}
+    options = [f"{key}={_literal(value, key)}" for key, value in chosen.items()]
     given = f"{data}, confounders=C" if estimator.confounder_names_ else data
     return f"{name} = ca.{kind.__name__}({', '.join(options)}).fit({given})"
+
+
+def _literal(value: Any, name: str) -> str:
+    """A value as Python reads it back; one that has no such form, as a generator, goes by a name like the data do."""
+    text = repr(value.item() if isinstance(value, np.generic) else value)
+    try:
+        ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return name
+    return text
 
 
 # -- the arithmetic of the page ---------------------------------------------------------------------------------------

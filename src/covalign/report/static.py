@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,13 +11,13 @@ import numpy as np
 from covalign.regimes import mean_or_nan
 from covalign.report.facts import measured
 
-WIDTH, HEIGHT, EDGE = 460, 300, 48
+WIDTH, HEIGHT, EDGE, RIM = 460, 300, 48, 12  # edge: where numbers stand
 
 
 def static(facts: dict[str, Any]) -> str:
     """A figure and tables, as HTML."""
     now = measured(facts, facts["regime"], facts["lam"])
-    named = f"λ = {facts['lam']:.2f}" if facts["regime"] == "tunable" else html.escape(facts["regime"])
+    named = lam_shown(facts["lam"]) if facts["regime"] == "tunable" else html.escape(facts["regime"])
     more = _shares(facts["factors"]) if "factors" in facts else ""
     return (
         f"<h2>{named}: coupling {now['coupling']:.3f}</h2>{_figure(facts, now)}"
@@ -25,6 +25,14 @@ def static(facts: dict[str, Any]) -> str:
         "strongest. With scripts allowed, this page has a slider for λ.</p>"
         f"{_alignments(facts, now)}{more}"
     )
+
+
+def lam_shown(lam: float) -> str:
+    """Two digits on the slider's grid; off it as many as tell lambda from 0 and 1."""
+    digits = 2 if abs(100 * lam - round(100 * lam)) < 1e-9 else 3
+    while 2 < digits < 12 and round(lam, digits) in (0, 1):
+        digits += 1
+    return f"λ = {lam:.{digits}f}"
 
 
 def _alignments(facts: dict[str, Any], now: dict[str, Any]) -> str:
@@ -67,25 +75,53 @@ def _figure(facts: dict[str, Any], now: dict[str, Any]) -> str:
     }
     dots = {"fitted": _point(now)} | ({} if now["held_out"] is None else {"held": _point(now["held_out"])})
     points = np.array([*curves["fitted"], *curves["held"], *dots.values()])
-    right, low, high = max(points[:, 0].max(), 1e-3), np.nanmin(points[:, 1]), np.nanmax(points[:, 1])
-    spread = max(high - low, 1e-3)
+    right, low, high = max(points[:, 0].max(), 1e-3) * 1.05, np.nanmin(points[:, 1]), np.nanmax(points[:, 1])
+    margin = 0.08 * max(high - low, 1e-2)
+    low, high = low - margin, high + margin
 
     def at(x: float, y: float) -> tuple[float, float]:
-        across, up = x / right * (WIDTH - 2 * EDGE), (y - low) / spread * (HEIGHT - 2 * EDGE)
+        across, up = x / right * (WIDTH - EDGE - RIM), (y - low) / (high - low) * (HEIGHT - EDGE - RIM)
         return round(EDGE + across, 1), round(HEIGHT - EDGE - up, 1)
 
     def path(curve: list[tuple[float, float]]) -> str:
         return " L".join("{} {}".format(*at(*point)) for point in curve)
 
-    lines = "".join(f'<path class="line {kind}" d="M{path(curve)}"/>' for kind, curve in curves.items() if curve)
+    lines = _axes(at, right, low, high)
+    lines += "".join(f'<path class="line {kind}" d="M{path(curve)}"/>' for kind, curve in curves.items() if curve)
     for kind, point in dots.items():
         x, y = at(*point)
         lines += f'<circle class="now {kind}" cx="{x}" cy="{y}" r="7"/>'
-    labels = (
-        f'<text class="label" x="{WIDTH / 2}" y="{HEIGHT - 10}" text-anchor="middle">coupling, 0 to {right:.3g}</text>'
-        f'<text class="label" x="{EDGE}" y="{EDGE / 2}">mean alignment, {low:.3f} to {high:.3f}</text>'
+    return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="Frontier">{lines}</svg>'
+
+
+def _axes(at: Callable[[float, float], tuple[float, float]], right: float, low: float, high: float) -> str:
+    """Lines and numbers: coupling across, mean alignment up."""
+    drawn, bottom, end = "", HEIGHT - EDGE, WIDTH - RIM
+    for tick, text in ticks(0, right):
+        x, _ = at(tick, low)
+        drawn += f'<line class="grid" x1="{x}" x2="{x}" y1="{RIM}" y2="{bottom}"/>'
+        drawn += f'<text class="tick" x="{x}" y="{bottom + 17}" text-anchor="middle">{text}</text>'
+    for tick, text in ticks(low, high):
+        _, y = at(0, tick)
+        drawn += f'<line class="grid" x1="{EDGE}" x2="{end}" y1="{y}" y2="{y}"/>'
+        drawn += f'<text class="tick" x="{EDGE - 7}" y="{y + 4}" text-anchor="end">{text}</text>'
+    middle = (bottom + RIM) / 2
+    return (
+        f'{drawn}<text class="label" x="{(EDGE + end) / 2}" y="{HEIGHT - 8}" text-anchor="middle">coupling</text>'
+        f'<text class="label" x="12" y="{middle}" text-anchor="middle" transform="rotate(-90 12 {middle})">'
+        "mean alignment</text>"
     )
-    return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="Frontier">{lines}{labels}</svg>'
+
+
+def ticks(low: float, high: float) -> list[tuple[float, str]]:
+    """Round numbers from low to high, three to six of them, and how they are written."""
+    raw = (high - low) / 5
+    power = 10.0 ** np.floor(np.log10(raw))
+    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= raw)
+    digits = max(0, -int(np.floor(np.log10(step) + 1e-9)))
+    counts = np.arange(np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9) + 1)
+    at = [round(float(count * step), digits) + 0.0 for count in counts]
+    return [(tick, f"{tick:.{digits}f}") for tick in at]
 
 
 def _point(found: dict[str, Any]) -> tuple[float, float]:

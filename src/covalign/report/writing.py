@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import math
+import re
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -79,12 +80,12 @@ def page(facts: dict[str, Any], title: str) -> str:
     parts = {
         "title": html.escape(title),
         "subtitle": html.escape(_subtitle(facts)),
-        "css": _file("page.css"),
-        "arithmetic": _file("arithmetic.js"),
-        "drawing": _file("drawing.js"),
-        "view": _file("view.js"),
+        "css": _terse("page.css"),
+        "arithmetic": _terse("arithmetic.js"),
+        "drawing": _terse("drawing.js"),
+        "view": _terse("view.js"),
         "factors": _file("factors.html") if is_model else "",
-        "factors_view": _file("factors.js") if is_model else "",
+        "factors_view": _terse("factors.js") if is_model else "",
         "facts": as_json({"command": "", **facts}),
         "static": static(facts),
         "footer": html.escape(
@@ -123,3 +124,10 @@ def _finite(value: Any) -> Any:
 
 def _file(name: str) -> str:
     return resources.files("covalign.report").joinpath("page", name).read_text(encoding="utf-8")
+
+
+def _terse(name: str) -> str:
+    """A script or style as every report carries it: without comments, indents, or spaces around a style's braces."""
+    lines = (re.sub(r"(^|  )//.*|/\*.*\*/", "", line.strip()) for line in _file(name).splitlines())
+    text = "\n".join(line.rstrip() for line in lines if line.strip())
+    return re.sub(r"\s*([{};])\s*", r"\1", text) if name.endswith(".css") else text

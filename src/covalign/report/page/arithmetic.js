@@ -1,21 +1,14 @@
-// The arithmetic of covalign/report/facts.py, line by line: P x P matrices in, every number of the page out.
+// The arithmetic of covalign/report/facts.py: P x P matrices in, every number of the page out.
 "use strict";
 
 const arithmetic = (() => {
-  // A B. Rows of B are walked in order, and numbers of the facts are packed once: with 60 covariates this is all there is.
-  const packed = new WeakMap();
-  function rowsOf(A) {
-    if (A[0] instanceof Float64Array) return A;
-    if (!packed.has(A)) packed.set(A, A.map((row) => Float64Array.from(row)));
-    return packed.get(A);
-  }
+  // A B, rows of B walked in order
   function multiply(A, B) {
-    const [left, right] = [rowsOf(A), rowsOf(B)];
-    const width = right[0].length;
-    return left.map((row) => {
+    const width = B[0].length;
+    return Array.from(A, (row) => {
       const sums = new Float64Array(width);
       for (let k = 0; k < row.length; k += 1) {
-        const [a, from] = [row[k], right[k]];
+        const [a, from] = [row[k], B[k]];
         if (a !== 0) for (let j = 0; j < width; j += 1) sums[j] += a * from[j];
       }
       return sums;
@@ -30,44 +23,98 @@ const arithmetic = (() => {
   };
 
   // A row of zeros p becomes e_p, the limit of (1 - lam) e_p + lam 0.
-  function unitRows(F) {
+  function noZeroRows(F) {
     const cutoff = 10 * F.length * Number.EPSILON;
-    return F.map((row, p) => {
+    return F.map((row, p) => (Math.hypot(...row) <= cutoff ? row.map((_, q) => Number(q === p)) : row));
+  }
+
+  function unitRows(F) {
+    return noZeroRows(F).map((row) => {
       const norm = Math.hypot(...row);
-      return Float64Array.from(row, (value, q) => (norm <= cutoff ? Number(q === p) : value / norm));
+      return Float64Array.from(row, (value) => value / norm);
     });
   }
+
+  const weightOf = (regime, lam) => (regime === "independent" ? 0 : regime === "strongest" ? 1 : lam);
 
   function mixing(of, regime, lam) {
     if (regime === "as fitted") return unitRows(of.as_fitted);
     if (regime === "exclusive") return unitRows(of.M_inverse);
-    const weight = regime === "independent" ? 0 : regime === "strongest" ? 1 : lam;
+    const weight = weightOf(regime, lam);
     return unitRows(of.M.map((row, p) => row.map((value, q) => (1 - weight) * Number(p === q) + weight * value)));
   }
 
-  function toCorrelation(C) {
-    const scale = diagonal(C).map((variance) => (variance > 0 ? 1 / Math.sqrt(variance) : 0));
-    return C.map((row, p) => Array.from(row, (value, q) => value * scale[p] * scale[q]));
+  // Correlations do not ask how long the rows of F are. With F = (1 - w) I + w M, then,
+  //   F C F' = (1 - w)^2 C + w (1 - w) (M C + (M C)') + w^2 M C M'   and   F c = (1 - w) c + w M c:
+  // the products are taken once, and every lambda costs P^2. A regime that is no lambda is M = F at w = 1.
+  const kept = new WeakMap();
+  function products(of, regime) {
+    const name = ["as fitted", "exclusive"].includes(regime) ? regime : "tunable";
+    if (!kept.has(of)) kept.set(of, {});
+    if (!(name in kept.get(of))) kept.get(of)[name] = { fixed: name !== "tunable", ...multiplied(of, name) };
+    return kept.get(of)[name];
   }
 
-  // corr(z~, y) and corr(z~)
-  function correlations(of, F) {
-    const withY = F.map((row) => Array.from(row, () => NaN));
-    const all = multiply(F, of.C);
-    for (const group of of.groups) {
-      const FC = group.C === null ? all : multiply(F, group.C);
-      const sd = F.map((row, p) => Math.sqrt(row.reduce((sum, value, k) => sum + value * FC[p][k], 0)));
-      const cross = multiply(F, group.c);
-      group.columns.forEach((q, j) => {
-        for (let p = 0; p < F.length; p += 1) withY[p][q] = group.s[j] > 0 ? cross[p][j] / sd[p] / group.s[j] : NaN;
-      });
+  function multiplied(of, name) {
+    const M = name === "tunable" ? noZeroRows(of.M) : mixing(of, name);
+    const turned = transpose(M);
+    const around = (C) => {
+      const MC = multiply(M, C);
+      const both = MC.map((row, p) => row.map((value, q) => value + MC[q][p]));
+      return [C.map((row) => Float64Array.from(row)), both, multiply(MC, turned)];
+    };
+    const all = around(of.C);
+    const groups = of.groups.map(({ columns, C, c, s }) =>
+      ({ columns, s, c, Mc: multiply(M, c), variances: (C === null ? all : around(C)).map(diagonal) }));
+    return { all, groups };
+  }
+
+  // corr(z~)
+  function among(of, regime, lam) {
+    const { all: [none, one, two], fixed } = products(of, regime);
+    const w = fixed ? 1 : weightOf(regime, lam);
+    const [a, b, c] = [(1 - w) ** 2, w * (1 - w), w ** 2];
+    const scale = none.map((row, p) => {
+      const variance = a * row[p] + b * one[p][p] + c * two[p][p];
+      return variance > 0 ? 1 / Math.sqrt(variance) : 0;
+    });
+    return none.map((row, p) => {
+      const [found, first, second] = [new Float64Array(row.length), one[p], two[p]];
+      for (let q = 0; q < row.length; q += 1) found[q] = (a * row[q] + b * first[q] + c * second[q]) * scale[p] * scale[q];
+      return found;
+    });
+  }
+
+  // corr(z~_p, y_q), q among the columns of a group
+  function correlation({ c, Mc, s, variances: [none, one, two] }, w, p, j) {
+    const sd = Math.sqrt((1 - w) ** 2 * none[p] + w * (1 - w) * one[p] + w ** 2 * two[p]);
+    return s[j] > 0 ? ((1 - w) * c[p][j] + w * Mc[p][j]) / sd / s[j] : NaN;
+  }
+
+  function withCovariates(of, regime, lam) {
+    const { groups, fixed } = products(of, regime);
+    const w = fixed ? 1 : weightOf(regime, lam);
+    const found = of.M.map((row) => row.map(() => NaN));
+    for (const group of groups) {
+      group.columns.forEach((q, j) => found.forEach((row, p) => { row[q] = correlation(group, w, p, j); }));
     }
-    return { withY, among: toCorrelation(multiply(all, transpose(F))) };
+    return found;
+  }
+
+  // The diagonal of that alone
+  function alignments(of, regime, lam) {
+    const { groups, fixed } = products(of, regime);
+    const w = fixed ? 1 : weightOf(regime, lam);
+    const found = of.M.map(() => NaN);
+    for (const group of groups) group.columns.forEach((q, j) => { found[q] = correlation(group, w, q, j); });
+    return found;
   }
 
   function coupling(C) {
     let sum = 0;
-    C.forEach((row, p) => row.forEach((value, q) => { if (p !== q) sum += value * value; }));
+    C.forEach((row, p) => {
+      for (let q = 0; q < row.length; q += 1) if (p !== q) sum += row[q] * row[q];
+    });
     return sum;
   }
 
@@ -89,11 +136,15 @@ const arithmetic = (() => {
   }
 
   function heldOut(facts, regime, lam) {
-    const both = facts.folds.map((fold) => correlations(fold, mixing(fold, regime, lam)));
-    const perFold = transpose(both.map(({ withY }) => diagonal(withY)));
+    const perFold = transpose(facts.folds.map((fold) => alignments(fold, regime, lam)));
     const total = facts.folds.reduce((sum, fold) => sum + fold.n, 0);
-    const average = both[0].among.map((row, p) =>
-      row.map((_, q) => both.reduce((sum, { among }, f) => sum + (facts.folds[f].n / total) * among[p][q], 0)));
+    const average = facts.covariates.map(() => new Float64Array(facts.covariates.length));
+    for (const fold of facts.folds) {
+      const share = fold.n / total;
+      among(fold, regime, lam).forEach((row, p) => {
+        for (let q = 0; q < row.length; q += 1) average[p][q] += share * row[q];
+      });
+    }
     const limits = perFold.map((values) => interval(values, facts.quantiles));
     const means = Array.from(transpose(perFold), mean);
     const [meanLow, meanHigh] = interval(means, facts.quantiles);
@@ -109,22 +160,28 @@ const arithmetic = (() => {
     };
   }
 
-  // All numbers of one setting.
-  function measured(facts, regime, lam) {
-    const { withY, among } = correlations(facts.fitted, mixing(facts.fitted, regime, lam));
+  // A point of the frontier.
+  function point(facts, regime, lam) {
     const judged = facts.folds.length > 0 && (regime !== "exclusive" || facts.held_out_exclusive);
     return {
-      withY,
-      among,
-      alignment: diagonal(withY),
-      coupling: coupling(among),
+      alignment: alignments(facts.fitted, regime, lam),
+      coupling: coupling(among(facts.fitted, regime, lam)),
       heldOut: judged ? heldOut(facts, regime, lam) : null,
+    };
+  }
+
+  // All numbers of one setting.
+  function measured(facts, regime, lam) {
+    return {
+      ...point(facts, regime, lam),
+      withY: withCovariates(facts.fitted, regime, lam),
+      among: among(facts.fitted, regime, lam).map((row) => Array.from(row)),
     };
   }
 
   // The largest lambda whose dimensions couple by at most the budget: a grid brackets the last crossing, bisection finds it.
   function lamWithin(facts, budget) {
-    const at = (lam) => coupling(correlations(facts.fitted, mixing(facts.fitted, "tunable", lam)).among);
+    const at = (lam) => coupling(among(facts.fitted, "tunable", lam));
     const grid = Array.from({ length: 201 }, (_, i) => i / 200);
     const slack = 10 * facts.covariates.length * Number.EPSILON;
     let last = -1;
@@ -153,7 +210,7 @@ const arithmetic = (() => {
     return total.map((value) => value / Math.max(view.varying, 1));
   }
 
-  return { measured, mixing, multiply, transpose, lamWithin, shares, mean };
+  return { point, measured, mixing, lamWithin, shares, mean };
 })();
 
 if (typeof module !== "undefined") module.exports = arithmetic;

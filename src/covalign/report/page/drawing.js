@@ -9,6 +9,18 @@ const drawing = (() => {
   const shown = (value, digits = 2) => (known(value) ? value.toFixed(digits).replace(/^-(0\.?0*)$/, "$1") : "–");
   const plain = (value) => `${+value.toPrecision(3)}`;
 
+  // Two digits on the slider's grid; off it as many as tell lambda from 0 and 1.
+  function lamShown(lam) {
+    let digits = Math.abs(100 * lam - Math.round(100 * lam)) < 1e-9 ? 2 : 3;
+    while (digits > 2 && digits < 12 && [0, 1].includes(Number(lam.toFixed(digits)))) digits += 1;
+    return `λ = ${lam.toFixed(digits)}`;
+  }
+
+  // A name within a sentence. What turns the direction of reading ends with the name: numbers beside it keep their order.
+  const TURNS = /[\u0590-\u08ff\u200e\u200f\u202a-\u202e\u2066-\u2069\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
+  const isolated = (name) => (TURNS.test(name) ? `\u2068${name}\u2069` : name);
+  const quoted = (name) => (/\s/.test(name) ? `“${isolated(short(name, 80))}”` : isolated(short(name, 80)));
+
   function made(element, attributes, text, parent) {
     for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
     if (text !== null) element.textContent = text;
@@ -38,9 +50,22 @@ const drawing = (() => {
     return `${letters.slice(0, most - 1 - tail).join("")}…${tail ? letters.slice(-tail).join("") : ""}`;
   }
 
-  function named(parent, attributes, name, most) {
-    const label = draw(parent, "text", attributes, short(name, most));
-    if (label.textContent !== name) label.said = () => name;
+  // Letters differ in width, and so do fonts: names are measured, and shortened until there is room.
+  const pen = document.createElement("canvas").getContext("2d");
+  const { fontFamily } = getComputedStyle(document.body);
+  function widthOf(text, size = 12) {
+    pen.font = `${size}px ${fontFamily}`;
+    return pen.measureText(text).width;
+  }
+  function fit(name, most, room, size = 12) {
+    let letters = most;
+    while (letters > 2 && widthOf(short(name, letters), size) > room) letters -= 1;
+    return short(name, letters);
+  }
+
+  function named(parent, attributes, name, text) {
+    const label = draw(parent, "text", attributes, text);
+    if (text !== name) label.said = () => name;
     return label;
   }
 
@@ -82,42 +107,92 @@ const drawing = (() => {
   function heat(id, rows, columns, label, { signed = true, digits = 2, most = 1, cell = 50 } = {}) {
     const many = Math.max(rows.length, columns.length);
     const size = Math.max(7, Math.min(cell, 420 / many));
-    const letters = (list, limit) => Math.max(2, Math.min(limit, ...[Math.max(...list.map((name) => [...name].length))]));
-    const [font, tiny] = size < 11 ? [4.4, " tiny"] : [6.6, ""];
-    const words = [letters(rows, 18), letters(columns, 16)];
-    const [left, top] = [words[0] * font + 14, words[1] * font * 0.87 + 14];
-    const over = words[1] * font * 0.5 + 6;  // turned names lean out to the right
+    const [font, tiny] = size < 11 ? [8, " tiny"] : [12, ""];
+    const labels = [[rows, 18], [columns, 16]].map(([list, limit]) => list.map((name) => fit(name, limit, limit * 0.55 * font, font)));
+    const [long, high] = labels.map((list) => Math.max(font, ...list.map((text) => widthOf(text, font))));
+    const [left, top] = [long + 12, high * 0.87 + 14];
+    const over = high * 0.5 + 8;  // turned names lean out to the right
     const svg = canvas(id, left + size * columns.length + over, top + size * rows.length + 6, label);
     svg.style.maxWidth = `${Math.round((left + size * columns.length + over) * (many > 30 ? 1.25 : 1.15))}px`;
     const every = Math.ceil(9 / size);  // names that have no room are in the tooltip
     columns.forEach((name, q) => {
       if (q % every) return;
       const [a, b] = [left + size * (q + 0.5) + 3, top - 6];
-      named(svg, { x: a, y: b, class: `name${tiny}`, transform: `rotate(-60 ${a} ${b})` }, name, words[1]);
+      named(svg, { x: a, y: b, class: `name${tiny}`, transform: `rotate(-60 ${a} ${b})` }, name, labels[1][q]);
     });
-    const numbers = many <= 12;
-    const cells = rows.map((name, p) => {
+    rows.forEach((name, p) => {
       const beside = { x: left - 7, y: top + size * (p + 0.5) + (tiny ? 3 : 4), class: `name${tiny}`, "text-anchor": "end" };
-      if (p % every === 0) named(svg, beside, name, words[0]);
-      return columns.map((_, q) => {
-        const [x, y] = [left + size * q, top + size * p];
-        const rect = draw(svg, "rect", { x, y, width: size - 1, height: size - 1, rx: Math.min(3, size / 8) });
-        const where = { x: x + size / 2 - 0.5, y: y + size / 2 + 4, "text-anchor": "middle", class: "value" };
-        return { rect, text: numbers ? draw(svg, "text", where) : null };
-      });
+      if (p % every === 0) named(svg, beside, name, labels[0][p]);
     });
-    return (matrix) => cells.forEach((row, p) => row.forEach(({ rect, text }, q) => {
-      const value = matrix[p][q];
-      const strength = known(value) ? Math.min(1, Math.abs(value) / most) : 0;
-      const kind = !known(value) ? "cell unknown" : !signed ? "cell share" : value < 0 ? "cell negative" : "cell positive";
-      if (rect.getAttribute("class") !== kind) rect.setAttribute("class", kind);
-      rect.style.fillOpacity = strength.toFixed(3);
-      rect.said = () => `${rows[p]}, ${columns[q]}: ${shown(value, digits + 1)}`;
-      if (text) {
-        text.textContent = shown(value, digits).replace("0.", ".");
-        text.setAttribute("class", strength > 0.55 ? "value strong" : "value");
-      }
+    const place = (p, q) => ({ x: left + size * q, y: top + size * p });
+    const look = (value) => ({
+      strength: known(value) ? Math.min(1, Math.abs(value) / most) : 0,
+      kind: !known(value) ? "cell unknown" : !signed ? "cell share" : value < 0 ? "cell negative" : "cell positive",
+    });
+    const said = (p, q, value) => `${isolated(rows[p])}, ${isolated(columns[q])}: ${shown(value, digits + 1)}`;
+    const shape = [rows.length, columns.length];
+    return many <= 12 ? cells(svg, shape, size, place, look, said, digits) : mosaic(svg, shape, size, place, look, said);
+  }
+
+  // Few cells: each is an element with its number written in it.
+  function cells(svg, [height, width], size, place, look, said, digits) {
+    const all = Array.from({ length: height }, (_, p) => Array.from({ length: width }, (__, q) => {
+      const { x, y } = place(p, q);
+      const rect = draw(svg, "rect", { x, y, width: size - 1, height: size - 1, rx: Math.min(3, size / 8) });
+      const text = draw(svg, "text", { x: x + size / 2 - 0.5, y: y + size / 2 + 4, "text-anchor": "middle" });
+      return { rect, text };
     }));
+    return (matrix) => all.forEach((row, p) => row.forEach(({ rect, text }, q) => {
+      const value = matrix[p][q];
+      const { strength, kind } = look(value);
+      rect.setAttribute("class", kind);
+      rect.style.fillOpacity = strength.toFixed(3);
+      rect.said = () => said(p, q, value);
+      text.textContent = shown(value, digits).replace("0.", ".");
+      text.setAttribute("class", strength > 0.55 ? "value strong" : "value");
+    }));
+  }
+
+  // Many cells: one path for all of the same shade. Thousands of elements would each be styled again at every move.
+  const SHADES = 64;
+  function mosaic(svg, [height, width], size, place, look, said) {
+    const small = size < 14;  // outlines would be all there is to see
+    svg.classList.toggle("bare", small);
+    const side = (size - (small ? 0.4 : 1)).toFixed(2);
+    const squares = Array.from({ length: height }, (_, p) => Array.from({ length: width }, (__, q) => {
+      const { x, y } = place(p, q);
+      return `M${x.toFixed(2)} ${y.toFixed(2)}h${side}v${side}h-${side}z`;
+    }));
+    if (!small) draw(svg, "path", { d: squares.flat().join(""), class: "cell" });
+    const paths = new Map();
+    let now = null;
+    const { x, y } = place(0, 0);
+    const over = draw(svg, "rect", { x, y, width: size * width, height: size * height, class: small ? "over framed" : "over" });
+    over.said = (event) => {
+      const at = new DOMPoint(event.clientX, event.clientY).matrixTransform(over.getScreenCTM().inverse());
+      const within = (value, count) => Math.max(0, Math.min(count - 1, Math.floor(value / size)));
+      const [p, q] = [within(at.y - y, height), within(at.x - x, width)];
+      return said(p, q, now[p][q]);
+    };
+    return (matrix) => {
+      now = matrix;
+      const parts = new Map();
+      squares.forEach((row, p) => row.forEach((square, q) => {
+        const { strength, kind } = look(matrix[p][q]);
+        const shade = Math.round(strength * SHADES);
+        const name = `${kind} ${shade}`;
+        if (!parts.has(name)) parts.set(name, { kind, shade, squares: [] });
+        parts.get(name).squares.push(square);
+      }));
+      for (const [name, path] of paths) if (!parts.has(name)) path.setAttribute("d", "");
+      for (const [name, { kind, shade, squares: these }] of parts) {
+        if (!paths.has(name)) {
+          paths.set(name, draw(svg, "path", { class: kind, "fill-opacity": shade / SHADES }));
+          svg.append(over);
+        }
+        paths.get(name).setAttribute("d", these.join(""));
+      }
+    };
   }
 
   // One tooltip for every element that has something to say (``said``, a function): by pointer, by touch.
@@ -126,7 +201,7 @@ const drawing = (() => {
     const said = event.target.said;
     tip.classList.toggle("seen", said !== undefined);
     if (said === undefined) return;
-    tip.textContent = said();
+    tip.textContent = said(event);
     const { width, height } = tip.getBoundingClientRect();
     const [right, bottom] = [document.documentElement.clientWidth, window.innerHeight];
     tip.style.left = `${Math.max(4, Math.min(event.clientX + 12, right - width - 4))}px`;
@@ -135,5 +210,5 @@ const drawing = (() => {
   document.addEventListener("pointerleave", () => tip.classList.remove("seen"));
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") tip.classList.remove("seen"); });
 
-  return { byId, roomOf, known, shown, plain, draw, write, canvas, short, named, ticks, axes, padded, heat };
+  return { byId, roomOf, known, shown, plain, lamShown, isolated, quoted, draw, write, canvas, short, fit, named, ticks, axes, padded, heat };
 })();

@@ -2,7 +2,7 @@
 "use strict";
 
 (() => {
-  const { byId, roomOf, known, shown, draw, write, canvas, short, named, axes, padded, heat } = drawing;
+  const { byId, roomOf, known, shown, lamShown, quoted, draw, write, canvas, short, fit, named, axes, padded, heat } = drawing;
   const { facts, onChange } = view;
   const { names, active, views, bound, samples, missing } = facts.factors;
   const P = facts.covariates.length;
@@ -10,7 +10,7 @@
   const LEVELS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#7f7f7f"];
   const SCALE = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]];
   const nameOf = (k) => (active[k] ? names[k] : `${names[k]} (off)`);
-  const setting = facts.regime === "tunable" ? `λ = ${+facts.lam.toPrecision(3)}` : facts.regime;
+  const setting = facts.regime === "tunable" ? lamShown(facts.lam) : facts.regime;
 
   function options(id, items, chosen) {
     const select = byId(id);
@@ -26,7 +26,7 @@
   const recolour = heat("shares", views.map((one) => one.name), labels, "Variance explained, by view and factor",
     { signed: false, digits: 2, most, cell: 46 });
   byId("shares-said").textContent = `Share of each view's variance, factor by factor: R² of every feature on that factor alone, averaged. All factors together: ${
-    views.map((one) => `${one.name} ${shown(one.total)}`).join(", ")}. ${
+    views.map((one) => `${quoted(one.name)} ${shown(one.total)}`).join(", ")}. ${
     live ? "Shares of informed factors move with the setting; those of free ones are" : "Shares are"} of the model as it stands (${setting}).`;
   onChange((state) => {
     const F = live ? arithmetic.mixing(facts.fitted, state.regime, state.lam) : null;
@@ -66,29 +66,45 @@
         item.append(text);
       };
       if (one.levels) one.levels.forEach((level, i) => swatch(LEVELS[i % LEVELS.length], level));
-      else swatch(`linear-gradient(90deg, ${[0, 0.25, 0.5, 0.75, 1].map(mix).join(",")})`, `${one.name}, ${+low.toPrecision(3)} to ${+high.toPrecision(3)}`);
+      else swatch(`linear-gradient(90deg, ${[0, 0.25, 0.5, 0.75, 1].map(mix).join(",")})`, `${quoted(one.name)}, ${+low.toPrecision(3)} to ${+high.toPrecision(3)}`);
       if (one.values.some((value) => value === null)) swatch("transparent", "missing");
     }
 
+    function paint(one) {
+      const there = one.values.filter(known);
+      const [low, high] = [Math.min(...there), Math.max(...there)];
+      dots.forEach((dot, s) => {
+        const value = one.values[s];
+        const seen = known(value);
+        dot.setAttribute("class", seen ? "sample" : "sample unknown");
+        dot.style.fill = !seen ? "" : one.levels ? LEVELS[value % LEVELS.length] : mix((value - low) / (high - low || 1));
+        dot.said = () => `${quoted(samples.names[s])}: ${!seen ? "missing" : one.levels ? quoted(one.levels[value]) : value}`;
+      });
+      key(one, low, high);
+    }
+
+    // As the setting moves so do the dots: axes are drawn anew, dots stay and are painted when their colour is chosen.
+    const svg = canvas("scatter", 1, 1, "");
+    const frame = draw(svg, "g");
+    const dots = samples.names.map(() => draw(svg, "circle", { r: n > 400 ? 3.2 : 4.5 }));
+    let painted = null;
     return (state) => {
       const F = arithmetic.mixing(facts.fitted, state.regime, state.lam);
       const [i, j, one] = [Number(across.value), Number(up.value), colours[Number(colour.value)]];
       const [xs, ys] = [coordinate(i, F), coordinate(j, F)];
       const W = roomOf("scatter", 1080);
       const box = { W, H: Math.min(480, Math.max(300, W * 0.75)), left: 58, right: 14, top: 12, bottom: 46 };
-      const svg = canvas("scatter", box.W, box.H, `Samples: ${all[i]} against ${all[j]}, coloured by ${one.name}`);
+      svg.setAttribute("viewBox", `0 0 ${box.W} ${box.H}`);
+      svg.setAttribute("aria-label", `Samples: ${all[i]} against ${all[j]}, coloured by ${one.name}`);
       const limits = (values) => padded(Math.min(...values), Math.max(...values), 0.04);
-      const { x, y } = axes(svg, box, limits(xs), limits(ys), [short(all[i], 60), short(all[j], 40)], [W > 600 ? 8 : 5, 6]);
-      const there = one.values.filter(known);
-      const [low, high] = [Math.min(...there), Math.max(...there)];
-      const paint = (value) => (one.levels ? LEVELS[value % LEVELS.length] : mix((value - low) / (high - low || 1)));
-      xs.forEach((value, s) => {
-        const seen = known(one.values[s]);
-        const dot = draw(svg, "circle", { cx: x(value).toFixed(1), cy: y(ys[s]).toFixed(1), r: n > 400 ? 3.2 : 4.5, class: seen ? "sample" : "sample unknown" });
-        if (seen) dot.style.fill = paint(one.values[s]);
-        dot.said = () => `${samples.names[s]}: ${!seen ? "missing" : one.levels ? one.levels[one.values[s]] : one.values[s]}`;
+      frame.replaceChildren();
+      const { x, y } = axes(frame, box, limits(xs), limits(ys), [fit(all[i], 60, box.W - 90), fit(all[j], 60, box.H - 70)], [W > 600 ? 8 : 5, 6]);
+      dots.forEach((dot, s) => {
+        dot.setAttribute("cx", x(xs[s]).toFixed(1));
+        dot.setAttribute("cy", y(ys[s]).toFixed(1));
       });
-      key(one, low, high);
+      if (painted !== one) paint(one);
+      painted = one;
     };
   }
 
@@ -113,16 +129,16 @@
     const reach = Math.max(1e-12, ...views.flatMap((one) => one.top[k].map(([, loading, std]) => Math.abs(loading) + std)));
     for (const one of views) {
       const box = write(place, "div");
-      write(box, "h3", `${one.name} (${one.features} features)`);
+      write(box, "h3", `${quoted(one.name)} (${one.features} features)`);
       const [W, row, left] = [420, 24, 160];
       const svg = canvas(draw(box, "svg", { role: "img" }), W, row * one.top[k].length + 4, `Top features of ${names[k]} in ${one.name}`);
       const x = (value) => left + 8 + ((value / reach + 1) / 2) * (W - left - 60);
       draw(svg, "line", { x1: x(0), x2: x(0), y1: 0, y2: row * one.top[k].length, class: "grid" });
       one.top[k].forEach(([feature, loading, std], i) => {
         const y = row * (i + 0.5);
-        named(svg, { x: left, y: y + 4, class: "name", "text-anchor": "end" }, feature, 22);
+        named(svg, { x: left, y: y + 4, class: "name", "text-anchor": "end" }, feature, fit(feature, 22, left - 4));
         const bar = { x: Math.min(x(0), x(loading)), y: y - 7, width: Math.abs(x(loading) - x(0)), height: 14, rx: 2 };
-        draw(svg, "rect", { ...bar, class: loading < 0 ? "bar negative" : "bar positive" }).said = () => `${feature}: ${shown(loading, 3)} ± ${shown(std, 3)}`;
+        draw(svg, "rect", { ...bar, class: loading < 0 ? "bar negative" : "bar positive" }).said = () => `${quoted(feature)}: ${shown(loading, 3)} ± ${shown(std, 3)}`;
         draw(svg, "line", { x1: x(loading - std), x2: x(loading + std), y1: y, y2: y, class: "whisker" });
         draw(svg, "text", { x: W - 2, y: y + 4, class: "tick", "text-anchor": "end" }, shown(loading));
       });
@@ -142,7 +158,7 @@
     const svg = canvas("bound", box.W, box.H, "The bound, sweep by sweep");
     if (logs.length > 1) {
       const [low, high] = padded(Math.floor(Math.min(...logs)), Math.ceil(Math.max(...logs)), 0.02);
-      const { x, y } = axes(svg, box, [1, bound.at[bound.at.length - 2]], [low, high], ["sweep", "log₁₀ of nats below the end"], [Math.min(6, logs.length), 4]);
+      const { x, y } = axes(svg, box, [1, bound.at[bound.at.length - 2]], [low, high], ["sweep", "log₁₀ of nats below the end"], [Math.min(6, logs.length), 7]);
       draw(svg, "path", { d: logs.map((value, i) => `${i ? "L" : "M"}${x(bound.at[i]).toFixed(1)} ${y(value).toFixed(1)}`).join(""), class: "line held" });
       if (logs.length <= 60) logs.forEach((value, i) => { draw(svg, "circle", { cx: x(bound.at[i]), cy: y(value), r: 3.5, class: "dot held" }).said = () => `sweep ${bound.at[i]}: ${shown(bound.values[i], 3)}`; });
     } else {
@@ -163,7 +179,7 @@
       piece.said = () => `${text}: ${count} of ${n} samples`;
     };
     for (const one of missing.views) {
-      write(place, "p", `${one.name}: ${shown(100 * one.observed, one.observed > 0.9995 ? 0 : 1)} % of cells observed${one.absent ? `, ${one.absent} samples without it` : ""}`, { class: "said" });
+      write(place, "p", `${quoted(one.name)}: ${shown(100 * one.observed, one.observed > 0.9995 ? 0 : 1)} % of cells observed${one.absent ? `, ${one.absent} samples without it` : ""}`, { class: "said" });
       const bar = write(place, "div", null, { class: "stack" });
       part(bar, "whole", one.whole, "complete");
       part(bar, "partly", one.partly, "with gaps");
@@ -171,11 +187,11 @@
     }
     if (missing.together.length > 1) {
       const texts = missing.together.slice(0, 6).map(({ has, samples: count }) =>
-        `${count} have ${has.every(Boolean) ? "every view" : has.some(Boolean) ? views.filter((_, i) => has[i]).map((one) => one.name).join(" + ") : "no view"}`);
+        `${count} have ${has.every(Boolean) ? "every view" : has.some(Boolean) ? views.filter((_, i) => has[i]).map((one) => quoted(one.name)).join(" + ") : "no view"}`);
       write(place, "p", `Of ${n} samples ${texts.join("; ")}${missing.together.length > 6 ? "; and so on" : ""}.`);
     }
     const gone = facts.covariates.map((name, p) => [name, missing.covariates[p]]).filter(([, count]) => count > 0);
-    write(place, "p", gone.length ? `Covariates unknown: ${gone.slice(0, 8).map(([name, count]) => `${name} in ${count}`).join(", ")}${gone.length > 8 ? ` and ${gone.length - 8} more` : ""}.` : "Every covariate is known for every sample.");
-    if (facts.confounders.length) write(place, "p", `Regressed out of everything: ${facts.confounders.join(", ")}.`);
+    write(place, "p", gone.length ? `Covariates unknown: ${gone.slice(0, 8).map(([name, count]) => `${quoted(name)} in ${count}`).join(", ")}${gone.length > 8 ? ` and ${gone.length - 8} more` : ""}.` : "Every covariate is known for every sample.");
+    if (facts.confounders.length) write(place, "p", `Regressed out of everything: ${facts.confounders.map(quoted).join(", ")}.`);
   })();
 })();

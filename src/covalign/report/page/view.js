@@ -2,18 +2,20 @@
 "use strict";
 
 const view = (() => {
-  const { byId, roomOf, known, shown, plain, draw, write, canvas, axes, padded, heat, ticks } = drawing;
+  const { byId, roomOf, known, shown, plain, lamShown, quoted, draw, write, canvas, axes, padded, heat, ticks } = drawing;
   const facts = JSON.parse(byId("facts").textContent);
   const names = facts.covariates;
+  const called = names.map(quoted);  // in sentences
   const P = names.length;
   const isModel = facts.kind === "InformedFactorAnalysis";
   const dimension = isModel ? "factor" : "dimension";
-  const state = { regime: facts.regime, lam: facts.lam, budget: null };
+  const along = (lam) => (lam === 0 ? "independent" : lam === 1 ? "strongest" : "tunable");
+  const state = { regime: facts.regime === "tunable" ? along(facts.lam) : facts.regime, lam: facts.lam, budget: null };
   const listeners = [];
 
-  const steps = P > 30 ? 20 : 50;
-  const curve = Array.from({ length: steps + 1 }, (_, i) => arithmetic.measured(facts, "tunable", i / steps));
-  const corner = facts.why_no_exclusive === null ? arithmetic.measured(facts, "exclusive", 0) : null;
+  const steps = 50;
+  const curve = Array.from({ length: steps + 1 }, (_, i) => arithmetic.point(facts, "tunable", i / steps));
+  const corner = facts.why_no_exclusive === null ? arithmetic.point(facts, "exclusive", 0) : null;
   const [first, last] = [curve[0], curve[curve.length - 1]];
   const height = (found) => (found.mean === undefined ? arithmetic.mean(found.alignment) : found.mean);
 
@@ -81,7 +83,7 @@ const view = (() => {
       const parts = { bar: draw(svg, "line", { y1: H / 2, y2: H / 2, class: "interval" }) };
       for (const kind of ["held", "fitted"]) parts[kind] = draw(svg, "circle", { cy: H / 2, r: kind === "held" ? 4.5 : 5.5, class: `dot ${kind}` });
       const gone = facts.rows - facts.pairs[p];
-      if (gone) row.firstChild.said = () => `${name}: missing in ${gone} of ${facts.rows} rows`;
+      if (gone) row.firstChild.said = () => `${called[p]}: missing in ${gone} of ${facts.rows} rows`;
       return { ...parts, cells: ["fitted", "held", "limits"].map((kind) => write(row, "td", "", { class: kind })) };
     });
     const place = (dot, value) => {
@@ -106,12 +108,22 @@ const view = (() => {
 
   // -- in words -------------------------------------------------------------------------------------------------------
 
+  const rows = isModel ? "samples" : "rows";
+  const granted = isModel ? ", by the model" : facts.shrinkage > 0 ? ` at a shrinkage of ${plain(facts.shrinkage)}` : "";
   const MEANING = {
-    independent: `The ${dimension}s are uncorrelated with each other, and as close to their covariates as uncorrelated ${dimension}s can be.`,
-    strongest: `Every ${dimension} is the best linear prediction of its covariate there is. Where covariates go together, so do their ${dimension}s.`,
-    exclusive: `Every ${dimension} correlates with its own covariate and with no other. That costs alignment, most where covariates go together.`,
+    independent: `The ${dimension}s are uncorrelated with each other, and as close to their covariates as uncorrelated ${dimension}s can be${granted}.`,
+    strongest: `Every ${dimension} is the best linear prediction of its covariate there is${granted}, whatever it shares with the others.`,
+    exclusive: `Every ${dimension} correlates with its own covariate and with no other${isModel ? granted : ""}. That costs alignment, most where a covariate is hard to tell from the others.`,
     "as fitted": "The factors as the model found them, before any regime: each one tied to its covariate, free to correlate.",
   };
+
+  // What a regime promises holds of the moments it was made from: those of a model, or filled in where covariates have gaps.
+  function stray(now) {
+    const matrix = { independent: now.among, exclusive: now.withY }[state.regime];
+    if (matrix === undefined) return "";
+    const most = Math.max(0, ...matrix.flatMap((row, p) => row.filter((value, q) => q !== p && known(value)).map(Math.abs)));
+    return most < 0.005 ? "" : ` In these ${rows} no correlation that should vanish exceeds ${shown(most)}.`;
+  }
 
   function pairsOf(matrix) {
     const found = [];
@@ -126,11 +138,11 @@ const view = (() => {
 
   function meaning(now) {
     if (P === 1) return null;
-    if (state.regime !== "tunable") return MEANING[state.regime];
+    if (state.regime !== "tunable") return `${MEANING[state.regime]}${stray(now)}`;
     const [gained, most] = [height(now) - height(first), height(last) - height(first)];
     const share = most > 0.0005
       ? `, ${Math.round((100 * gained) / most)} % of what giving up independence can bring (${shown(most, 3)} in all)` : "";
-    return `Between uncorrelated ${dimension}s (0) and the strongest ones (1): λ = ${plain(state.lam)} buys ${shown(gained, 3)} of alignment${share}.`;
+    return `Between uncorrelated ${dimension}s (0) and the strongest ones (1): ${lamShown(state.lam)} buys ${shown(gained, 3)} of alignment${share}.`;
   }
 
   function cost(now) {
@@ -140,9 +152,9 @@ const view = (() => {
     if (!worst.length) return `No two ${dimension}s correlate by more than 0.1.`;
     const part = worst.reduce((sum, { value }) => sum + 2 * value * value, 0) / now.coupling;
     const list = worst.map(({ value, p, q }) =>
-      `${names[p]} with ${names[q]} (${shown(value)}; as covariates ${shown(facts.between_covariates[p][q])})`);
+      `${called[p]} with ${called[q]} (${shown(value)}; as covariates ${shown(facts.between_covariates[p][q])})`);
     return part < 0.25 ? `The coupling is spread over many pairs; the largest are ${listed(list)}.`
-      : `${Math.round(100 * part)} % of the coupling comes from ${listed(list)}.`;
+      : `${part > 0.995 && worst.length < pairs.length ? "Nearly all" : `${Math.round(100 * part)} %`} of the coupling comes from ${listed(list)}.`;
   }
 
   // Which covariates pay for not having the strongest dimensions, and whom they go with.
@@ -154,8 +166,9 @@ const view = (() => {
     const { p } = lost[0];
     const others = names.map((_, q) => q).filter((q) => q !== p && known(facts.between_covariates[p][q]));
     const q = others.reduce((best, at) => (Math.abs(facts.between_covariates[p][at]) > Math.abs(facts.between_covariates[p][best]) ? at : best), others[0]);
-    const tie = q === undefined ? "" : `, which goes with ${names[q]} (${shown(facts.between_covariates[p][q])})`;
-    return `Against the strongest, it costs ${names[p]} most: ${shown(now.alignment[p])} for ${shown(last.alignment[p])}${tie}.`;
+    const tied = q !== undefined && Math.abs(facts.between_covariates[p][q]) > 0.1;
+    const tie = tied ? ` As a covariate it goes with ${called[q]} (${shown(facts.between_covariates[p][q])}).` : "";
+    return `Against the strongest, it costs ${called[p]} most: ${shown(now.alignment[p])} for ${shown(last.alignment[p])}.${tie}`;
   }
 
   function trust(now) {
@@ -163,17 +176,23 @@ const view = (() => {
     if (!out) {
       const why = facts.why_not_held_out === null ? "" : ` (${facts.why_not_held_out})`;
       return state.regime === "exclusive" && facts.folds.length
-        ? ["Exclusive dimensions do not exist without some of the folds, so they cannot be judged on left-out rows."]
+        ? [`Exclusive ${dimension}s do not exist without some of the folds, so they cannot be judged on left-out ${rows}.`]
         : [`Nothing was held out here${why}: these are the numbers of the fitted rows, which flatter where dimensions are many.`];
     }
-    const gap = height(now) - height(out);
-    const said = [gap > 0.05
-      ? `On rows that were not fitted the mean alignment is ${shown(height(out), 3)}, ${shown(gap)} lower than on the fitted ones: believe the held-out numbers.`
-      : `On rows that were not fitted the mean alignment is ${shown(height(out), 3)}: in sample and held out agree.`];
-    const flattered = names.filter((_, p) => known(out.high[p]) && now.alignment[p] > out.high[p] && now.alignment[p] - out.alignment[p] > 0.05);
+    const which = (holds) => called.filter((_, p) => holds(p));
+    const unjudged = which((p) => !known(out.alignment[p]));
+    const gap = arithmetic.mean(names.map((_, p) => now.alignment[p] - out.alignment[p]));  // of those that are known
+    const flattered = which((p) => known(out.high[p]) && now.alignment[p] > out.high[p] && now.alignment[p] - out.alignment[p] > 0.05);
+    const verdict = gap > 0.05 ? `, ${shown(gap)} lower than on the fitted ones: believe the held-out numbers`
+      : gap < -0.05 ? `, ${shown(-gap)} higher than on the fitted ones: folds differ, or are small`
+        : `: in sample and held out agree${flattered.length ? " on average" : ""}`;
+    const said = unjudged.length === P ? [] : [`On rows that were not fitted the mean alignment is ${shown(height(out), 3)}${verdict}.`];
     if (flattered.length && flattered.length < P) said.push(`Flattered by the fitted rows: ${few(flattered)}.`);
-    const lost = names.filter((_, p) => known(out.low[p]) && out.low[p] <= 0);
+    const lost = which((p) => known(out.low[p]) && out.low[p] <= 0 && out.high[p] >= 0);
     if (lost.length) said.push(`Not told from nothing on new rows: ${few(lost)}.`);
+    const turned = which((p) => known(out.high[p]) && out.high[p] < 0);
+    if (turned.length) said.push(`Turned around on new rows, where the correlation is negative: ${few(turned)}.`);
+    if (unjudged.length) said.push(`Not judged on left-out rows: ${few(unjudged)}.`);
     return said;
   }
 
@@ -196,7 +215,7 @@ const view = (() => {
     if (facts.command) {
       const setting = regime === "as fitted" ? "" : budget !== null && !isModel ? ` --max-coupling ${budget}`
         : regime === "tunable" ? ` --lam ${Number(lam.toPrecision(12))}` : ` --regime ${regime}`;
-      lines.push("", "# or, in a shell:", `# ${facts.command}${setting}`);
+      lines.push("", "# or, in a shell:", ...`${facts.command}${setting}`.split(/\r?\n|\r/).map((line) => `# ${line}`));
     }
     byId("code").textContent = `${lines.join("\n")}\n`;
   }
@@ -216,8 +235,8 @@ const view = (() => {
   byId("rows").classList.toggle("tall", P > 24);
 
   function settingShown() {
-    if (state.regime === "tunable") return `λ = ${state.lam.toFixed(state.budget === null ? 2 : 3)}`;
-    return { independent: "λ = 0.00", strongest: "λ = 1.00" }[state.regime] || state.regime;
+    if (state.regime === "tunable") return lamShown(state.lam);
+    return { independent: lamShown(0), strongest: lamShown(1) }[state.regime] || state.regime;
   }
 
   function update() {
@@ -251,21 +270,21 @@ const view = (() => {
     waiting = true;
     requestAnimationFrame(() => { waiting = false; update(); });
   }
-  const along = (lam, budget = null) => choose(lam === 0 ? "independent" : lam === 1 ? "strongest" : "tunable", lam, budget);
+  const slide = (lam, budget = null) => choose(along(lam), lam, budget);
 
   function within() {
     const budget = Number(byId("budget").value);
     if (!(budget >= 0) || byId("budget").value === "") return;
     const lam = arithmetic.lamWithin(facts, budget);
     const least = first.coupling;
-    along(lam, budget);
+    slide(lam, budget);
     byId("budget-said").textContent = lam === 1 ? "Even the strongest stay within this."
       : lam === 0 && least > budget + 1e-9 ? `No λ stays within this: independent ones couple by ${shown(least, 3)}.` : "";
   }
 
-  byId("lam").addEventListener("input", (event) => along(Number(event.target.value)));
-  byId("independent").addEventListener("click", () => along(0));
-  byId("strongest").addEventListener("click", () => along(1));
+  byId("lam").addEventListener("input", (event) => slide(Number(event.target.value)));
+  byId("independent").addEventListener("click", () => slide(0));
+  byId("strongest").addEventListener("click", () => slide(1));
   byId("as-fitted").hidden = !isModel;
   byId("as-fitted").addEventListener("click", () => choose("as fitted", state.lam));
   const exclusive = byId("exclusive");
@@ -291,6 +310,7 @@ const view = (() => {
     }
     setTimeout(() => { byId("copy").textContent = "Copy"; }, 1500);
   });
+  if (isModel) for (const word of document.querySelectorAll("[data-model]")) word.textContent = word.dataset.model;
   document.documentElement.classList.add("live");
   moveFrontier = frontierFrame();  // now that there is a width to fill
   update();
