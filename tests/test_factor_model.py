@@ -154,6 +154,22 @@ def test_views_and_names(fitted):
     np.testing.assert_allclose(fa.intercept_, 0)
 
 
+@pytest.mark.parametrize("state", [np.random.RandomState(0), np.random.default_rng(0), np.random.SeedSequence(0), None])
+def test_any_source_of_random_numbers(state):
+    s = ca.simulate.scenario("PN", n_samples=60, n_covariates=2)
+    fa = InformedFactorAnalysis(3, random_state=state, n_init=2).fit(s.X, s.Y)
+    assert np.isfinite(fa.elbo_[-1])
+
+
+@pytest.mark.parametrize("state", ["zero", -1, 0.5])
+def test_what_is_no_source_of_random_numbers(state):
+    s = ca.simulate.scenario("PN", n_samples=60, n_covariates=2)
+    with pytest.raises(ValueError, match="random_state needs"):
+        InformedFactorAnalysis(3, random_state=state).fit(s.X, s.Y)
+    with pytest.raises(ValueError, match="random_state needs"):
+        ca.simulate.scenario("PN", random_state=state)
+
+
 @pytest.mark.parametrize("factor", ["doze", 6, -7])
 def test_a_factor_that_is_not_there(fitted, factor):
     with pytest.raises(ValueError, match="dose"):

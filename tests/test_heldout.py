@@ -117,6 +117,20 @@ def test_any_number_of_folds(folds):
     assert np.isfinite(frame[["alignment", "coupling", "alignment_se"]].to_numpy()).all()
 
 
+def test_as_many_folds_as_rows_are_as_many_as_can_be_judged():
+    Z, Y = correlated(7, 200, 4, 2)
+    many, twenty = (ca.LatentAligner(folds=folds).fit(Z, Y) for folds in (1000, 20))
+    table = many.summary()
+    assert (table["low"] < table["held_out"]).all()
+    assert (table["held_out"] < table["high"]).all()
+    np.testing.assert_allclose(many.mean_alignment_["held_out"], twenty.mean_alignment_["held_out"], atol=0.02)
+    frame = ca.cross_validated_frontier(Z, Y, [1], folds=200)
+    assert len(frame.attrs["fold_shrinkages"]) == 20  # ten rows each
+    assert frame["alignment"].iloc[0] == pytest.approx(
+        ca.cross_validated_frontier(Z, Y, [1])["alignment"].iloc[0], abs=0.02
+    )
+
+
 def test_held_out_is_below_in_sample_where_dimensions_are_many():
     Z, Y = embedding(4, 120, 100, 3)
     frame = ca.cross_validated_frontier(Z, Y, [0, 0.5, 1], shrinkage=0.0)

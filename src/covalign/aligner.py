@@ -60,6 +60,7 @@ class LatentAligner(TransformerMixin, BaseEstimator):
         Append the rest of the space (uncorrelated with the independent dimensions), which makes the map invertible.
     folds : int
         Folds of the cross-validation behind ``"auto"``. A row's fold follows from its content, not its position.
+        Folds that would have fewer than ten rows are put together, down to five.
     drop_first : bool
         Leave out the first dummy of every category.
     missing : "pairs", "drop" or "raise"

@@ -29,6 +29,7 @@ from covalign.rows import is_dask, is_elsewhere
 
 # From no shrinkage to marginal covariances, evenly spaced in log-odds in between.
 SHRINKAGE_GRID = np.concatenate([[0.0], expit(np.linspace(logit(1e-4), logit(0.999), 23)), [1.0]])
+LEAST_LEFT_OUT, FEW_FOLDS = 10, 5  # rows a fold has where there are more folds than these
 
 
 class Split(NamedTuple):
@@ -40,8 +41,10 @@ class Split(NamedTuple):
 
 
 def splits(buckets: Sequence[Rows | None], folds: int | None = None, q: int = 0) -> list[Split]:
-    """Leave each usable fold out once. Bucket b belongs to fold b mod ``folds`` (by default every bucket is a fold)."""
-    folds = len(buckets) if folds is None else folds
+    """Leave each usable fold out once. Bucket b belongs to fold b mod ``folds``, by default to its own if sensible."""
+    if folds is None:
+        buckets = sensible(buckets)
+        folds = len(buckets)
     made = []
     for fold in range(folds):
         train = merged(part for b, part in enumerate(buckets) if b % folds != fold)
@@ -50,6 +53,16 @@ def splits(buckets: Sequence[Rows | None], folds: int | None = None, q: int = 0)
             fitted, adjustment = nuisance.adjusted(train, q)
             made.append(Split(fold, fitted, adjustment.apply(test)))
     return made
+
+
+def sensible(buckets: Sequence[Rows | None]) -> Sequence[Rows | None]:
+    """The buckets, put together where more than ``FEW_FOLDS`` have on average fewer than ``LEAST_LEFT_OUT`` rows.
+
+    The correlation of two rows is one, whatever they are: with as many folds as rows nothing would be judged.
+    """
+    n = sum(part.n or 0 for part in buckets if part is not None)
+    folds = max(FEW_FOLDS, n // LEAST_LEFT_OUT)
+    return buckets if len(buckets) <= folds else [merged(buckets[fold::folds]) for fold in range(folds)]
 
 
 def shrinkage_path(folds: Sequence[Rows | None], q: int = 0) -> pd.DataFrame:
@@ -238,8 +251,9 @@ def cross_validated_frontier(
     ``coupling_in_sample`` are what the fitted rows themselves show. With ``shrinkage="auto"`` each training set chooses
     its own by cross-validation inside it, so the left-out rows take no part in any choice. Z may be a path, or anything
     else ``covalign.rows.open_rows`` takes. ``missing``, ``confounders`` and ``chunk_rows`` are those of
-    ``LatentAligner``; what confounders explain of left-out rows is said by the training
-    set, too. ``frame.attrs`` has the numbers of rows (``n``) and of rows with each covariate (``n_pairs``).
+    ``LatentAligner``; what confounders explain of left-out rows is said by the training set, too. Folds that would have
+    fewer than ten rows are put together, down to five. ``frame.attrs`` has the numbers of rows (``n``) and of rows with
+    each covariate (``n_pairs``).
 
     >>> import covalign as ca
     >>> s = ca.simulate.scenario("PN", n_samples=300)
@@ -261,6 +275,9 @@ def cross_validated_frontier(
         rows, encoded = coding.apply(Z, tables)
         covariates.refuse_constant(encoded)
         buckets = list(fold_moments(rows, encoded, several, coding.covariates.blocks, coding.q))
+    if folds > FEW_FOLDS:
+        buckets = list(sensible(buckets))
+        folds = len(buckets)
     whole = merged(buckets)
     assert whole is not None  # empty input was refused before
     fitted, _ = nuisance.adjusted(whole, coding.q)

@@ -23,6 +23,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from covalign import _validation as errors
 from covalign import confounders as nuisance
 from covalign import regimes
 from covalign._linalg import EPS, Array, dense, is_constant, unit_rows, whitener
@@ -128,7 +129,7 @@ def p_values(data: Permutable, regime: str, lam: float, n_permutations: int, ran
     """One row per covariate, then their mean: alignment, by_chance (mean over permutations), p_value."""
     observed = _with_mean(alignments(data, np.arange(len(data.Y))[None], regime, lam))[0]
     reached, total = np.zeros(len(observed)), np.zeros(len(observed))
-    for orders in _orders(data.Y.shape, n_permutations, np.random.default_rng(random_state)):
+    for orders in _orders(data.Y.shape, n_permutations, errors.check_random_state(random_state)):
         permuted = _with_mean(alignments(data, orders, regime, lam))
         reached += np.sum(permuted >= observed - TIE, axis=0)
         total += permuted.sum(axis=0)

@@ -120,7 +120,7 @@ def scenario(
     """
     _check_strengths(alpha, b)
     _check_sizes(n_samples, n_factors, n_covariates, noise)
-    rng = np.random.default_rng(random_state)
+    rng = errors.check_random_state(random_state)
     Sigma, beta = covariate_correlation(name, n_covariates, alpha), coefficients(n_covariates, b)
     values, vectors = np.linalg.eigh(Sigma)  # a square root that also exists where Sigma is singular
     root = vectors * np.sqrt(np.maximum(values, 0))

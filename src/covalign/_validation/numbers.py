@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
+
 from covalign._validation.base import REGIMES, DependentCovariatesError, MissingExtraError, NotFiniteError, some
 
 
@@ -108,6 +110,19 @@ def check_max_coupling(budget: Any) -> float:
     if isinstance(budget, Real) and not isinstance(budget, bool) and float(budget) >= 0:
         return float(budget)
     raise ValueError(f"max_coupling needs a number >= 0, got {budget!r}: 0 asks for independent dimensions.")
+
+
+def check_random_state(state: Any) -> np.random.Generator:
+    """A source of random numbers; of numpy's older kind a new one is seeded, which moves it on."""
+    if isinstance(state, np.random.RandomState):
+        return np.random.default_rng(state.randint(2**32, size=4, dtype=np.uint32))
+    try:
+        return np.random.default_rng(state)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"random_state needs a whole number of at least 0, a numpy Generator or None, got {state!r}: 0 is as good "
+            "as any."
+        ) from None
 
 
 def check_permutations(count: Any) -> int:

@@ -185,7 +185,7 @@ class InformedFactorAnalysis(Tables, BaseEstimator):
                 fits = [self._run(problem, fitting.Fit(self._resume(problem), [], False))]
             else:
                 problem, first, tried = self._first(problem)
-                seeds = np.random.default_rng(self.random_state).spawn(self.n_init - 1)
+                seeds = errors.check_random_state(self.random_state).spawn(self.n_init - 1)
                 fits = [first, *(self._run(problem, self._begin(problem, rng)) for rng in seeds)]
         best = max(fits, key=fitting.height)
         tried[problem.k] = fitting.height(best)
