@@ -341,6 +341,14 @@ def test_an_existing_result_is_kept_unless_told(path):
     assert os.listdir(path.parent) == [path.name]
 
 
+def test_a_folder_is_never_taken_for_an_old_result(path):
+    (path / "thesis").mkdir(parents=True)
+    with pytest.raises(ValueError, match="which is one: choose another"):
+        sink_at(path, overwrite=True)
+    assert os.listdir(path.parent) == [path.name]
+    assert (path / "thesis").is_dir()
+
+
 def test_a_result_that_appears_meanwhile_is_kept(path):
     with pytest.raises(ValueError, match="which exists"), sink_at(path) as sink:  # noqa: PT012  # the end raises
         sink.write(table()[:, :P])

@@ -200,7 +200,7 @@ def locked_folder(path: Any) -> ValueError:
 def folder_in_the_way(option: str, path: Any) -> ValueError:
     return ValueError(
         f"{option} needs a name that no folder has, got {str(path)!r}, which is one: choose another, or remove the "
-        "folder yourself (--force replaces files only)."
+        "folder yourself (only files are replaced)."
     )
 
 

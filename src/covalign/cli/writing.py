@@ -20,6 +20,7 @@ from covalign.cli.base import answering, check_free, note
 from covalign.cli.tables import suffix_of
 from covalign.cli.watching import BAR
 from covalign.rows import open_sink
+from covalign.rows.sink import replaceable
 from covalign.rows.source import optional
 
 KEPT = "files that are complete stay, others were not made"
@@ -70,14 +71,9 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Sequence[Path | No
             continue
         if path.resolve() in used:
             raise errors.same_file(path, used[path.resolve()])
-        if path.is_dir() and not (_is_zarr(path) or (option in FOLDERS and not path.suffix)):
+        if not (replaceable(path) or (option in FOLDERS and not path.suffix)):
             raise errors.folder_in_the_way(option, path)
         used[path.resolve()] = option
-
-
-def _is_zarr(path: Path) -> bool:
-    """A zarr array or group, of whichever version."""
-    return path.suffix.lower() == ".zarr" and any((path / n).exists() for n in ("zarr.json", ".zarray", ".zgroup"))
 
 
 def check_suffix(option: str, path: Path | None, known: Sequence[str]) -> None:

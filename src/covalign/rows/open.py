@@ -13,9 +13,7 @@ from scipy import sparse
 
 from covalign import _validation as errors
 from covalign.rows.memory import ArrayRows, FrameRows, MappedRows, SparseRows, TorchRows
-from covalign.rows.source import CHUNK_BYTES, Source, Table, is_source
-
-ZARR_MARKS = ("zarr.json", ".zarray", ".zgroup")
+from covalign.rows.source import CHUNK_BYTES, Source, Table, is_source, is_zarr
 
 
 def open_rows(
@@ -85,7 +83,7 @@ def _from_path(path: Path, key: str | None, name: str, options: dict[str, Any]) 
     suffix = path.suffix.lower()
     if not path.exists():
         raise errors.data_not_found(path, f"a file or folder for {name}")
-    if suffix == ".zarr" or any((path / mark).exists() for mark in ZARR_MARKS):
+    if suffix == ".zarr" or is_zarr(path):
         from covalign.rows.stored import from_zarr
 
         return from_zarr(path, key, **options)

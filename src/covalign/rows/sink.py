@@ -17,7 +17,7 @@ import numpy as np
 
 from covalign import _validation as errors
 from covalign.rows.pairs import read
-from covalign.rows.source import CHUNK_BYTES, Source, stacked, working_dtype
+from covalign.rows.source import CHUNK_BYTES, Source, is_zarr, stacked, working_dtype
 from covalign.rows.writers import NpyWriter, ParquetWriter, Writer, ZarrWriter
 
 VERSION = 1
@@ -223,6 +223,8 @@ class Sink:
     def _refuse_existing(self) -> None:
         if self.path.exists() and not self._overwrite:
             raise errors.target_exists(self.path)
+        if not replaceable(self.path):
+            raise errors.folder_in_the_way("out", self.path)
 
     def _restore(self) -> None:
         """Put back what an earlier run had moved aside when it was killed between two renames."""
@@ -246,6 +248,11 @@ class Sink:
                 raise
             need = (self.shape[0] - self._done) * self._row_bytes
             raise errors.disk_full(self.path, need, _free(self.path.parent), self._done) from error
+
+
+def replaceable(path: Path) -> bool:
+    """No folder, which may hold anything, but one that zarr has made."""
+    return not path.is_dir() or (path.suffix.lower() == ".zarr" and is_zarr(path))
 
 
 def _default_rows(row_bytes: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -200,6 +201,11 @@ def positions(
     if wrong or not asked:
         raise errors.columns_not_there(where, wrong, names)
     return np.array([at[str(c)] for c in asked], dtype=np.intp)
+
+
+def is_zarr(path: Path) -> bool:
+    """A zarr array or group, of whichever version."""
+    return any((path / mark).exists() for mark in ("zarr.json", ".zarray", ".zgroup"))
 
 
 def optional(module: str, extra: str) -> Any:
