@@ -48,3 +48,10 @@ def nearest(name: Any, known: Iterable[Any], most: int) -> list[str]:
     """Names that may have been meant, the nearest first; capitals do not count."""
     folded = {str(one).casefold(): str(one) for one in known}
     return [folded[match] for match in difflib.get_close_matches(str(name).casefold(), folded, most, 0.5)]
+
+
+def meant(wrong: Iterable[Any], known: Iterable[Any], most: int = 2) -> str:
+    """A question after the names that may have been meant; empty if none is near."""
+    have = list(known)
+    near = dict.fromkeys(match for name in wrong for match in nearest(name, have, most))
+    return f"did you mean {some(near)}?" if near else ""

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from covalign._validation.base import nearest, some
+from covalign._validation.base import meant, some
 
 
 def unknown_columns(where: Any, wrong: Sequence[str], have: Sequence[str]) -> ValueError:
-    near = [match for name in wrong for match in nearest(name, have, 2)]
-    hint = f"did you mean {some(dict.fromkeys(near))}? " if near else ""
+    hint = " ".join(filter(None, [meant(wrong, have), f"It has {some(have, 20) or 'none'}."]))
     return ValueError(
-        f"columns that are there are needed, got {some(wrong)}, which {str(where)!r} does not have: {hint}It has "
-        f"{some(have, 20) or 'none'}."
+        f"columns that are there are needed, got {some(wrong)}, which {str(where)!r} does not have: {hint}"
     )
 
 

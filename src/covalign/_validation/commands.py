@@ -22,11 +22,7 @@ def peer_failed(name: str, why: str) -> PeerError:
 
 
 def unknown_figures(names: Iterable[str], known: Sequence[str]) -> ValueError:
-    from difflib import get_close_matches
-
-    hints = [
-        f"{name} (did you mean {near[0]}?)" if (near := get_close_matches(name, known, 1)) else name for name in names
-    ]
+    hints = [f"{name} (did you mean {near[0]}?)" if (near := nearest(name, known, 1)) else name for name in names]
     return ValueError(f"there is no {', '.join(hints)}: the names are {', '.join(known)}.")
 
 

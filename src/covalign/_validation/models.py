@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from covalign._validation.base import some
+from covalign._validation.base import meant, some
 
 
 def no_views() -> ValueError:
@@ -39,8 +38,7 @@ def unknown_views(names: Iterable[str], known: Sequence[str]) -> ValueError:
 
 def unknown_factors(wrong: Iterable[Any], known: Sequence[str]) -> ValueError:
     names = [str(name) for name in known]
-    near = [match for name in wrong for match in difflib.get_close_matches(str(name), names, n=2, cutoff=0.4)]
-    hint = f"did you mean {some(dict.fromkeys(near))}?" if near else "check the names, or give positions."
+    hint = meant(wrong, names) or "check the names, or give positions."
     return ValueError(f"factors need to be among {some(names, 10)}, got {some(wrong)}: {hint}")
 
 

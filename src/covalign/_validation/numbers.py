@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
-from covalign._validation.base import REGIMES, DependentCovariatesError, MissingExtraError, NotFiniteError, some
+from covalign._validation.base import REGIMES, DependentCovariatesError, MissingExtraError, NotFiniteError, meant, some
 
 
 def lengths_differ(n_z: int, n_y: int) -> ValueError:
@@ -167,8 +166,7 @@ def least_squares_inverse(why: str) -> str:
 def unknown_covariates(names: Iterable[str], known: Sequence[str]) -> ValueError:
     wrong = list(names)
     known = list(dict.fromkeys(known))
-    near = [match for name in wrong for match in difflib.get_close_matches(str(name), known, n=2, cutoff=0.4)]
-    hint = f"did you mean {some(dict.fromkeys(near))}?" if near else f"choose from {some(known, 10)}."
+    hint = meant(wrong, known) or f"choose from {some(known, 10)}."
     return ValueError(f"names need to be covariates of this model, got {some(wrong)}: {hint}")
 
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from covalign._validation.base import some
+from covalign._validation.base import meant, some
 
 
 def _nearest(wrong: Iterable[Any], have: Iterable[Any]) -> str:
-    known = {str(name).lower(): str(name) for name in have}
-    lower = [str(name).lower() for name in wrong]
-    near = [known[match] for name in lower for match in difflib.get_close_matches(name, known, n=3, cutoff=0.5)]
-    return f"did you mean {some(dict.fromkeys(near))}? " if near else ""
+    question = meant(wrong, have, 3)
+    return f"{question} " if question else ""
 
 
 def not_annotated(got: Any) -> ValueError:

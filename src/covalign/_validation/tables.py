@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from covalign._validation.base import some
+from covalign._validation.base import meant, some
 
 
 def constant_covariates(names: Iterable[str]) -> ValueError:
@@ -131,8 +130,7 @@ def confounder_columns_missing(names: Iterable[str], have: Iterable[str]) -> Val
 
 def confounders_not_in_y(names: Iterable[str], have: Sequence[str]) -> ValueError:
     wrong = list(names)
-    near = [match for name in wrong for match in difflib.get_close_matches(name, have, n=2, cutoff=0.4)]
-    hint = f"did you mean {some(dict.fromkeys(near))}?" if near else "add them to Y, or pass a table of confounders."
+    hint = meant(wrong, have) or "add them to Y, or pass a table of confounders."
     return ValueError(f"confounders given by name need the columns {some(wrong)}, got {some(have)} in Y: {hint}")
 
 
