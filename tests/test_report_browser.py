@@ -130,7 +130,7 @@ def same_as_python(page: Page, model: LatentAligner) -> None:
         [page.text(f"#numbers tr:nth-child({p + 1}) td.{kind}") for kind in ("fitted", "held", "limits")]
         for p in range(len(table))
     ]
-    need = [[f"{a:.3f}", f"{h:.3f}", f"{lo:.2f} to {hi:.2f}"] for a, h, _, lo, hi in table.iloc[:, :5].to_numpy()]
+    need = [[f"{a:.3f}", f"{h:.3f}", f"{lo:.3f} to {hi:.3f}"] for a, h, _, lo, hi in table.iloc[:, :5].to_numpy()]
     assert shown == [[cell.replace("-0.00 ", "0.00 ") for cell in row] for row in need]
     assert page.text("#coupling-now") == f"{model.coupling_:.3f}"
     assert page.text("#alignment-now") == f"{model.alignment_.mean():.3f}"

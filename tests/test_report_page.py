@@ -112,6 +112,17 @@ def test_the_static_figure_has_axes_to_read_it_by():
         assert start + slope * at == pytest.approx(need, abs=abs(slope) * 0.2)
 
 
+def test_without_scripts_what_no_fold_can_judge_has_no_number():
+    Z, Y = correlated(11, 300, 6, 2)
+    rare = np.zeros(300)
+    rare[7] = 1  # no fold has rows of both kinds to fit and to judge
+    model = LatentAligner().fit(Z, np.c_[Y, rare])
+    text, table = static(facts.of_aligner(model)), model.summary()
+    assert "nan" not in text
+    assert f"<td>{table.loc['y2', 'in_sample']:.3f}</td><td>–</td><td>–</td>" in text
+    assert f"<td>{table.loc['y0', 'low']:.3f} to {table.loc['y0', 'high']:.3f}</td>" in text
+
+
 @pytest.mark.parametrize(("low", "high"), [(0, 1e-3), (-0.2, 1.0), (0.51, 0.52), (0, 173.0), (-3e-5, 2e-5)])
 def test_ticks_are_round_and_told_apart(low, high):
     marks = ticks(low, high)

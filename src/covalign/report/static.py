@@ -36,12 +36,16 @@ def lam_shown(lam: float) -> str:
 
 
 def _alignments(facts: dict[str, Any], now: dict[str, Any]) -> str:
-    held, rows = now["held_out"], []
+    rows, held = [], now["held_out"] or dict.fromkeys(("alignment", "low", "high"), [np.nan] * len(facts["covariates"]))
     for p, name in enumerate(facts["covariates"]):
-        outside = "–" if held is None else f"{held['alignment'][p]:.3f}"
-        limits = "–" if held is None else f"{held['low'][p]:.2f} to {held['high'][p]:.2f}"
-        rows.append((name, [f"{now['alignment'][p]:.3f}", outside, limits]))
+        low, high = _shown(held["low"][p]), _shown(held["high"][p])
+        limits = "–" if low == "–" else f"{low} to {high}"
+        rows.append((name, [_shown(now["alignment"][p]), _shown(held["alignment"][p]), limits]))
     return _table(["covariate", "fitted", "held out", "90 %"], rows)
+
+
+def _shown(value: float) -> str:
+    return "–" if np.isnan(value) else f"{value:.3f}"
 
 
 def _shares(factors: dict[str, Any]) -> str:

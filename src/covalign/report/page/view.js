@@ -102,7 +102,7 @@ const view = (() => {
       }
       cells[0].textContent = shown(now.alignment[p], 3);
       cells[1].textContent = out ? shown(out.alignment[p], 3) : "–";
-      cells[2].textContent = limits ? `${shown(out.low[p])} to ${shown(out.high[p])}` : "–";
+      cells[2].textContent = limits ? `${shown(out.low[p], 3)} to ${shown(out.high[p], 3)}` : "–";
     });
   }
 
@@ -251,7 +251,7 @@ const view = (() => {
     const out = now.heldOut;
     byId("alignment-now").textContent = shown(height(now), 3);
     byId("held-now").textContent = out ? shown(height(out), 3) : "–";
-    byId("held-limits").textContent = out && known(out.meanLow) ? `(${shown(out.meanLow)} to ${shown(out.meanHigh)})` : "";
+    byId("held-limits").textContent = out && known(out.meanLow) ? `(${shown(out.meanLow, 3)} to ${shown(out.meanHigh, 3)})` : "";
     byId("coupling-now").textContent = shown(now.coupling, 3);
     moveFrontier(now);
     moveRows(now);
