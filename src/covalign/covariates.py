@@ -214,7 +214,12 @@ def refuse_constant(encoded: pd.DataFrame) -> None:
 
 
 def numbered(stem: str, n: int, taken: Collection[str]) -> list[str]:
-    """Names for n dimensions that have no covariate: free0, free1, ..., but none that a covariate has."""
+    """Names for n dimensions that have no covariate: free0, free1, ..., but none that a covariate has.
+
+    >>> import covalign as ca
+    >>> ca.covariates.numbered("free", 3, ["age", "free1"])
+    ['free0', 'free2', 'free3']
+    """
     names = (f"{stem}{i}" for i in count())
     return list(islice((name for name in names if name not in taken), n))
 
