@@ -4,7 +4,7 @@ Reads as the model: ``state`` (q-factors), ``updates`` (one function each), ``bo
 divergences), ``rotation`` (the step over all invertible maps), ``statistics`` (data as sums), ``start``, ``fitting``
 (stage 1), ``realignment`` (stage 2), ``uncertainty`` (how sure), ``data`` (tables in), ``outofcore`` (rows of any
 number in: ``streaming`` reads, ``gathering`` sums, ``combining`` makes an engine of sums with gaps), ``newcomers`` (new
-samples), ``frames`` (tables out), ``model`` (the scikit-learn face).
+samples), ``frames`` and ``tables`` (what it tells of itself), ``model`` (the scikit-learn face).
 """
 
 from covalign.factor.model import InformedFactorAnalysis
