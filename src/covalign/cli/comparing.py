@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,14 +9,22 @@ import numpy as np
 import pandas as pd
 import typer
 
-from covalign import _store
 from covalign import _validation as errors
 from covalign._linalg import dense
 from covalign.cli import options
 from covalign.cli.base import FAILED, RESUMES, Force, Json, app, note, say, say_json
 from covalign.cli.factoring import together
 from covalign.cli.views import ALONE, check_given, named_paths, open_study
-from covalign.cli.writing import FIGURES, TABLES, check_outputs, check_suffix, working, write_frame
+from covalign.cli.writing import (
+    FIGURES,
+    TABLES,
+    check_outputs,
+    check_suffix,
+    drawing,
+    save_figure,
+    working,
+    write_frame,
+)
 
 NOT_KEPT = "nothing was written (with -o, finished methods are kept)"
 HEADS = {
@@ -94,7 +101,7 @@ def compare(
         check_suffix("--out", out, TABLES)
         check_suffix("--figure", figure, FIGURES)
         check_outputs({"--out": out, "--figure": figure}, [*(files or []), covariates, *paths.values()], force=force)
-        draw = None if figure is None else _drawing(figure)
+        draw = None if figure is None else drawing("study.compare_figure").comparison
         contenders.chosen(method, representation=True)  # a typo is noticed before anything is read
         X, Y = _views(files or [], paths, covariates, covariate, index, key, by_position)
         ready = filling.complete(X, Y, gaps)
@@ -116,8 +123,7 @@ def compare(
             write_frame(table, out)
             made.append(out)
         if draw is not None and figure is not None and table["alignment"].notna().any():
-            with _store.replacing(figure) as file:
-                file.write(draw(table))
+            save_figure(draw(table)[0], figure)
             made.append(figure)
     _answer(table, made, len(ready.Y), ready.said, as_json)
     if (table["status"] == "failed").any():
@@ -173,23 +179,6 @@ def _notes(done: Any) -> list[str]:
         if why:
             notes.setdefault(why, []).append(name)
     return [f"{', '.join(names)}: {why}" for why, names in notes.items()]
-
-
-def _drawing(path: Path) -> Any:
-    """What turns a table into the bytes of a figure; that an extra is missing is noticed before any work."""
-    from covalign.study import compare_figure
-    from covalign.study.drawing import plt
-
-    kind = path.suffix.lower().lstrip(".")
-
-    def draw(table: Any) -> bytes:
-        figure = compare_figure.comparison(table)[0].figure
-        held = io.BytesIO()
-        figure.savefig(held, format=kind, dpi=200)
-        plt.close(figure)
-        return held.getvalue()
-
-    return draw
 
 
 def _views(

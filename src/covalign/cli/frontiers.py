@@ -8,14 +8,23 @@ from typing import Annotated, Any
 import pandas as pd
 import typer
 
-from covalign import _store as store
 from covalign import _validation as errors
 from covalign.cli import options
 from covalign.cli.base import Force, Json, app, say, say_json
 from covalign.cli.matching import matched
 from covalign.cli.options import METHOD, RESULTS, Missing
 from covalign.cli.representations import open_pair
-from covalign.cli.writing import FIGURES, TABLES, check_outputs, check_suffix, lines_of, working, write_frame
+from covalign.cli.writing import (
+    FIGURES,
+    TABLES,
+    check_outputs,
+    check_suffix,
+    drawing,
+    lines_of,
+    save_figure,
+    working,
+    write_frame,
+)
 from covalign.heldout import cross_validated_frontier
 
 HEAD = ["regime", "lam", "alignment", "alignment_se", "coupling", "alignment_in_sample", "coupling_in_sample"]
@@ -57,7 +66,7 @@ def frontier(
         check_suffix("--out", out, TABLES)
         check_suffix("--figure", figure, FIGURES)
         check_outputs({"--out": out, "--figure": figure}, [z, covariates], force=force)
-        draw = None if figure is None else drawing()
+        draw = None if figure is None else drawing("plot").frontier
         along = None if lams is None else errors.check_lams(lams)
         weight = errors.check_auto("--shrinkage", shrinkage, float)
         rows, table, where, together = open_pair(z, covariates, covariate, confounder, index, key)
@@ -71,24 +80,8 @@ def frontier(
         if out is not None:
             write_frame(frame, out)
         if draw is not None and figure is not None:
-            save_figure(draw.frontier(frame), figure)
+            save_figure(draw(frame), figure)
         answer(frame, about, [str(path) for path in (out, figure) if path is not None], as_json)
-
-
-def drawing() -> Any:
-    """covalign.plot, which needs no screen here."""
-    from covalign.rows.source import optional
-
-    optional("matplotlib", "plot").use("Agg")
-    from covalign import plot
-
-    return plot
-
-
-def save_figure(axes: Any, path: Path) -> None:
-    """The figure, in the format of the suffix."""
-    with store.replacing(path) as file:
-        axes.figure.savefig(file, format=path.suffix.lower()[1:], dpi=200)
 
 
 def answer(frame: pd.DataFrame, about: dict[Any, Any], files: list[str], as_json: bool) -> None:

@@ -7,6 +7,7 @@ import shutil
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,18 @@ def no_remains(path: Path) -> Iterator[None]:
     except errors.NotFiniteError:
         shutil.rmtree(path.parent / f".{path.name}.part", ignore_errors=True)
         raise
+
+
+def drawing(module: str) -> Any:
+    """A module of covalign that draws, without a screen. Asked for first: matplotlib may be missing."""
+    optional("matplotlib", "plot").use("Agg")
+    return import_module(f"covalign.{module}")
+
+
+def save_figure(axes: Any, path: Path) -> None:
+    """The figure, in the format of the suffix."""
+    with store.replacing(path) as file:
+        axes.figure.savefig(file, format=path.suffix.lower()[1:], dpi=200)
 
 
 def lines_of(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
