@@ -492,6 +492,8 @@ def test_what_a_factor_model_shows(browser, tmp_path, clinic):
         assert page.page.locator("#top svg text").first.text_content() == best["feature"]
         assert f"Converged after {model.n_iter_} sweep" in page.text("#bound-said")
         assert page.page.locator('#bound .tick[text-anchor="end"]').count() > 1
+        sweeps = page.page.locator('#bound .tick[text-anchor="middle"]').all_text_contents()
+        assert all(tick.isdigit() for tick in sweeps)
         assert "imension" not in page.text("main")  # a model has factors
         assert "60 samples without it" in page.text("#missing")
         assert "dose in 6" in page.text("#missing")

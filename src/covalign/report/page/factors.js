@@ -158,7 +158,8 @@
     const svg = canvas("bound", box.W, box.H, "The bound, sweep by sweep");
     if (logs.length > 1) {
       const [low, high] = padded(Math.floor(Math.min(...logs)), Math.ceil(Math.max(...logs)), 0.02);
-      const { x, y } = axes(svg, box, [1, bound.at[bound.at.length - 2]], [low, high], ["sweep", "log₁₀ of nats below the end"], [Math.min(6, logs.length), 7]);
+      const last = bound.at[bound.at.length - 2];
+      const { x, y } = axes(svg, box, [1, last], [low, high], ["sweep", "log₁₀ of nats below the end"], [Math.min(6, last - 1), 7]);
       draw(svg, "path", { d: logs.map((value, i) => `${i ? "L" : "M"}${x(bound.at[i]).toFixed(1)} ${y(value).toFixed(1)}`).join(""), class: "line held" });
       if (logs.length <= 60) logs.forEach((value, i) => { draw(svg, "circle", { cx: x(bound.at[i]), cy: y(value), r: 3.5, class: "dot held" }).said = () => `sweep ${bound.at[i]}: ${shown(bound.values[i], 3)}`; });
     } else {
