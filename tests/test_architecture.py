@@ -92,6 +92,14 @@ def test_the_core_imports_nothing_heavy():
     assert result.stdout.strip() == "[]"
 
 
+def test_tests_can_be_collected_without_torch():
+    """``make test`` does not install it; a module that imports it at its head would be an error, not a skip."""
+    for path in Path(__file__).parent.glob("*.py"):
+        head = [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.Import | ast.ImportFrom)]
+        names = {alias.name for node in head for alias in node.names} | {getattr(node, "module", None) for node in head}
+        assert not {"torch", "transformers", "sentence_transformers"} & names, path.name
+
+
 def test_user_errors_are_worded_in_one_place():
     for path in FILES:
         if path.parent.name == "_validation":

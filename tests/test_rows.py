@@ -22,7 +22,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import torch
 import zarr
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -32,6 +31,11 @@ from covalign import _validation as errors
 from covalign.moments import Moments
 from covalign.rows import ahead, checked, open_pairs, open_rows, read, recut, refuse_not_finite
 from covalign.rows import source as source_module
+
+try:
+    import torch
+except ImportError:  # tests of tensors alone skip and say so, others do without them
+    torch = None
 
 N, K = 53, 4
 NAMES = [f"gene{j}" for j in range(K)]
@@ -185,6 +189,8 @@ FORMATS = {
     "dask of unknown sizes": as_dask_of_unknown_sizes,
     "dask frame": as_dask_frame,
 }
+if torch is None:
+    del FORMATS["torch"]
 NAMED = {name for name in FORMATS if any(word in name for word in ("frame", "parquet", "h5ad", "backed", "anndata"))}
 WITH_INDEX = NAMED - {"parquet folder"}
 
@@ -193,6 +199,11 @@ WITH_INDEX = NAMED - {"parquet folder"}
 def sources(tmp_path_factory):
     """Every format, opened once."""
     return {name: open_rows(make(tmp_path_factory.mktemp("rows"))) for name, make in FORMATS.items()}
+
+
+def tensors(*values):
+    """Each as a tensor, where torch is installed."""
+    return [] if torch is None else [torch.tensor(value) for value in values]
 
 
 def dense(chunk):
@@ -275,7 +286,7 @@ def test_any_chunk_size_and_start(sources, rows, start):
 def test_types_are_kept(tmp_path, dtype):
     values = (numbers() * 10).astype(dtype)
     np.save(tmp_path / "a.npy", values)
-    for data in (values, tmp_path / "a.npy", pd.DataFrame(values), torch.tensor(values)):
+    for data in (values, tmp_path / "a.npy", pd.DataFrame(values), *tensors(values)):
         source = open_rows(data)
         (chunk,) = source.chunks()
         assert chunk.dtype == source.dtype == dtype
@@ -284,7 +295,7 @@ def test_types_are_kept(tmp_path, dtype):
 
 def test_half_precision_is_widened():
     values = numbers().astype(np.float16)
-    for data in (values, torch.tensor(values), torch.tensor(values).to(torch.bfloat16)):
+    for data in (values, *tensors(values), *(tensor.to(torch.bfloat16) for tensor in tensors(values))):
         (chunk,) = open_rows(data).chunks()
         assert chunk.dtype == np.float32
         np.testing.assert_allclose(chunk, values, rtol=2**-8)
@@ -425,7 +436,7 @@ def test_a_single_column(tmp_path):
     data = [
         y,
         tmp_path / "y.npy",
-        torch.tensor(y),
+        *tensors(y),
         dask.array.from_array(y, chunks=9),
         pd.Series(y),
         np.asfortranarray(y),
@@ -671,7 +682,7 @@ def test_a_stream_is_read_once_and_a_list_again():
 def test_batches_of_tensors_frames_and_single_columns():
     Z, Y = batches((N,))[0]
     kinds = [
-        (torch.tensor(Z), torch.tensor(Y)),
+        *zip(tensors(Z), tensors(Y), strict=True),
         (pd.DataFrame(Z), pd.DataFrame(Y)),
         (sparse.csr_matrix(Z), Y),
     ]
@@ -679,12 +690,13 @@ def test_batches_of_tensors_frames_and_single_columns():
         ((z, y),) = open_pairs([kind]).chunks()
         np.testing.assert_array_equal(dense(z), Z)
         np.testing.assert_array_equal(y, Y)
-    for y in (Y[:, 0], torch.tensor(Y[:, 0]), pd.Series(Y[:, 0], name="age")):
+    for y in (Y[:, 0], *tensors(Y[:, 0]), pd.Series(Y[:, 0], name="age")):
         ((_, got),) = open_pairs([(Z, y)]).chunks()
         assert got.shape == (N, 1)
     assert list(got.columns) == ["age"]
-    ((z, _),) = open_pairs([(torch.tensor(Z).to(torch.bfloat16), Y)]).chunks()
-    assert z.dtype == np.float32
+    for half in (tensor.to(torch.bfloat16) for tensor in tensors(Z)):
+        ((z, _),) = open_pairs([(half, Y)]).chunks()
+        assert z.dtype == np.float32
 
 
 @pytest.mark.parametrize(
@@ -896,7 +908,13 @@ def test_nothing_there(tmp_path):
         open_rows(tmp_path / "empty")
     np.save(tmp_path / "a.npy", np.empty((0, 3)))
     pq.write_table(pa.table({"a": pa.array([], pa.float64())}), tmp_path / "a.parquet")
-    none = [np.empty((0, 3)), np.empty((3, 0)), pd.DataFrame({"a": []}), sparse.csr_matrix((0, 2)), torch.empty(0, 2)]
+    none = [
+        np.empty((0, 3)),
+        np.empty((3, 0)),
+        pd.DataFrame({"a": []}),
+        sparse.csr_matrix((0, 2)),
+        *tensors(np.empty((0, 2))),
+    ]
     for data in [*none, tmp_path / "a.npy", tmp_path / "a.parquet", dask.array.zeros((0, 2))]:
         with pytest.raises(ValueError, match="at least one row and one column, got shape"):
             open_rows(data)
@@ -905,15 +923,21 @@ def test_nothing_there(tmp_path):
 def test_wrong_dimensions(tmp_path):
     np.save(tmp_path / "a.npy", np.ones(5))
     zarr.create_array(str(tmp_path / "a.zarr"), data=np.ones((2, 2, 2)))
-    shapes = [np.ones(5), np.ones((2, 2, 2)), torch.ones(3), np.float64(3), dask.array.ones((2, 2, 2))]
+    shapes = [np.ones(5), np.ones((2, 2, 2)), *tensors(np.ones(3)), np.float64(3), dask.array.ones((2, 2, 2))]
     for data in [*shapes, tmp_path / "a.npy", tmp_path / "a.zarr"]:
         with pytest.raises(ValueError, match="needs two dimensions"):
             open_rows(data)
 
 
+@pytest.mark.skipif(torch is None, reason="torch is not installed")
+def test_sparse_tensors_are_not_read():
+    with pytest.raises(ValueError, match=r"X needs an array or DataFrame, .*\.h5ad, got"):
+        open_rows(torch.eye(3).to_sparse(), name="X")
+
+
 def test_unknown_objects():
     ragged = [[1, 2], [3]]
-    for data in (7, {"a": 1}, None, (row for row in numbers()), ragged, torch.eye(3).to_sparse()):
+    for data in (7, {"a": 1}, None, (row for row in numbers()), ragged):
         with pytest.raises(ValueError, match=r"X needs an array or DataFrame, .*\.h5ad, got"):
             open_rows(data, name="X")
 
