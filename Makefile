@@ -4,8 +4,9 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
 PEERS := .venv-peers
+PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --maxprocesses 4 --dist loadfile
 
-.PHONY: demo test check bench figures docs setup peers study clean
+.PHONY: demo test test-all check bench figures docs setup peers study clean
 
 setup: $(STAMP)
 
@@ -21,13 +22,17 @@ demo: setup
 
 # A file at a time to each process, and one thread to each, or they stand in each other's way.
 test: setup
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --maxprocesses 4 --dist loadfile
+	$(PYTEST) tests/core tests/system tests/docs src
+
+# Also what needs many repetitions, real data or the whole study.
+test-all: setup
+	$(PYTEST)
 
 check: setup
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy
-	$(RUN) -m pytest -q tests/test_architecture.py
+	$(RUN) -m pytest -q tests/core/test_architecture.py
 
 bench: setup
 	$(RUN) benchmarks/aligner.py

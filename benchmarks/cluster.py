@@ -18,7 +18,8 @@ import numpy as np
 from distributed import Client, LocalCluster
 from timing import head, median_seconds, row
 
-from covalign import cluster, incomplete, planning
+from covalign.moments import cluster, incomplete
+from covalign.study import costs as planning
 
 COVARIATES, FOLDS = 20, 5
 

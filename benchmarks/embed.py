@@ -21,7 +21,7 @@ import torch
 import transformers
 from PIL import Image
 
-from covalign import embed
+from covalign.bridges import embed
 
 LIMIT = 1.05
 BATCH = 16

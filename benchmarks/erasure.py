@@ -19,7 +19,7 @@ import pandas as pd
 from scipy.stats import rankdata
 
 import covalign as ca
-from covalign import datasets
+from covalign.bridges import datasets
 from covalign.study.intervals import over_splits
 from covalign.study.markdown import markdown
 

@@ -17,10 +17,10 @@ from sklearn.decomposition import FactorAnalysis
 from timing import head, median_seconds, row
 
 import covalign as ca
-from covalign.baselines import run
-from covalign.baselines.peers import MOFA, SOFA
-from covalign.factor import fitting
-from covalign.factor.start import start
+from covalign.factor.inference import sweeps as fitting
+from covalign.factor.inference.start import start
+from covalign.study.baselines import run
+from covalign.study.baselines.peers import MOFA, SOFA
 
 
 def against_plain_factor_analysis(repeats: int) -> None:

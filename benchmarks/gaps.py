@@ -17,8 +17,8 @@ import pandas as pd
 from timing import head, median_seconds, row
 
 import covalign as ca
-from covalign import datasets
-from covalign.baselines.peers import MOFA
+from covalign.bridges import datasets
+from covalign.study.baselines.peers import MOFA
 
 K, SEEDS = 20, (0, 1, 2)
 

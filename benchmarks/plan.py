@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 import covalign as ca
-from covalign import planning
+from covalign.study import costs as planning
 
 SIZES = [(n, k) for k in (256, 768) for n in (20_000, 100_000, 400_000)]
 COVARIATES = 20

@@ -24,7 +24,7 @@ import numpy as np
 from timing import Work, head, median_seconds, memory_row, peak_megabytes, row
 
 import covalign as ca
-from covalign.rows import open_rows, open_sink
+from covalign.stream import open_rows, open_sink
 
 
 def make(path: Path, rows: int, dims: int, covariates: int) -> None:

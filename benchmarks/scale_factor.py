@@ -27,10 +27,10 @@ import numpy as np
 from timing import head, median_seconds, row
 
 import covalign as ca
-from covalign.baselines import IFA, MOFA, SOFA, run
-from covalign.factor import fitting
-from covalign.factor.start import start
-from covalign.rows import CHUNK_BYTES
+from covalign.factor.inference import sweeps as fitting
+from covalign.factor.inference.start import start
+from covalign.stream import CHUNK_BYTES
+from covalign.study.baselines import IFA, MOFA, SOFA, run
 
 P = 5  # covariates
 DOCS = Path(__file__).parents[1] / "docs"

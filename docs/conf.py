@@ -27,7 +27,7 @@ nitpicky = True
 # Types of other packages are shown as they are written; their documentation is not asked over the network.
 nitpick_ignore_regex = [("py:.*", r"(?!covalign\.).*")]
 # Unions name a class that is no part of the public interface.
-nitpick_ignore = [("py:class", "covalign.incomplete.IncompleteMoments")]
+nitpick_ignore = [("py:class", "covalign.moments.incomplete.IncompleteMoments")]
 
 myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence"]
 myst_heading_anchors = 3

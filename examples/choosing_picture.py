@@ -16,7 +16,7 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyBboxPatch
 
-from covalign.plot import FAINT, INK, REGIME_COLOURS
+from covalign.show.plot import FAINT, INK, REGIME_COLOURS
 
 
 class Way(NamedTuple):

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 import covalign as ca
-from covalign.rows.annotated import pulling
+from covalign.stream.h5ad import pulling
 from tests import encoders
 
 N, NEW, K = 120, 30, 12

@@ -8,14 +8,21 @@
 """
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from covalign import covariates, metrics, regimes, simulate
-from covalign.aligner import LatentAligner
-from covalign.factor import InformedFactorAnalysis
-from covalign.heldout import cross_validated_frontier
-from covalign.io import load
-from covalign.moments import Moments
+if TYPE_CHECKING:
+    from covalign import exceptions
+    from covalign.aligner.latent import LatentAligner
+    from covalign.aligner.nested_frontier import cross_validated_frontier
+    from covalign.bridges import datasets, embed, scverse
+    from covalign.closed_form import metrics, regimes, simulate
+    from covalign.factor.informed import InformedFactorAnalysis
+    from covalign.moments.moments import Moments
+    from covalign.persist.reader import load
+    from covalign.show import plot, report
+    from covalign.stream.formats import open_rows
+    from covalign.study import baselines
+    from covalign.tables import covariates
 
 __version__ = "0.1.0"
 
@@ -28,8 +35,10 @@ __all__ = [
     "cross_validated_frontier",
     "datasets",
     "embed",
+    "exceptions",
     "load",
     "metrics",
+    "open_rows",
     "plot",
     "regimes",
     "report",
@@ -37,18 +46,37 @@ __all__ = [
     "simulate",
 ]
 
-
-LAZY = (
-    "baselines",
-    "datasets",
-    "embed",
-    "plot",
-    "report",
-    "scverse",
-)  # plot needs matplotlib, an extra, and scverse anndata; the others are not needed to begin
+# Where each public name lives. Nothing is imported before it is used: some names need an extra, others seconds.
+HOMES = {
+    "InformedFactorAnalysis": "covalign.factor.informed",
+    "LatentAligner": "covalign.aligner.latent",
+    "Moments": "covalign.moments.moments",
+    "cross_validated_frontier": "covalign.aligner.nested_frontier",
+    "load": "covalign.persist.reader",
+    "open_rows": "covalign.stream.formats",
+}
+MODULES = {
+    "baselines": "covalign.study.baselines",
+    "covariates": "covalign.tables.covariates",
+    "datasets": "covalign.bridges.datasets",
+    "embed": "covalign.bridges.embed",
+    "exceptions": "covalign.exceptions",
+    "metrics": "covalign.closed_form.metrics",
+    "plot": "covalign.show.plot",
+    "regimes": "covalign.closed_form.regimes",
+    "report": "covalign.show.report",
+    "scverse": "covalign.bridges.scverse",
+    "simulate": "covalign.closed_form.simulate",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name in LAZY:
-        return import_module(f"covalign.{name}")
+    if name in MODULES:
+        return import_module(MODULES[name])
+    if name in HOMES:
+        return getattr(import_module(HOMES[name]), name)
     raise AttributeError(f"module 'covalign' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from covalign import _validation as errors
-from covalign.cli import tables
-from covalign.cli.watching import Watched
-from covalign.rows import is_source, open_rows
-from covalign.rows.derived import Derived
-from covalign.rows.memory import frame_dtype, frame_values
-from covalign.rows.parquet import columns_of, parquet_files
-from covalign.rows.source import optional
+from covalign._core import validation as errors
+from covalign.cli import table_files as tables
+from covalign.cli.watched import Watched
+from covalign.stream import is_source, open_rows
+from covalign.stream.derived import Derived
+from covalign.stream.memory import frame_dtype, frame_values
+from covalign.stream.parquet import columns_of, parquet_files
+from covalign.stream.source import optional
 
 
 class Rows(NamedTuple):

@@ -7,6 +7,6 @@ number in: ``streaming`` reads, ``gathering`` sums, ``combining`` makes an engin
 samples), ``frames`` and ``tables`` (what it tells of itself), ``model`` (the scikit-learn face).
 """
 
-from covalign.factor.model import InformedFactorAnalysis
+from covalign.factor.informed import InformedFactorAnalysis
 
 __all__ = ["InformedFactorAnalysis"]

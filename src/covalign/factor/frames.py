@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from covalign import _validation as errors
-from covalign._linalg import Array
-from covalign.factor.patterns import Gapped
+from covalign._core import validation as errors
+from covalign._core.linalg import Array
+from covalign.factor.inference.patterns import Gapped
 
 Flags = NDArray[np.bool_]
 

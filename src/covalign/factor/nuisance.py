@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from covalign import _validation as errors
-from covalign import confounders, covariates
-from covalign._linalg import Array, is_explained
+from covalign._core import validation as errors
+from covalign._core.linalg import Array, is_explained
+from covalign.moments import confounders
+from covalign.tables import covariates
 
 
 class Nuisance(NamedTuple):

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from covalign._linalg import Array
+from covalign._core.linalg import Array
 from covalign.study.profiles import SIMULATED, Profile
-from covalign.study.select import means, rows
-from covalign.study.store import Store
+from covalign.study.results_store import Store
+from covalign.study.subsets import means, rows
 from covalign.study.theory import LAMS
 
 HOLDS, IN_PART, FAILS, UNKNOWN = "holds", "holds in part", "does not hold", "not measured"

@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from covalign import _validation as errors
-from covalign import baselines
-from covalign.baselines.face import Method
-from covalign.baselines.peers import Peer
-from covalign.study.methods import expected_seconds
+from covalign._core import validation as errors
+from covalign.study import baselines
+from covalign.study.baselines.method import Method
+from covalign.study.baselines.peers import Peer
+from covalign.study.method_names import expected_seconds
 
 LAMS = (0.0, 0.5, 1.0)
 WIDEST = 4096  # dimensions of a representation that is turned as it is: the square of them is held in memory

@@ -7,8 +7,8 @@ import pandas as pd
 from covalign.study.intervals import Interval, over_splits
 from covalign.study.markdown import markdown
 from covalign.study.profiles import Inputs, Profile
-from covalign.study.select import rows
-from covalign.study.store import Store
+from covalign.study.results_store import Store
+from covalign.study.subsets import rows
 
 OURS = "ridge, then "
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from covalign.study import real, simulations, steering, theory
+from covalign.study import real_data as real
+from covalign.study import simulations, steering, theory
 from covalign.study.profiles import Inputs, Profile
-from covalign.study.store import Row, Unit
+from covalign.study.results_store import Row, Unit
 
 
 class Experiment(NamedTuple):

@@ -19,13 +19,13 @@ from typing import Any, NamedTuple
 
 from sklearn.exceptions import ConvergenceWarning
 
-from covalign import _validation as errors
-from covalign.baselines import peers
-from covalign.rows.source import optional
+from covalign._core import validation as errors
+from covalign.stream.source import optional
+from covalign.study.baselines import peers
 from covalign.study.experiments import EXPERIMENTS
-from covalign.study.methods import by_name, expected_seconds
+from covalign.study.method_names import by_name, expected_seconds
 from covalign.study.profiles import Inputs, Profile
-from covalign.study.store import Row, Store, Unit
+from covalign.study.results_store import Row, Store, Unit
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -189,7 +189,7 @@ def leave_interrupts_to_the_parent() -> None:
 @contextmanager
 def single_threaded() -> Iterator[None]:
     """One thread a process, here and in what it starts: repetitions are what runs in parallel."""
-    from covalign._linalg import limited
+    from covalign._core.linalg import limited
 
     before = {name: os.environ.get(name) for name in THREADS}
     os.environ.update(dict.fromkeys(THREADS, "1"))

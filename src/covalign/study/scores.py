@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from covalign import metrics
-from covalign._linalg import Array
-from covalign.study.store import Row
+from covalign._core.linalg import Array
+from covalign.closed_form import metrics
+from covalign.study.results_store import Row
 
 LABELS = {
     "alignment": r"mean alignment  corr$(\tilde z_p, y_p)$",

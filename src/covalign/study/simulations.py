@@ -7,15 +7,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from covalign import simulate
-from covalign._linalg import Array
-from covalign._validation import DependentCovariatesError
-from covalign.baselines import face
+from covalign._core.linalg import Array
+from covalign._core.validation import DependentCovariatesError
+from covalign.closed_form import simulate
 from covalign.factor import InformedFactorAnalysis
-from covalign.study import methods as known
+from covalign.study import method_names as known
+from covalign.study.baselines import method as face
 from covalign.study.profiles import SIMULATED, Inputs, Profile
+from covalign.study.results_store import Row, Unit, setting
 from covalign.study.scores import disentanglement, explained, plane
-from covalign.study.store import Row, Unit, setting
 from covalign.study.theory import parsed
 
 

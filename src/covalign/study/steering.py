@@ -27,13 +27,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from covalign import datasets, editing, regimes, simulate
-from covalign._linalg import Array
-from covalign.heldout import best_shrinkage, shrinkage_path
-from covalign.moments import Moments, fold_moments, merge
-from covalign.regimes import Polar
+from covalign._core.linalg import Array
+from covalign.bridges import datasets
+from covalign.closed_form import editing, regimes, simulate
+from covalign.closed_form.heldout import best_shrinkage, shrinkage_path
+from covalign.closed_form.regimes import Polar
+from covalign.moments.moments import Moments, fold_moments, merge
 from covalign.study.profiles import SIMULATED, Inputs, Profile
-from covalign.study.store import Row, Unit, setting
+from covalign.study.results_store import Row, Unit, setting
 from covalign.study.theory import parsed
 
 LAMS = (0.0, 0.25, 0.5, 0.75, 0.9, 1.0)

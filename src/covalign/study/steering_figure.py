@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from covalign._linalg import Array
+from covalign._core.linalg import Array
 from covalign.study.intervals import Interval, over_splits
 from covalign.study.markdown import markdown
 from covalign.study.profiles import Inputs, Profile
-from covalign.study.select import rows
+from covalign.study.results_store import Store
 from covalign.study.steering import LAMS, REFERENCES, SHOWN
-from covalign.study.store import Store
+from covalign.study.subsets import rows
 
 TITLES = {"T_ex": r"$T_{\mathrm{ex}}$", "T_0": "$T_0$", "T_0.5": "$T_{1/2}$", "T_1": "$T_1$"}
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -48,7 +48,7 @@ def over_repetitions(one: pd.DataFrame, method: str, metric: str) -> Interval:
 
 def steering_figure(store: Store, profile: Profile, inputs: Inputs) -> Any:
     """A: held-out responses by regime. B: leakage along lambda. C: what keeping the others still costs."""
-    from covalign.study.drawing import plt
+    from covalign.study.study_style import plt
 
     frame = rows(store, "steering", profile)
     sets = data_sets(frame, profile, inputs)
@@ -82,7 +82,7 @@ def steering_figure(store: Store, profile: Profile, inputs: Inputs) -> Any:
 
 def responses(part: Any, one: pd.DataFrame, title: str) -> None:
     """Response matrices, averaged over repetitions, each column relative to its own probe's change."""
-    from covalign.study.drawing import heatmap
+    from covalign.study.study_style import heatmap
 
     names = [name for name in SHOWN if name in set(one["method"])]
     axes = np.atleast_1d(part.subplots(1, len(names)))

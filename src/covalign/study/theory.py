@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from covalign import metrics, regimes, simulate
-from covalign._linalg import Array
-from covalign.moments import Moments
+from covalign._core.linalg import Array
+from covalign.closed_form import metrics, regimes, simulate
+from covalign.moments.moments import Moments
 from covalign.study.profiles import SIMULATED, Inputs, Profile
-from covalign.study.store import Row, Unit, setting
+from covalign.study.results_store import Row, Unit, setting
 
 LAMS = tuple(np.linspace(0, 1, 21).round(2).tolist())
 

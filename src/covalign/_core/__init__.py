@@ -1,0 +1,1 @@
+"""What every room above shares: linear algebra, threads, messages, files, progress."""

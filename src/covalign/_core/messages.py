@@ -1,0 +1,47 @@
+"""How errors are worded: what is wrong, what was got, what to do, and the names that may have been meant.
+
+>>> message("3 covariates need at least 3 latent dimensions", got=2, remedy="drop covariates or use a larger embedding")
+'3 covariates need at least 3 latent dimensions, got 2: drop covariates or use a larger embedding.'
+>>> message("Y has no column 'dos'", wrong=["dos"], known=["dose", "age"])
+"Y has no column 'dos'. Did you mean 'dose'?"
+>>> message("Nothing to write", remedy="Give an output file with -o")
+'Nothing to write. Give an output file with -o.'
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Any
+
+
+def message(
+    problem: str, *, got: Any = None, remedy: str = "", wrong: Iterable[Any] = (), known: Iterable[Any] = ()
+) -> str:
+    """``problem, got GOT: remedy.``, then the ``known`` names nearest to the ``wrong`` ones as a question."""
+    text = problem if got is None else f"{problem}, got {got}"
+    if remedy:
+        text += f"{'. ' if got is None else ': '}{remedy}"
+    text = text if text.endswith((".", "?")) else f"{text}."
+    question = did_you_mean(wrong, known)
+    return f"{text} {question}" if question else text
+
+
+def listed(items: Iterable[Any], most: int = 5) -> str:
+    """The first few items: ``'a', 'b' and 3 more``."""
+    every = list(items)
+    shown = ", ".join(repr(str(item)) for item in every[:most])
+    return shown if len(every) <= most else f"{shown} and {len(every) - most} more"
+
+
+def nearest(name: Any, known: Iterable[Any], most: int) -> list[str]:
+    """Known names that resemble this one, the most similar first; capitals do not count."""
+    folded = {str(one).casefold(): str(one) for one in known}
+    return [folded[match] for match in difflib.get_close_matches(str(name).casefold(), folded, most, 0.5)]
+
+
+def did_you_mean(wrong: Iterable[Any], known: Iterable[Any], most: int = 2) -> str:
+    """``Did you mean 'dose'?``, or nothing if no known name resembles a wrong one."""
+    have = list(known)
+    near = dict.fromkeys(match for name in wrong for match in nearest(name, have, most))
+    return f"Did you mean {listed(near)}?" if near else ""

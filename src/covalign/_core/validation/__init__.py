@@ -1,0 +1,18 @@
+"""What users are told when something is wrong: what was needed, what was got, what to do.
+
+Every error a user can cause is worded here and raised where it is noticed. All are ``ValueError``s.
+"""
+
+# ruff: noqa: F403  # the names of all rooms are used as  errors.name
+
+from covalign._core.validation.base import *
+from covalign._core.validation.cli import *
+from covalign._core.validation.commands import *
+from covalign._core.validation.data import *
+from covalign._core.validation.figures import *
+from covalign._core.validation.models import *
+from covalign._core.validation.numbers import *
+from covalign._core.validation.scverse import *
+from covalign._core.validation.sources import *
+from covalign._core.validation.tables import *
+from covalign.exceptions import *

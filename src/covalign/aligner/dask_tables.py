@@ -1,0 +1,77 @@
+"""Tables that dask holds, coded for the aligner; sums and products are asked of ``moments.cluster``."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from covalign._core import validation as errors
+from covalign._core.linalg import Array
+from covalign.moments import cluster
+from covalign.moments import confounders as nuisance
+from covalign.moments.confounders import Adjustment, Coding
+from covalign.moments.incomplete import Rows, merged
+from covalign.stream import is_dask
+from covalign.tables import covariates
+
+
+class Lazy(NamedTuple):
+    """Rows in dask, with their confounders as the last columns, and covariates in numbers."""
+
+    rows: Any
+    Y: Any  # a DataFrame, or in dask
+    coding: Coding
+    missing: str
+
+
+def dtype_of(Z: Any) -> np.dtype[Any]:
+    """float32 if all of it is, else float64."""
+    kinds = {Z.dtype} if hasattr(Z, "dtype") else set(Z.dtypes)
+    return np.dtype(np.float32 if kinds == {np.dtype(np.float32)} else np.float64)
+
+
+def given(
+    Z: Any, Y: Any, confounders: Any, coding: Coding | None, missing: str, *, drop_first: bool = False, partial: bool
+) -> Lazy:
+    """Rows and covariates to be summed; ``coding`` if there were rows before."""
+    if is_dask(Y):
+        if confounders is not None:
+            raise errors.confounders_in_dask()
+        coding = Coding(cluster.learn(Y, drop_first=drop_first)) if coding is None else coding
+        return Lazy(Z, cluster.encoded(Y, coding.covariates), coding, missing)
+    separate = nuisance.separated if coding is None else coding.recall
+    rest, confounders = separate(Y, confounders)
+    tables = nuisance.tables(None, cluster.match_rows(Z, rest), confounders)
+    whole = tables.Y.loc[covariates.complete_rows(tables.Y, missing, partial=partial)]
+    if coding is None:
+        learnt = tables._replace(Y=whole)
+        coding = Coding.learn(learnt, drop_first=drop_first, declared=partial, named=rest is not Y)
+    if not partial:
+        covariates.refuse_constant(coding.covariates.apply(whole))
+    C = nuisance.coded(coding.confounders, tables.C)
+    return Lazy(cluster.beside(Z, C), coding.covariates.apply(tables.Y), coding, missing)
+
+
+def fold_moments(lazy: Lazy, folds: int) -> list[Rows | None]:
+    """``incomplete.fold_moments``, computed where the rows are."""
+    coding, drop = lazy.coding, lazy.missing == "drop"
+    found: list[Rows | None] = cluster.fold_moments(
+        lazy.rows, lazy.Y, folds, coding.covariates.blocks, coding.q, drop=drop
+    )
+    if lazy.missing == "raise":
+        whole = merged(found)
+        lacking = np.zeros(0) if whole is None else (whole.n or 0) - whole.n_pairs
+        for column in np.flatnonzero(lacking):
+            raise errors.missing_values(coding.covariates.names[column], int(lacking[column]), [])
+    return found
+
+
+def transform(Z: Any, coding: Coding, confounders: Any, mean: Array, T: Array, adjustment: Adjustment) -> Any:
+    """[Z - mean, C - centre] [T, -T B_z']' of rows in dask, as a dask array."""
+    if coding.q == 0:
+        coding.table(None, confounders, 0)  # refuses confounders that were not fitted
+        return cluster.lazy_transform(Z, mean, T)
+    C = coding.table(None, cluster.match_rows(Z, confounders), sum(cluster.row_counts(Z)))
+    both = np.hstack([T, -T @ adjustment.B_z.T])
+    return cluster.lazy_transform(cluster.beside(Z, C), np.concatenate([mean, adjustment.centre]), both)

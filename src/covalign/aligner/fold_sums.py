@@ -1,0 +1,124 @@
+"""From what the user has (rows in memory, in files, in dask, in batches that come once) to the moments of folds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from covalign._core import validation as errors
+from covalign.aligner import dask_tables as dasks
+from covalign.aligner import intake
+from covalign.moments import confounders as nuisance
+from covalign.moments.confounders import Coding
+from covalign.moments.incomplete import Rows, fold_moments, stream_moments
+from covalign.stream import Stream, is_dask, is_source, refuse_not_finite
+from covalign.tables import covariates
+
+
+class Found(NamedTuple):
+    """What is remembered of rows."""
+
+    coding: Coding
+    folds: list[Rows | None]
+    dtype: np.dtype[Any]  # the precision they came in
+
+
+class Prepared(NamedTuple):
+    """Rows ready to be summed."""
+
+    coding: Coding
+    rows: Any  # [Z C]
+    Y: pd.DataFrame
+    whereabouts: Callable[[], intake.Whereabouts]
+
+
+class Fitting(NamedTuple):
+    """How to take in rows; ``validated`` checks Z as scikit-learn wants it, ``partial`` if further rows may follow."""
+
+    validated: Callable[..., Any]
+    folds: int
+    missing: str
+    drop_first: bool
+    chunk_rows: int | None
+    partial: bool
+
+    def moments(self, Z: Any, Y: Any, confounders: Any, coding: Coding | None) -> Found:
+        """The moments of every fold of the rows; ``coding`` is that of rows before these."""
+        if Y is None and intake.is_stream(Z):
+            return self._of_stream(Stream(Z), confounders, coding)
+        if Y is None:
+            raise errors.y_required()
+        if is_dask(Z):
+            return self._of_dask(Z, Y, confounders, coding)
+        first = coding is None
+        coding, rows, encoded, whereabouts = self._prepared(Z, Y, confounders, coding)
+        if not self.partial:
+            covariates.refuse_constant(encoded)
+        elif not first and len(encoded) == 0:  # all were left out: nothing to add
+            return Found(coding, [None] * self.folds, _precision(rows.dtype))
+        try:
+            # Numbers that are not finite are noticed by the sums, without a pass of their own.
+            made = list(fold_moments(rows, encoded, self.folds, coding.covariates.blocks, coding.q))
+        except errors.NotFiniteError:
+            if not is_source(rows):  # which knows the names of its rows and columns itself
+                refuse_not_finite(rows, 0, whereabouts())
+            raise
+        return Found(coding, made, _precision(rows.dtype))
+
+    def _prepared(self, Z: Any, Y: Any, confounders: Any, coding: Coding | None, start: int = 0) -> Prepared:
+        """[Z C] and Y in numbers; the first row is the ``start``-th."""
+        given = intake.given(Z, Y, confounders, coding, self.chunk_rows)
+        least = 1 if self.partial else 2
+        rows = self.validated(given.rows, reset=coding is None, ensure_all_finite=False, ensure_min_samples=least)
+        rows, tables = nuisance.complete(rows, given.tables, self.missing, partial=self.partial)
+        if coding is None:
+            coding = Coding.learn(tables, drop_first=self.drop_first, declared=self.partial, named=given.named)
+            _refuse_many(coding, rows.shape[1])
+
+        def whereabouts() -> intake.Whereabouts:
+            keep = np.flatnonzero(covariates.complete_rows(given.tables.Y, self.missing, partial=self.partial))
+            return intake.whereabouts(Z, keep, start)
+
+        return Prepared(coding, *coding.apply(rows, tables), whereabouts)
+
+    def _of_stream(self, stream: Stream, confounders: Any, coding: Coding | None) -> Found:
+        if not (confounders is None or isinstance(confounders, str | list | tuple)):
+            raise errors.confounders_of_stream()
+        now, batches, n = self._replace(partial=True), stream.chunks(), 0
+
+        def prepared(batch: tuple[Any, Any]) -> tuple[Any, pd.DataFrame]:
+            nonlocal coding, n
+            coding, rows, encoded, whereabouts = now._prepared(*batch, confounders, coding, start=n)
+            # Later the batch is gone, so each one is searched.
+            refuse_not_finite(rows, 0, whereabouts())
+            n += batch[0].shape[0]
+            return rows, encoded
+
+        first = next(batches, None)
+        if first is None:
+            raise errors.no_rows()
+        start = prepared(first)
+        assert coding is not None  # that of the first batch
+        both = chain([start], map(prepared, batches))
+        made = stream_moments(both, self.folds, coding.covariates.blocks, coding.q)
+        return Found(coding, made, _precision(start[0].dtype))
+
+    def _of_dask(self, Z: Any, Y: Any, confounders: Any, coding: Coding | None) -> Found:
+        self.validated(Z, reset=coding is None)
+        lazy = dasks.given(Z, Y, confounders, coding, self.missing, drop_first=self.drop_first, partial=self.partial)
+        if coding is None:
+            _refuse_many(lazy.coding, Z.shape[1])
+        return Found(lazy.coding, dasks.fold_moments(lazy, self.folds), dasks.dtype_of(Z))
+
+
+def _refuse_many(coding: Coding, k: int) -> None:
+    if len(coding.covariates.names) > k:
+        raise errors.too_many_covariates(len(coding.covariates.names), k)
+
+
+def _precision(dtype: Any) -> np.dtype[Any]:
+    return np.dtype(np.float32 if dtype == np.float32 else np.float64)

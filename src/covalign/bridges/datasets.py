@@ -1,0 +1,329 @@
+"""The paper's data as tables, read from files you have: nothing is downloaded, and nothing in a file is executed.
+
+>>> import covalign as ca
+>>> data = ca.datasets.embedding("z.npz")  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pandas.api import types
+
+from covalign._core import validation as errors
+from covalign.tables.covariates import as_frame
+
+VIEWS = {"train": ("mrna", "mirna", "protein"), "test": ("mrna", "mirna")}
+OMICS = "a folder with mrna.csv.gz, mirna.csv.gz, protein.csv.gz and subtype.csv, or mixOmics' breast.TCGA.rda,"
+EMBEDDING = "a folder with embeddings.npy and labels.csv, or an .npz with Z and Y or labels,"
+MISSING = ["", "NA", "NaN", "nan"]
+# What readers of text, gzip, zip and .npy say of a file that is damaged or something else.
+UNREADABLE = (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error)
+
+
+@dataclass(frozen=True, eq=False)
+class MultiOmics:
+    """Several views of the same samples, and their covariates: one index, in one order.
+
+    >>> import pandas as pd
+    >>> from covalign.bridges.datasets import MultiOmics
+    >>> data = MultiOmics({"rna": pd.DataFrame({"TP53": [0.1, 2.3]})}, pd.DataFrame({"subtype": ["LumA", "Basal"]}))
+    >>> list(data.views), data.covariates.columns.tolist()
+    (['rna'], ['subtype'])
+    """
+
+    views: dict[str, pd.DataFrame]
+    covariates: pd.DataFrame
+
+
+@dataclass(frozen=True, eq=False)
+class Embedding:
+    """A representation Z (samples x dimensions, dtype as stored), its covariates, and the labels they come from.
+
+    >>> import numpy as np, pandas as pd
+    >>> from covalign.bridges.datasets import Embedding
+    >>> Embedding("clip", np.zeros((2, 512)), pd.DataFrame({"cat": [1.0, 0.0]}), None).Z.shape
+    (2, 512)
+    """
+
+    name: str
+    Z: NDArray[np.floating[Any]]
+    covariates: pd.DataFrame
+    labels: pd.DataFrame | None
+
+
+# -- breast cancer: mRNA, miRNA and proteins of the same tumours ------------------------------------------------------
+
+
+def breast_tcga(path: Any, part: str = "train") -> MultiOmics:
+    """The views mrna, mirna and protein of breast tumours, and their ``subtype`` (a category).
+
+    ``path`` is a folder with mrna.csv.gz, mirna.csv.gz, protein.csv.gz and subtype.csv (the training part; .csv and
+    .csv.gz are both read; the first column names the samples), or mixOmics' own breast.TCGA.rda, which also has
+    ``part="test"``, without proteins. Samples are matched by name, in the order of mrna.
+
+    >>> import covalign as ca
+    >>> data = ca.datasets.breast_tcga("breast.TCGA.rda")  # doctest: +SKIP
+    >>> fa = ca.InformedFactorAnalysis(20).fit(data.views, data.covariates)  # doctest: +SKIP
+    """
+    path, part = Path(path), errors.check_part(part)
+    if path.is_dir():
+        if part != "train":
+            raise errors.only_training_part(path)
+        tables = _from_folder(path)
+    elif path.is_file():
+        tables = _from_rda(path, part)
+    else:
+        raise errors.data_not_found(path, OMICS)
+    tables = _joined(tables)
+    return MultiOmics({name: tables[name] for name in VIEWS[part]}, tables["subtype"])
+
+
+def _from_folder(folder: Path) -> dict[str, pd.DataFrame]:
+    files = {name: _csv_in(folder, name) for name in (*VIEWS["train"], "subtype")}
+    tables = {name: _named_rows(_csv(file)) for name, file in files.items()}
+    if "subtype" not in tables["subtype"].columns:
+        raise errors.table_without_column(files["subtype"].name, "subtype", tables["subtype"].columns)
+    subtype = tables.pop("subtype")[["subtype"]].astype("category")
+    return {**{name: _numbers(table, files[name].name) for name, table in tables.items()}, "subtype": subtype}
+
+
+def _csv_in(folder: Path, name: str) -> Path:
+    for file in (folder / f"{name}.csv.gz", folder / f"{name}.csv"):
+        if file.is_file():
+            return file
+    raise errors.data_not_found(folder / f"{name}.csv", OMICS)
+
+
+def _csv(file: Path, text: Iterable[str] | None = None) -> pd.DataFrame:
+    """A table whose columns ``text`` (the first, if not said) stay as written: 001 is not 1, and NA is a name."""
+    try:
+        columns = pd.read_csv(file, nrows=0).columns
+        kept = set(columns[:1] if text is None else text)
+        gaps = {column: MISSING for column in columns if column not in kept}
+        return pd.read_csv(file, dtype=dict.fromkeys(kept, str), na_values=gaps, keep_default_na=False)
+    except UNREADABLE as error:
+        raise errors.unreadable_data(file, "a table of comma-separated values", error) from error
+
+
+def _named_rows(table: pd.DataFrame) -> pd.DataFrame:
+    return table.set_index(table.columns[0]).rename_axis("sample")
+
+
+def _numbers(table: pd.DataFrame, name: str) -> pd.DataFrame:
+    wrong = [column for column, dtype in table.dtypes.items() if not types.is_numeric_dtype(dtype)]
+    if wrong:
+        raise errors.columns_not_numeric(name, wrong)
+    return table.astype(np.float64)
+
+
+def _joined(tables: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+    """All tables with the samples of the first, in its order: by name; a table without names by position.
+
+    Position means something only as long as all named tables have the same order.
+    """
+    named = [name for name, table in tables.items() if not isinstance(table.index, pd.RangeIndex)]
+    first = named[0] if named else next(iter(tables))
+    samples = tables[first].index
+    for name in named:
+        _refuse_other_samples(first, name, samples, tables[name].index)
+    moved = [name for name in named if not tables[name].index.equals(samples)]
+    joined = {}
+    for name, table in tables.items():
+        if name not in named and len(table) != len(samples):
+            raise errors.sample_counts_differ(first, name, len(samples), len(table))
+        if name not in named and moved:
+            raise errors.order_unknown(name, first, moved[0])
+        joined[name] = table.loc[samples] if name in named else table.set_axis(samples, axis=0)
+    return joined
+
+
+def _refuse_other_samples(first: str, name: str, samples: pd.Index, others: pd.Index) -> None:
+    if others.has_duplicates:
+        raise errors.duplicated_samples(name, others[others.duplicated()].unique())
+    only_first, only_other = samples.difference(others, sort=False), others.difference(samples, sort=False)
+    if len(only_first) or len(only_other):
+        raise errors.samples_do_not_match(first, name, list(only_first), list(only_other))
+
+
+# -- R's serialized objects -------------------------------------------------------------------------------------------
+
+
+def _from_rda(path: Path, part: str) -> dict[str, pd.DataFrame]:
+    """The tables of ``breast.TCGA$data.train`` or ``$data.test``; those without row names have a RangeIndex."""
+    contents = _objects(path)
+    data = contents.get("breast.TCGA")
+    if not isinstance(data, Mapping):
+        raise errors.foreign_rda(path, "an R list 'breast.TCGA'", contents)
+    members = data.get(f"data.{part}")
+    if not isinstance(members, Mapping):
+        raise errors.foreign_rda(path, f"a list 'data.{part}'", data)
+    absent = [name for name in (*VIEWS[part], "subtype") if name not in members]
+    if absent:
+        raise errors.foreign_rda(path, f"{errors.some(absent)} in 'data.{part}'", members)
+    tables = {name: _matrix(members[name], name, path) for name in VIEWS[part]}
+    return {**tables, "subtype": _subtype(members["subtype"], path)}
+
+
+def _objects(path: Path) -> dict[str, Any]:
+    """What an .rda file holds, by name."""
+    try:
+        import rdata
+    except ImportError as error:
+        raise errors.missing_extra("rdata", "rdata") from error
+    constructors = {**rdata.conversion.DEFAULT_CLASS_MAP, "factor": _factor}
+    try:
+        # Old files do not say how their text is encoded; it is ASCII, which is UTF-8.
+        contents = rdata.read_rda(path, constructor_dict=constructors, default_encoding="utf-8")
+    except Exception as error:  # a parser fed with foreign bytes can fail in any way, and all mean the same
+        raise errors.unreadable_data(path, OMICS.rstrip(","), error or type(error).__name__) from error
+    return contents if isinstance(contents, dict) else {}
+
+
+def _factor(codes: Any, attributes: Mapping[str, Any]) -> Any:
+    """An R factor as a Categorical, or as a Series where its elements have names (which rdata would drop)."""
+    # Codes count from 1; a missing one is masked, NaN or R's most negative integer, depending on the way it came.
+    numbers = pd.Series(codes if isinstance(codes, np.ndarray) else codes.values, dtype=np.float64)
+    from_zero = numbers.fillna(0).clip(lower=0).to_numpy(dtype=np.intp) - 1
+    values = pd.Categorical.from_codes(from_zero, categories=pd.Index(attributes["levels"]))
+    names = attributes.get("names")
+    return values if names is None else pd.Series(values, index=pd.Index(names).astype(str))
+
+
+def _matrix(value: Any, name: str, path: Path) -> pd.DataFrame:
+    """An R matrix, with its dimnames where it has them."""
+    if np.ndim(value) != 2:
+        raise errors.foreign_rda(path, f"a matrix {name!r}", [type(value).__name__])
+    table: pd.DataFrame = value.to_pandas() if hasattr(value, "to_pandas") else pd.DataFrame(value)
+    return _numbers(table.rename_axis(index="sample", columns=None), name)
+
+
+def _subtype(value: Any, path: Path) -> pd.DataFrame:
+    if np.ndim(value) != 1:
+        raise errors.foreign_rda(path, "a factor 'subtype'", [type(value).__name__])
+    index = value.index.rename("sample") if isinstance(value, pd.Series) else None
+    return pd.DataFrame({"subtype": pd.Categorical(value)}, index=index)
+
+
+# -- embeddings of labelled images ------------------------------------------------------------------------------------
+
+
+def embedding(path: Any) -> Embedding:
+    """A representation and its covariates in the paper's image design: one 0/1 dummy per labelled class.
+
+    ``path`` is a folder with embeddings.npy and labels.csv (column ``name``: the class of a row; optional column
+    ``labelled``: classes with 1 become dummies, in order of appearance, and rows with 0 are zero in all of them;
+    without it every class becomes one), or an .npz with the array ``Z`` and either ``labels`` (text; optional
+    ``labelled``) or ``Y`` (columns taken as they are; optional ``names``). Rows of Z and of the labels belong together
+    by position. From a folder, Z stays on disk until it is used (a read-only memory map).
+
+    >>> import numpy as np, pathlib, tempfile, covalign as ca
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "z.npz"
+    >>> np.savez(file, Z=np.eye(4), labels=["cat", "dog", "cat", "newt"])
+    >>> ca.datasets.embedding(file).covariates.columns.tolist()
+    ['cat', 'dog', 'newt']
+    """
+    path = Path(path)
+    file, name = (path / "embeddings.npy", path.resolve().name) if path.is_dir() else (path, path.stem)
+    if not file.is_file():
+        raise errors.data_not_found(file, EMBEDDING)
+    if file.suffix == ".npz":
+        Z, covariates, labels = _from_archive(file)
+    else:
+        Z, labels = _memory_map(file), _labels(file.with_name("labels.csv"))
+        covariates = _dummies(labels, file.with_name("labels.csv"))
+    Z = _floats("Z", Z)
+    if len(Z) != len(covariates):
+        raise errors.sample_counts_differ("Z", "its labels" if labels is not None else "Y", len(Z), len(covariates))
+    return Embedding(name, Z, covariates, labels)
+
+
+def _memory_map(file: Path) -> NDArray[Any]:
+    try:
+        return np.lib.format.open_memmap(file, mode="r")
+    except UNREADABLE as error:
+        raise errors.unreadable_data(file, "an .npy file with an array of numbers", error) from error
+
+
+def _labels(file: Path) -> pd.DataFrame:
+    if not file.is_file():
+        raise errors.data_not_found(file, EMBEDDING)
+    labels = _csv(file, text=("file", "wnid", "name"))
+    if "name" not in labels.columns:
+        raise errors.table_without_column(file.name, "name", labels.columns)
+    return labels
+
+
+def _from_archive(file: Path) -> tuple[NDArray[Any], pd.DataFrame, pd.DataFrame | None]:
+    """Z, the covariates, and the labels if the covariates were made from them."""
+    arrays = _arrays(file)
+    if "Z" not in arrays or ("Y" in arrays) == ("labels" in arrays):
+        raise errors.covariates_or_labels(file, arrays)
+    if "Y" in arrays:
+        return arrays["Z"], _named_columns(arrays["Y"], arrays.get("names")), None
+    names = arrays["labels"]
+    if names.dtype.kind != "U" or names.ndim != 1:
+        raise errors.labels_not_text(names.dtype, names.shape)
+    labels = pd.DataFrame({"name": names})
+    if "labelled" in arrays:
+        if arrays["labelled"].shape != names.shape:
+            raise errors.sample_counts_differ("labels", "labelled", names.size, arrays["labelled"].size)
+        labels["labelled"] = arrays["labelled"]
+    return arrays["Z"], _dummies(labels, file), labels
+
+
+def _arrays(file: Path) -> dict[str, NDArray[Any]]:
+    try:
+        with zipfile.ZipFile(file):  # np.load would open other formats, too
+            pass
+        with np.load(file, allow_pickle=False) as archive:
+            return {name: np.asarray(archive[name]) for name in archive.files}
+    except UNREADABLE as error:
+        raise errors.unreadable_data(file, "an .npz with arrays of numbers and text", error) from error
+
+
+def _named_columns(Y: NDArray[Any], names: NDArray[Any] | None) -> pd.DataFrame:
+    Y = _floats("Y", Y[:, None] if Y.ndim == 1 else Y).astype(np.float64)
+    if names is None:
+        return as_frame(Y)
+    if names.shape != Y.shape[1:]:
+        raise errors.names_differ_from_columns(Y.shape[1], names.shape)
+    return as_frame(pd.DataFrame(Y, columns=names.astype(str)))
+
+
+def _dummies(labels: pd.DataFrame, source: Path) -> pd.DataFrame:
+    """One column per class that is labelled somewhere: 1 where a row is of that class and labelled."""
+    labelled = labels.get("labelled", pd.Series(1, index=labels.index))
+    binary = labelled.isin([0, 1])
+    if not binary.all():
+        raise errors.labelled_not_binary(source, labelled[~binary].unique())
+    shown = labels[labelled == 1]
+    if (shown["name"] == "").any():
+        raise errors.nameless_class(source, list(shown.index[shown["name"] == ""]))
+    if "wnid" in shown:
+        classes = shown[["wnid", "name"]].drop_duplicates()
+        if classes["name"].duplicated().any():
+            raise errors.shared_class_names(source, classes["name"][classes["name"].duplicated()].unique())
+    names = shown["name"].unique()
+    if len(names) == 0:
+        raise errors.no_labelled_class(source)
+    of_class = labels["name"].to_numpy(dtype=object)[:, None] == np.asarray(names, dtype=object)
+    dummies = of_class & (labelled == 1).to_numpy()[:, None]
+    return pd.DataFrame(dummies.astype(np.float64), columns=pd.Index(names))
+
+
+def _floats(what: str, values: NDArray[Any]) -> NDArray[np.floating[Any]]:
+    """A matrix of floats as they are stored; whole numbers and flags as float64."""
+    if values.ndim != 2:
+        raise errors.not_two_dimensional(what, values.shape)
+    if values.dtype.kind not in "fiub":
+        raise errors.not_numeric(what, values.dtype)
+    return values if values.dtype.kind == "f" else values.astype(np.float64)

@@ -1,0 +1,32 @@
+"""A transformers model from a folder: its own class, its own weights, nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from covalign._core import validation as errors
+from covalign.bridges.embed import device as devices
+
+
+def load_model(folder: Path, device: Any, dtype: Any) -> tuple[Any, list[str]]:
+    """The model, ready to be used, and the names of weights that the folder does not have."""
+    transformers = devices.import_transformers()
+    safe = {"trust_remote_code": False, "local_files_only": True}
+    try:
+        with devices.quiet():
+            config = transformers.AutoConfig.from_pretrained(folder, **safe)
+            kind = transformers.AutoModel
+            for name in getattr(config, "architectures", None) or ():
+                if name.endswith("WithProjection"):  # AutoModel would leave the projection out
+                    kind = getattr(transformers, name, kind)
+            model, report = kind.from_pretrained(
+                folder, config=config, dtype=dtype, use_safetensors=True, output_loading_info=True, **safe
+            )
+    except (OSError, ValueError, KeyError, RuntimeError, ImportError) as error:
+        raise errors.unusable_model(folder, "a model that transformers knows", error) from error
+    except Exception as error:
+        if type(error).__module__.startswith("safetensors"):  # SafetensorError: a truncated or foreign file
+            raise errors.unusable_model(folder, "weights in safetensors format", error) from error
+        raise
+    return model.eval().to(device), sorted(report["missing_keys"])

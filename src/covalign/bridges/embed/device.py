@@ -1,0 +1,70 @@
+"""Where the model runs, and in which precision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from covalign._core import validation as errors
+
+DTYPES = ("float32", "float16", "bfloat16")
+
+
+def import_torch() -> Any:
+    """torch, or the error that says how to get it."""
+    try:
+        import torch
+    except ImportError as error:
+        raise errors.missing_extra("torch", "embed") from error
+    return torch
+
+
+def import_transformers() -> Any:
+    """transformers, or the error that says how to get it."""
+    import_torch()  # without it transformers loads, and then has no models
+    try:
+        import transformers
+    except ImportError as error:
+        raise errors.missing_extra("transformers", "embed") from error
+    return transformers
+
+
+def choose(device: str) -> Any:
+    """``"auto"``: a CUDA GPU, else Apple's, else the CPU; anything else is taken at its word."""
+    torch = import_torch()
+    there = [name for name, ok in (("cuda", torch.cuda.is_available()), ("mps", _mps(torch)), ("cpu", True)) if ok]
+    if device == "auto":
+        return torch.device(there[0])
+    if device.partition(":")[0] not in there:
+        raise errors.no_device(device, there)
+    try:
+        return torch.device(device)
+    except RuntimeError:
+        raise errors.no_device(device, there) from None
+
+
+def _mps(torch: Any) -> bool:
+    return bool(torch.backends.mps.is_available())
+
+
+def precision(dtype: str) -> Any:
+    """The torch type of that name."""
+    if dtype not in DTYPES:
+        raise errors.not_one_of("dtype", dtype, DTYPES)
+    return getattr(import_torch(), dtype)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """transformers without its advice and bars: what matters of it is checked by us. Its settings are put back."""
+    logging = import_transformers().utils.logging
+    before, bar = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(before)
+        if bar:
+            logging.enable_progress_bar()

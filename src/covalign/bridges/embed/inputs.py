@@ -1,0 +1,171 @@
+"""What is to be embedded, in a fixed order: images of a folder or a CSV, Tiny-ImageNet's own layout, or texts."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from covalign._core import validation as errors
+
+SUFFIXES = {
+    *(".jpg", ".jpeg", ".jfif", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".pbm", ".avif"),
+}
+PATH_COLUMNS = ("path", "file", "filename", "image", "file_name")
+AS_WRITTEN = ("wnid", "name", "label", "class")  # 001 is a name there, not 1
+MISSING = ["", "NA", "NaN", "nan"]
+
+
+@dataclass(frozen=True, eq=False)
+class Items:
+    """Names (unique or not), what to encode (paths or texts), and one row of labels each, indexed by the names."""
+
+    names: list[str]
+    contents: Sequence[Any]
+    labels: pd.DataFrame
+
+    def digests(self) -> list[bytes]:
+        """16 bytes an item that change when the item does: a file's path, size and time, or the text itself."""
+        return [hashlib.blake2b(_identity(content), digest_size=16).digest() for content in self.contents]
+
+
+def _identity(content: Any) -> bytes:
+    if isinstance(content, str):
+        return content.encode("utf-8", "surrogatepass")
+    try:
+        status = os.stat(content)
+        seen = f"{status.st_size} {status.st_mtime_ns}"
+    except OSError:
+        seen = "absent"
+    return os.fsencode(content) + b"\0" + seen.encode()
+
+
+# -- images -----------------------------------------------------------------------------------------------------------
+
+
+def list_images(
+    source: Any, path_column: str | None = None, label_columns: Sequence[str] | None = None, root: Any = None
+) -> Items:
+    """The images of a folder (the class is the first subfolder), of a CSV of paths, or of Tiny-ImageNet's ``val``.
+
+    A list of paths is taken as it is, without labels. Paths of a CSV are relative to ``root`` (the CSV's folder).
+    """
+    if isinstance(source, list | tuple):
+        return Items([str(path) for path in source], [Path(path) for path in source], _unlabelled(map(str, source)))
+    source = Path(source)
+    if source.is_dir():
+        annotated = [folder for folder in (source / "val", source) if (folder / "val_annotations.txt").is_file()]
+        return _tiny_imagenet(annotated[0]) if annotated else _folder(source)
+    if not source.is_file():
+        raise errors.data_not_found(source, "a folder of images, or a CSV of their paths,")
+    return _csv_of_paths(source, path_column, label_columns, source.parent if root is None else Path(root))
+
+
+def _folder(folder: Path) -> Items:
+    """All images below, sorted by path; hidden files and files with other suffixes are passed over."""
+    found = []
+    for place, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        kept = (name for name in files if Path(name).suffix.lower() in SUFFIXES and not name.startswith("."))
+        found += [Path(place, name).relative_to(folder) for name in kept]
+    if not found:
+        raise errors.no_images(folder, sorted(SUFFIXES))
+    found.sort(key=lambda path: path.parts)
+    names = [path.as_posix() for path in found]
+    labels = _unlabelled(names)
+    classes = [path.parts[0] if len(path.parts) > 1 else "" for path in found]
+    if any(classes):
+        labels["name"] = classes
+    return Items(names, [folder / path for path in found], labels)
+
+
+def _tiny_imagenet(val: Path) -> Items:
+    """``images/`` in the order of val_annotations.txt; ``wnid``, and ``name``, the first of its names in words.txt."""
+    table = _read(val / "val_annotations.txt", sep="\t", header=None, usecols=[0, 1], names=["file", "wnid"], dtype=str)
+    words = next((file for file in (val.parent / "words.txt", val / "words.txt") if file.is_file()), None)
+    if words is None:
+        raise errors.data_not_found(
+            val.parent / "words.txt", "Tiny-ImageNet's words.txt, with the names of its classes,"
+        )
+    known = _read(words, sep="\t", header=None, names=["wnid", "name"], dtype=str, quoting=3, index_col="wnid")["name"]
+    name = _distinct(known.str.split(",").str[0].str.strip().reindex(table["wnid"].unique()))
+    labels = table[["wnid"]].assign(name=table["wnid"].map(name)).set_axis(pd.Index(table["file"], name="file"))
+    return Items(list(table["file"]), [val / "images" / file for file in table["file"]], labels)
+
+
+def _distinct(name: pd.Series[str]) -> pd.Series[str]:
+    """A class without a name goes by its wnid; classes that share one (there are two cranes) add it."""
+    wnid = name.index.to_series()
+    name = name.fillna(wnid)
+    return name.where(~name.duplicated(keep=False), name + " (" + wnid + ")")
+
+
+def _csv_of_paths(file: Path, path_column: str | None, label_columns: Sequence[str] | None, root: Path) -> Items:
+    columns = list(_read(file, nrows=0).columns)
+    if path_column is None:
+        path_column = next((name for name in PATH_COLUMNS if name in columns), None)
+        if path_column is None:
+            raise errors.table_without_column(file.name, PATH_COLUMNS[0], columns)
+    table = _table(file, path_column, columns)
+    names = list(table[path_column])
+    labels = _labels(table, path_column, label_columns, file).set_axis(pd.Index(names, name="file"))
+    return Items(names, [root / name for name in names], labels)
+
+
+# -- texts ------------------------------------------------------------------------------------------------------------
+
+
+def list_texts(source: Any, text_column: str | None = None, label_columns: Sequence[str] | None = None) -> Items:
+    """The texts of a CSV's column, the other columns as labels; or a list of texts, without labels."""
+    if isinstance(source, list | tuple):
+        names = [str(i) for i in range(len(source))]
+        return Items(names, [str(text) for text in source], _unlabelled(names, "row"))
+    file = Path(source)
+    if not file.is_file():
+        raise errors.data_not_found(file, "a CSV with a column of texts")
+    columns = list(_read(file, nrows=0).columns)
+    text_column = "text" if text_column is None else text_column
+    table = _table(file, text_column, columns)
+    names = [str(i) for i in range(len(table))]
+    labels = _labels(table, text_column, label_columns, file).set_axis(pd.Index(names, name="row"))
+    return Items(names, list(table[text_column]), labels)
+
+
+# -- tables -----------------------------------------------------------------------------------------------------------
+
+
+def _table(file: Path, content: str, columns: list[str]) -> pd.DataFrame:
+    """The CSV; the column of contents, and names, as they are written; gaps in all others as NaN."""
+    if content not in columns:
+        raise errors.table_without_column(file.name, content, columns)
+    kept = {content, *AS_WRITTEN} & set(columns)
+    gaps = {column: MISSING for column in columns if column not in kept}
+    table = _read(file, dtype=dict.fromkeys(kept, str), na_values=gaps, keep_default_na=False)
+    empty = list(table.index[table[content] == ""])
+    if empty or table.empty:
+        raise errors.empty_cells(file, content, empty)
+    return table
+
+
+def _labels(table: pd.DataFrame, content: str, wanted: Sequence[str] | None, file: Path) -> pd.DataFrame:
+    for column in wanted or ():
+        if column not in table.columns:
+            raise errors.table_without_column(file.name, column, table.columns)
+    return table[list(wanted)] if wanted else table.drop(columns=content)
+
+
+def _read(file: Path, **options: Any) -> pd.DataFrame:
+    try:
+        table: pd.DataFrame = pd.read_csv(file, **options)
+        return table
+    except (ValueError, OSError, EOFError) as error:
+        raise errors.unreadable_data(file, "a table of comma-separated values", error) from error
+
+
+def _unlabelled(names: Any, what: str = "file") -> pd.DataFrame:
+    return pd.DataFrame(index=pd.Index(list(names), name=what, dtype=object))

@@ -1,0 +1,99 @@
+"""Texts through a pretrained sentence encoder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covalign._core import validation as errors
+from covalign.bridges.embed import device as devices
+from covalign.bridges.embed.checkpoints import load_model
+from covalign.bridges.embed.weights import modules
+
+
+def text_encoder(folder: Path, device: Any, dtype: Any) -> Any:
+    """By what the folder says: with ``modules.json`` sentence-transformers runs its steps, else ``TextEncoder``."""
+    return SentenceEncoder(folder, device, dtype) if modules(folder) else TextEncoder(folder, device, dtype)
+
+
+class SentenceEncoder:
+    """The steps of ``modules.json``: usually a transformer, a pooling, and unit length."""
+
+    pooling = "sentence-transformers"
+
+    def __init__(self, folder: Path, device: Any, dtype: Any) -> None:
+        devices.import_torch()
+        try:
+            from sentence_transformers import SentenceTransformer
+        except ImportError as error:
+            raise errors.missing_extra("sentence-transformers", "embed") from error
+        settings = {"dtype": dtype, "use_safetensors": True}
+        try:
+            with devices.quiet():
+                self._model = SentenceTransformer(
+                    str(folder),
+                    device=str(device),
+                    trust_remote_code=False,
+                    local_files_only=True,
+                    model_kwargs=settings,
+                )
+        except (OSError, ValueError, KeyError, RuntimeError, ImportError, TypeError) as error:
+            raise errors.unusable_model(folder, "a sentence-transformers model", error) from error
+
+    def prepare(self, text: str) -> str:
+        """Tokens are made a batch at a time."""
+        return text
+
+    def __call__(self, batch: list[str]) -> NDArray[np.float32]:
+        """A row a text."""
+        rows = self._model.encode(batch, batch_size=len(batch), show_progress_bar=False, convert_to_numpy=True)
+        return np.asarray(rows, dtype=np.float32)
+
+
+class TextEncoder:
+    """z = projected text features (CLIP and its kin), else the mean of the last layer over a text's own tokens."""
+
+    def __init__(self, folder: Path, device: Any, dtype: Any) -> None:
+        transformers = devices.import_transformers()
+        self._model, absent = load_model(folder, device, dtype)
+        if others := [name for name in absent if "pooler" not in name.split(".")]:  # the mean needs no pooler
+            raise errors.random_weights(folder, others)
+        self._device = device
+        self.pooling = "projected" if hasattr(self._model, "get_text_features") else "mean"
+        try:
+            with devices.quiet():
+                self.tokenizer = transformers.AutoTokenizer.from_pretrained(
+                    folder, trust_remote_code=False, local_files_only=True
+                )
+        except (OSError, ValueError, KeyError, ImportError) as error:
+            raise errors.unusable_model(folder, "a tokenizer (tokenizer.json)", error) from error
+        self._most = self._longest()
+
+    def _longest(self) -> int | None:
+        """Tokens the model has places for; a tokenizer that does not know says something absurd."""
+        config = getattr(self._model.config, "text_config", None) or self._model.config
+        places = [self.tokenizer.model_max_length, getattr(config, "max_position_embeddings", None)]
+        known = [int(n) for n in places if n is not None and n < 10**6]
+        return min(known) if known else None
+
+    def prepare(self, text: str) -> str:
+        """Tokens are made a batch at a time."""
+        return text
+
+    def __call__(self, batch: list[str]) -> NDArray[np.float32]:
+        """A row a text; longer texts than the model has places for are cut."""
+        torch = devices.import_torch()
+        limits = {"truncation": True, "max_length": self._most} if self._most else {}
+        with torch.inference_mode():
+            tokens = self.tokenizer(batch, padding=True, return_tensors="pt", **limits).to(self._device)
+            if self.pooling == "projected":
+                features = self._model.get_text_features(**tokens)
+                z = getattr(features, "pooler_output", features)
+            else:
+                own = tokens["attention_mask"].unsqueeze(-1)
+                hidden = self._model(**tokens).last_hidden_state.float()
+                z = (hidden * own).sum(dim=1) / own.sum(dim=1).clamp(min=1)
+            return np.asarray(z.float().cpu().numpy(), dtype=np.float32)

@@ -1,0 +1,130 @@
+"""The result, and its file: arrays of numbers and text, no pickle, as ``covalign.datasets.embedding`` reads them."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+import zlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pandas.api import types
+
+from covalign._core import validation as errors
+from covalign.tables.covariates import encode
+
+COLUMN = "column_"
+
+
+@dataclass(frozen=True, eq=False)
+class Embedded:
+    """Rows ``Z`` (float32), their ``labels`` (indexed by file, or by row for texts), and what was left out and why.
+
+    >>> import numpy as np, pandas as pd
+    >>> from covalign.bridges.embed import Embedded
+    >>> Embedded(np.zeros((2, 512), np.float32), pd.DataFrame({"name": ["cat", "dog"]})).failed
+    {}
+    """
+
+    Z: NDArray[np.float32]
+    labels: pd.DataFrame
+    failed: dict[str, str] = field(default_factory=dict)
+    model: str = ""
+    revision: str = ""
+    pooling: str = ""
+    computed: int = 0  # rows that this call computed; the others were there from an earlier one
+
+
+def covariate_arrays(labels: pd.DataFrame) -> dict[str, NDArray[Any]]:
+    """What ``datasets.embedding`` makes covariates of: ``labels`` (and ``labelled``), or ``Y`` and ``names``.
+
+    The class is the column ``name``, or the only column if that is text; otherwise all columns are encoded.
+    """
+    columns = [column for column in labels.columns if column not in ("wnid", "labelled")]
+    if not columns:
+        return {}
+    texts = [column for column in columns if not types.is_numeric_dtype(labels[column])]
+    if columns == ["name"] or (len(columns) == 1 and texts):
+        names = labels[columns[0]].fillna("").astype(str).to_numpy(dtype=str)
+        shown = (labels["labelled"].to_numpy() if "labelled" in labels else np.ones(len(names))) * (names != "")
+        return {"labels": names} if shown.all() else {"labels": names, "labelled": shown.astype(np.int8)}
+    for column in texts:
+        if len(labels) > 2 and labels[column].nunique() == len(labels):
+            raise errors.distinct_labels(column)
+    # Rows keep their place: files are matched by position, and their names need not be distinct.
+    Y = encode(labels[columns].reset_index(drop=True), missing="pairs")
+    return {"Y": Y.to_numpy(np.float64), "names": np.array(Y.columns, dtype=str)}
+
+
+def write(path: Path, result: Embedded, covariates: dict[str, NDArray[Any]], key: str) -> None:
+    """To a temporary name in the same folder, then renamed: readers see the old file or the new, never half."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
+    try:
+        with temporary.open("wb") as file:
+            if path.suffix == ".npy":
+                np.save(file, result.Z, allow_pickle=False)
+            else:
+                np.savez(file, **_arrays(result, covariates, key))
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _arrays(result: Embedded, covariates: dict[str, NDArray[Any]], key: str) -> dict[str, Any]:
+    labels = result.labels
+    arrays = {"Z": result.Z, **covariates, "files": _plain(labels.index.to_series())}
+    about = {"model": result.model, "revision": result.revision, "pooling": result.pooling, "key": key}
+    about["index"] = str(labels.index.name)
+    failed = {"failed": np.array(list(result.failed), str), "reasons": np.array(list(result.failed.values()), str)}
+    columns = {f"{COLUMN}{name}": _plain(labels[name]) for name in labels}
+    return {**arrays, **{name: np.array(text) for name, text in about.items()}, **failed, **columns}
+
+
+def _plain(column: pd.Series[Any]) -> NDArray[Any]:
+    """Numbers as they are, anything else as text."""
+    if types.is_numeric_dtype(column) and isinstance(column.dtype, np.dtype):
+        return column.to_numpy()
+    return column.astype(object).where(column.notna(), "").astype(str).to_numpy(dtype=str)
+
+
+def read(path: Any) -> Embedded:
+    """What ``images`` or ``texts`` wrote to an ``.npz``.
+
+    >>> import covalign as ca
+    >>> ca.embed.read("z.npz").model  # doctest: +SKIP
+    """
+    return _read(Path(path))[0]
+
+
+def finished(path: Path, key: str) -> Embedded | None:
+    """The result at ``path`` if it is complete and of the same inputs, model and labels."""
+    try:
+        result, its_key = _read(path)
+    except ValueError:
+        return None
+    return result if its_key == key else None
+
+
+def _read(path: Path) -> tuple[Embedded, str]:
+    if not path.is_file():
+        raise errors.data_not_found(path, "an .npz written by covalign embed")
+    try:
+        with zipfile.ZipFile(path):  # np.load would open other formats, too
+            pass
+        with np.load(path, allow_pickle=False) as archive:
+            about = {name: str(archive[name]) for name in ("model", "revision", "pooling", "key", "index")}
+            index = pd.Index(archive["files"].astype(object), name=about["index"])
+            columns = {name.removeprefix(COLUMN): archive[name] for name in archive.files if name.startswith(COLUMN)}
+            failed = dict(zip(archive["failed"].tolist(), archive["reasons"].tolist(), strict=True))
+            labels = pd.DataFrame(columns, index=index)
+            result = Embedded(archive["Z"], labels, failed, about["model"], about["revision"], about["pooling"])
+            return result, about["key"]
+    except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+        raise errors.unreadable_data(path, "an .npz written by covalign embed", error) from error

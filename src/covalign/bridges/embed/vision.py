@@ -1,0 +1,114 @@
+"""Pictures through a pretrained vision model."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covalign._core import validation as errors
+from covalign.bridges.embed import device as devices
+from covalign.bridges.embed import pictures
+from covalign.bridges.embed.checkpoints import load_model
+
+POOLINGS = ("auto", "pooler", "cls", "mean")
+
+
+class ImageEncoder:
+    """z = features(model(pixels)): what ``pooling`` says of them.
+
+    - ``projected``: image features in the space shared with texts (``get_image_features``, ``image_embeds``)
+    - ``pooler``: the model's own pooled output
+    - ``cls``: the last layer's first token, after the last layer norm
+    - ``mean``: the mean over the last layer's tokens (or cells)
+
+    ``"auto"`` is the first of these that the model has *with its weights*: fine-tuned ViT checkpoints (such as
+    google/vit-base-patch16-224) come without those of the pooler, which transformers then fills with random numbers;
+    there ``auto`` means ``cls``, which is what their own classifier reads.
+    """
+
+    def __init__(self, folder: Path, device: Any, dtype: Any, pooling: str = "auto") -> None:
+        if pooling not in POOLINGS:
+            raise errors.not_one_of("pooling", pooling, POOLINGS)
+        self._model, absent = load_model(folder, device, dtype)
+        self._device, self._dtype = device, dtype
+        self.pooling = self._chosen(pooling, absent, folder)
+        self.processor = self._processor(folder)
+        if self.pooling == "pooler" and not self._has_pooler():
+            if pooling == "pooler":
+                raise errors.no_pooler(folder)
+            self.pooling = "mean"
+
+    @staticmethod
+    def _processor(folder: Path) -> Any:
+        transformers = devices.import_transformers()
+        try:
+            with devices.quiet():
+                # One backend for all: torchvision's, where it is installed, gives other pixels than Pillow's.
+                return transformers.AutoImageProcessor.from_pretrained(
+                    folder, backend="pil", trust_remote_code=False, local_files_only=True
+                )
+        except (OSError, ValueError, KeyError, ImportError) as error:
+            raise errors.unusable_model(folder, "an image processor (preprocessor_config.json)", error) from error
+
+    def _chosen(self, pooling: str, absent: list[str], folder: Path) -> str:
+        pooler_absent = [name for name in absent if "pooler" in name.split(".")]
+        others = [name for name in absent if name not in pooler_absent]
+        if others or (pooling == "pooler" and pooler_absent):
+            raise errors.random_weights(folder, others or pooler_absent)
+        if pooling != "auto":
+            return pooling
+        if hasattr(self._model, "get_image_features") or type(self._model).__name__.endswith("WithProjection"):
+            return "projected"
+        return "cls" if pooler_absent else "pooler"
+
+    def _has_pooler(self) -> bool:
+        """Whether there is a pooled output, which only a run tells."""
+        blank = self._pixels(pictures.blank())[None]
+        torch = devices.import_torch()
+        with torch.inference_mode():
+            output = self._output(torch.from_numpy(blank).to(self._device, self._dtype))
+        return getattr(output, "pooler_output", None) is not None
+
+    def prepare(self, path: Path) -> NDArray[Any]:
+        """A picture's pixels, as the model's own processor makes them."""
+        return self._pixels(pictures.rgb(path))
+
+    def _pixels(self, image: Any) -> NDArray[Any]:
+        return np.asarray(self.processor(images=image, return_tensors="np")["pixel_values"][0])
+
+    def __call__(self, batch: list[NDArray[Any]]) -> NDArray[np.float32]:
+        """A row a picture. Processors that keep the aspect ratio give several shapes: each goes by itself."""
+        rows: list[NDArray[np.float32]] = []
+        for _, same in groupby(batch, key=np.shape):
+            rows.append(self._features(np.stack(list(same))))
+        return np.concatenate(rows)
+
+    def _features(self, pixels: NDArray[Any]) -> NDArray[np.float32]:
+        torch = devices.import_torch()
+        with torch.inference_mode():
+            inputs = torch.from_numpy(pixels).to(self._device, self._dtype)
+            z = self._pooled(inputs).flatten(1)
+            return np.asarray(z.float().cpu().numpy(), dtype=np.float32)
+
+    def _output(self, pixels: Any) -> Any:
+        """The tower's output; of a model of several towers, that for pictures."""
+        tower = self._model if self.pooling == "projected" else getattr(self._model, "vision_model", self._model)
+        return tower(pixel_values=pixels)
+
+    def _pooled(self, pixels: Any) -> Any:
+        if self.pooling == "projected" and hasattr(self._model, "get_image_features"):
+            features = self._model.get_image_features(pixel_values=pixels)
+            return getattr(features, "pooler_output", features)  # a tensor before transformers 5
+        output = self._output(pixels)
+        if self.pooling == "projected":
+            return output.image_embeds
+        if self.pooling == "pooler":
+            return output.pooler_output
+        hidden = output.last_hidden_state
+        if self.pooling == "cls":
+            return hidden[:, 0]
+        return hidden.mean(dim=1) if hidden.ndim == 3 else hidden.mean(dim=(-2, -1))

@@ -1,0 +1,138 @@
+"""Where a model's files are, and whether they are safe to load: safetensors, no pickle, no code of their own."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from covalign._core import validation as errors
+
+# What transformers and sentence-transformers read; neither pickles nor the same weights in other formats.
+FILES = ["*.json", "*.txt", "*.model", "*.safetensors"]
+OTHER_FOLDERS = ("onnx", "openvino", "coreml")
+OTHER_FORMATS = [f"{folder}/*" for folder in OTHER_FOLDERS]
+PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.ckpt")
+
+
+class Located(NamedTuple):
+    """A model's folder, what it is called, and which version it is."""
+
+    folder: Path
+    name: str
+    revision: str  # the hub's commit, or sha256 of the weights of a local folder
+
+
+def locate(model: Any, revision: str | None = None, cache: Any = None, offline: bool = False) -> Located:
+    """The folder of ``model``: itself a folder, or a name on the hub, from the cache where it is complete there."""
+    folder = Path(model)
+    if folder.is_dir():
+        _refuse_unsafe(folder)
+        return Located(folder, str(model), _checksum(folder))
+    name = str(model)
+    if folder.is_absolute() or name.startswith(".") or name.count("/") > 1 or not name:
+        raise errors.data_not_found(name, "a folder with a model, or its name on the Hugging Face hub,")
+    snapshot = _cached(name, revision, cache)
+    if snapshot is None:
+        snapshot = _downloaded(name, revision, cache, offline)
+    _refuse_unsafe(snapshot)
+    return Located(snapshot, name, snapshot.name)
+
+
+def _cached(name: str, revision: str | None, cache: Any) -> Path | None:
+    """The snapshot in the cache, if it is complete: no word with the hub is needed then."""
+    hub = _hub()
+    try:
+        folder = Path(hub.snapshot_download(name, revision=revision, cache_dir=cache, local_files_only=True))
+    except (OSError, ValueError):  # not there, or a name that cannot be one
+        return None
+    heart = _heart(folder)
+    complete = (heart / "config.json").is_file() and _weights(heart) and not _lacking_shards(heart)
+    return folder if complete else None
+
+
+def _downloaded(name: str, revision: str | None, cache: Any, offline: bool) -> Path:
+    hub = _hub()
+    where = cache if cache is not None else hub.constants.HF_HUB_CACHE
+    try:
+        if offline:
+            raise OSError("--offline was asked for")
+        path = hub.snapshot_download(
+            name, revision=revision, cache_dir=cache, allow_patterns=FILES, ignore_patterns=OTHER_FORMATS
+        )
+    except Exception as error:  # the hub's client and the network below it fail in many ways
+        raise errors.weights_not_found(name, revision, where, error) from error
+    return Path(path)
+
+
+def _hub() -> Any:
+    try:
+        import huggingface_hub
+        import huggingface_hub.constants
+    except ImportError as error:
+        raise errors.missing_extra("transformers", "embed") from error
+    return huggingface_hub
+
+
+def _weights(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.safetensors"))
+
+
+def _pickles(folder: Path) -> list[Path]:
+    return sorted(file for pattern in PICKLES for file in folder.glob(pattern) if file.name != "training_args.bin")
+
+
+def _lacking_shards(folder: Path) -> set[str]:
+    """Files that an index of shards names and that are not there."""
+    named: set[str] = set()
+    for index in folder.glob("*.safetensors.index.json"):
+        named |= set(_json(index).get("weight_map", {}).values())
+    return {name for name in named if not (folder / name).is_file()}
+
+
+def _refuse_unsafe(folder: Path) -> None:
+    """An error if the folder has no model, or one that only a pickle or code of its own could load."""
+    heart = _heart(folder)
+    if not (heart / "config.json").is_file():
+        raise errors.no_model(heart, "config.json")
+    if not _weights(heart) and not _pickles(heart):
+        raise errors.no_model(heart, "model.safetensors")
+    if lacking := _lacking_shards(heart):
+        raise errors.no_model(heart, min(lacking))
+    for module in modules(folder):
+        if not module["type"].startswith("sentence_transformers."):
+            raise errors.code_of_its_own(folder, module["type"])
+    steps = [part for part in folder.rglob("*") if part.is_dir() and part.name not in OTHER_FOLDERS]
+    for part in {heart, *(steps if modules(folder) else [])}:
+        if _pickles(part) and not _weights(part):
+            raise errors.pickled_weights(part, _pickles(part))
+
+
+def _heart(folder: Path) -> Path:
+    """Where the transformer itself is: the first step of a sentence-transformers model may have a folder of its own."""
+    steps = modules(folder)
+    return folder / steps[0]["path"] if steps else folder
+
+
+def modules(folder: Path) -> list[dict[str, str]]:
+    """The steps of a sentence-transformers model (``modules.json``); none if it is not one."""
+    file = folder / "modules.json"
+    steps = _json(file) if file.is_file() else []
+    return [{"type": str(step.get("type", "")), "path": str(step.get("path", ""))} for step in steps]
+
+
+def _json(file: Path) -> Any:
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise errors.unreadable_data(file, "a JSON file of a model", error) from error
+
+
+def _checksum(folder: Path) -> str:
+    """sha256 of the configuration and the weights, so that a folder filled anew is another model."""
+    digest = hashlib.sha256()
+    for file in sorted([*folder.rglob("*.json"), *folder.rglob("*.safetensors")]):
+        with file.open("rb") as opened:
+            digest.update(hashlib.file_digest(opened, "sha256").digest())
+    return f"sha256:{digest.hexdigest()[:40]}"

@@ -1,0 +1,195 @@
+"""Informed factors of the tables of an AnnData or MuData."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from covalign._core import validation as errors
+from covalign.bridges.scverse import elements as reading
+from covalign.bridges.scverse import slots as keeping
+from covalign.bridges.scverse.slots import ALONE
+from covalign.factor import InformedFactorAnalysis
+
+KIND = "ifa"
+
+
+class View(NamedTuple):
+    """A table to be explained, and where its loadings go."""
+
+    part: Any  # the AnnData
+    modality: str | None
+    element: reading.Element
+    keep: NDArray[np.bool_]
+
+    def table(self) -> pd.DataFrame:
+        """Cells x features, by name."""
+        names = np.arange(len(self.keep)) if self.element.names is None else self.element.names
+        return pd.DataFrame(self.element.loaded(self.keep), self.part.obs_names, pd.Index(names)[self.keep])
+
+
+def ifa(
+    data: Any,
+    covariates: str | Sequence[str] = (),
+    n_factors: int | str = 20,
+    *,
+    lam: float | None = None,
+    regime: str | None = None,
+    confounders: str | Sequence[str] | None = None,
+    use_rep: str | Mapping[str, str] = "X",
+    mask_var: Any = "auto",
+    modalities: str | Sequence[str] | None = None,
+    folds: int = 5,
+    key_added: str = "X_ifa",
+    as_frame: bool = True,
+    copy: bool = False,
+    return_model: bool = False,
+    **settings: Any,
+) -> Any:
+    """Fit informed factors to the tables of cells, as ``InformedFactorAnalysis`` does.
+
+    Parameters
+    ----------
+    data : AnnData or MuData
+        Each modality is a view. Cells are matched by name, and a modality may lack some. Sparse tables become dense
+        (their chosen features); those in a file are loaded.
+    covariates, confounders : names of columns of ``obs``
+        Factor p is informed by covariate p. Of a MuData also ``"rna:age"``, or a column that only one modality has.
+    n_factors : int or "auto"
+        Informed and free ones together.
+    lam, regime : float, str or None
+        Realign the informed factors (``InformedFactorAnalysis.realign``); both None leaves them as fitted.
+    use_rep : str, or dict modality -> str
+        ``"X"``, ``"layers/counts"``, or a key of ``obsm``.
+    mask_var : "auto", None, str, boolean array, or dict modality -> one of these
+        Features to use: ``highly_variable`` of ``var`` where there is such a column (``"auto"``), all (None), or
+        another column, which modalities that lack it do without.
+    modalities : names, or None for all
+        Views to use.
+    folds : int
+        The model is fitted again without each fold for the held-out alignment; 0 for no such fits.
+    key_added : str
+        ``obsm[key_added]`` gets the factors of all cells (NaN for those no modality has), covariates first, then
+        ``free0``, ...; ``varm`` of each modality, under the name without ``X_``, the loadings (NaN for features not
+        used); ``uns`` under that name ``params``, ``alignment`` (``summary``), ``beta`` (with std),
+        ``variance_explained`` (factors x modalities), ``views`` (cells, features and total variance explained of each),
+        ``active``, ``elbo``, ``converged``, ``transform`` (T of the regime), ``columns`` and ``names``; and, where a
+        modality's table was one of obsm, its ``loadings``.
+    as_frame : bool
+        False puts an array without names into ``obsm``, as ``sc.pl.embedding`` needs, and ``mdata.update()`` of mudata
+        0.3 when cells were dropped from a modality.
+    copy, return_model : bool
+        Return a changed copy instead of None; return the fitted model (after the copy, if there is one). The model is
+        not stored, as it holds the cells: ``model.save(path)`` keeps it.
+    **settings
+        Those of ``InformedFactorAnalysis``.
+
+    Examples
+    --------
+    >>> import anndata, pandas as pd, covalign as ca
+    >>> s = ca.simulate.scenario("PN", n_samples=200, n_features={"rna": 30}, n_covariates=2)
+    >>> obs = pd.DataFrame(s.Y, columns=["age", "dose"], index=[f"cell{i}" for i in range(200)])
+    >>> adata = anndata.AnnData(s.X["rna"], obs=obs)
+    >>> ca.scverse.ifa(adata, ["age", "dose"], n_factors=4)
+    >>> adata.obsm["X_ifa"].columns.tolist(), adata.varm["ifa"].shape
+    (['age', 'dose', 'free0', 'free1'], (30, 4))
+    """
+    views = _views(data, modalities, use_rep, mask_var)
+    asked = reading.Asked.of(covariates, confounders)
+    places = [(name, view.part.varm) for name, view in views.items() if view.element.of_var]
+    key = keeping.check_place(data, key_added, copy, places)
+    Y, C = asked.tables(data)
+    _check_cells(data, views)
+    model = InformedFactorAnalysis(n_factors, **settings)
+    model.fit({name: view.table() for name, view in views.items()}, Y, confounders=C)
+    if lam is not None or regime is not None:
+        model = model.realign(lam, regime=regime)
+    reps = [use_rep if isinstance(use_rep, str) else use_rep.get(name, "X") for name in views]
+    params = keeping.parameters(use_rep=reps, **asked._asdict(), lam=lam, regime=regime, folds=folds)
+    params |= keeping.parameters(modalities=list(views), key_added=key, **model.get_params())
+    results = _results(model, data, views, folds, params)
+    target = keeping.commit(data, key, results, copy, as_frame)
+    return keeping.returned(target, copy, model, return_model)
+
+
+def _views(data: Any, modalities: str | Sequence[str] | None, use_rep: Any, mask_var: Any) -> dict[str, View]:
+    if not reading.is_mudata(data):
+        return {ALONE: _view(data, None, _of(use_rep, ALONE, "X"), _of(mask_var, ALONE, "auto"), False)}
+    asked = [modalities] if isinstance(modalities, str) else modalities
+    wanted = list(data.mod) if asked is None else [str(name) for name in asked]
+    named = [m for what in (use_rep, mask_var) if isinstance(what, Mapping) for m in what]
+    wrong = [name for name in dict.fromkeys([*wanted, *named]) if name not in data.mod]
+    if wrong or not wanted:
+        raise errors.unknown_modalities(wrong, list(data.mod))
+    by_name = isinstance(mask_var, str) and mask_var != "auto"
+    if by_name and not any(mask_var in data.mod[name].var.columns for name in wanted):
+        have = dict.fromkeys(column for name in wanted for column in data.mod[name].var.columns)
+        raise errors.unknown_mask(mask_var, list(have), "every modality")
+    return {m: _view(data.mod[m], m, _of(use_rep, m, "X"), _of(mask_var, m, "auto"), by_name) for m in wanted}
+
+
+def _of(given: Any, modality: str, otherwise: Any) -> Any:
+    return given.get(modality, otherwise) if isinstance(given, Mapping) else given
+
+
+def _view(part: Any, modality: str | None, rep: str, mask: Any, lenient: bool) -> View:
+    where = "data" if modality is None else f"modality {modality!r}"
+    found = reading.element(part, rep, where)
+    if found.of_var:
+        return View(part, modality, found, reading.chosen_features(part, mask, where, lenient))
+    return View(part, modality, found, np.ones(found.value.shape[1], dtype=bool))
+
+
+def _check_cells(data: Any, views: dict[str, View]) -> None:
+    """Cells are matched by name: distinct ones, which obs knows."""
+    for name, view in {"data": None, **views}.items():
+        index = data.obs_names if view is None else view.part.obs_names
+        if not index.is_unique:
+            where = name if view is None or view.modality is None else f"modality {name!r}"
+            raise errors.repeated_cells(where, list(index[index.duplicated()].unique()))
+        absent = index.difference(data.obs_names, sort=False)
+        if len(absent):
+            raise errors.cells_not_in_obs(name, list(absent))
+
+
+def _results(
+    model: InformedFactorAnalysis, data: Any, views: dict[str, View], folds: int, params: dict[str, Any]
+) -> keeping.Results:
+    indexes = [view.element.names for view in views.values() if view.element.names is not None]
+    columns = keeping.columns_for(model.factor_names_, data.obs_names, *indexes)
+    factors = pd.DataFrame(model.factors_, index=model._table.samples, columns=columns).reindex(data.obs_names)
+    loadings = {name: _loadings(view, model.loadings_[name], columns) for name, view in views.items()}
+    varm = {name: loadings[name] for name, view in views.items() if view.element.of_var}
+    in_uns = {keeping.written_as(name): loadings[name] for name, view in views.items() if not view.element.of_var}
+    uns = keeping.head(KIND, columns, params) | _found(model, views, folds)
+    return keeping.Results(factors, {**uns, "loadings": in_uns} if in_uns else uns, varm)
+
+
+def _loadings(view: View, values: Any, columns: list[str]) -> pd.DataFrame:
+    """Features x factors, NaN where a feature was not used."""
+    names = view.element.names
+    index = pd.Index([str(i) for i in range(len(view.keep))]) if names is None else names
+    all_of_them = np.full((len(view.keep), len(columns)), np.nan)
+    all_of_them[view.keep] = values
+    return pd.DataFrame(all_of_them, index=index, columns=columns)
+
+
+def _found(model: InformedFactorAnalysis, views: dict[str, View], folds: int) -> dict[str, Any]:
+    """What was found out about the fitted cells."""
+    shares = model.variance_explained().T
+    sizes = {"cells": [v.part.n_obs for v in views.values()], "features": [int(v.keep.sum()) for v in views.values()]}
+    total = model.total_variance_explained().reindex(list(views)).to_numpy()
+    return {
+        "alignment": model.summary(folds),
+        "beta": pd.DataFrame({"beta": model.beta_, "std": model.beta_std_}, index=model.covariate_names_),
+        "variance_explained": shares.set_axis([keeping.written_as(str(name)) for name in shares.columns], axis=1),
+        "views": pd.DataFrame({**sizes, "variance_explained": total}, index=list(views)),
+        "active": np.asarray(model.active_factors_),
+        "elbo": np.asarray(model.elbo_),
+        "converged": bool(model.converged_),
+        "transform": np.asarray(model.T_),
+    }

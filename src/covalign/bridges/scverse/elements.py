@@ -1,0 +1,196 @@
+"""What is asked of an AnnData or MuData: arrays by key, columns of obs by name, features by mask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import sparse
+
+from covalign._core import validation as errors
+from covalign._core.linalg import Array, dense
+from covalign.stream.h5ad import from_element
+from covalign.stream.source import Table, optional
+
+
+class Element(NamedTuple):
+    """An array of an AnnData or MuData, and the names of its columns where it has any."""
+
+    value: Any
+    names: pd.Index | None
+    where: str
+    of_var: bool  # its columns are those of var
+
+    def rows(self, index: pd.Index, columns: Sequence[str] | None = None) -> Table:
+        """Its rows, to be read in chunks."""
+        if self.names is not None and not self.names.is_unique:
+            raise errors.repeated_features(self.where, list(self.names[self.names.duplicated()].unique()))
+        framed = isinstance(self.value, pd.DataFrame)
+        named = {} if framed or self.names is None else {"names": self.names}
+        return from_element(self.value, self.where, index=index, columns=columns, **named)
+
+    def loaded(self, keep: NDArray[np.bool_]) -> Array:
+        """The columns to keep, dense, in memory."""
+        value = self.value
+        if hasattr(value, "to_memory") and hasattr(value, "format"):  # sparse in a file
+            value = value.to_memory()
+        if sparse.issparse(value):
+            return np.asarray(dense(value[:, np.flatnonzero(keep)]))
+        if isinstance(value, np.ndarray):
+            return np.asarray(value) if keep.all() else np.asarray(value)[:, keep]
+        return np.concatenate([dense(chunk)[:, keep] for chunk in from_element(value, self.where).chunks()])
+
+
+def is_mudata(data: Any) -> bool:
+    """Whether this has modalities; refused if it is neither MuData nor AnnData."""
+    if isinstance(data, optional("anndata", "scverse").AnnData):
+        return False
+    if not isinstance(data, optional("mudata", "scverse").MuData):
+        raise errors.not_annotated(data)
+    if data.axis != 0:
+        raise errors.shared_variables(data.axis)
+    return True
+
+
+def element(data: Any, rep: str, where: str) -> Element:
+    """``"X"``, ``"X_pca"`` (of obsm), ``"obsm/X_pca"`` or ``"layers/counts"``; of a MuData only obsm."""
+    layers = {} if hasattr(data, "mod") else data.layers
+    if rep == "X" and not hasattr(data, "mod") and data.X is not None:
+        return Element(data.X, data.var_names, f"{where}.X", True)
+    name = str(rep).removeprefix("layers/")
+    if name != rep and name in layers:
+        return Element(layers[name], data.var_names, f"{where}.layers[{name!r}]", True)
+    name = rep if rep in data.obsm else str(rep).removeprefix("obsm/")
+    if name not in data.obsm:
+        raise _unknown_representation(data, rep, where)
+    value = data.obsm[name]
+    names = value.columns.astype(str) if isinstance(value, pd.DataFrame) else None
+    return Element(value, names, f"{where}.obsm[{name!r}]", False)
+
+
+def _unknown_representation(data: Any, rep: Any, where: str) -> ValueError:
+    parts = data.mod if hasattr(data, "mod") else {}  # under their names obsm only says which cells they have
+    have = [f"obsm/{key}" if key == "X" else key for key in data.obsm if key not in parts]
+    if not hasattr(data, "mod"):
+        have += [*([] if data.X is None else ["X"]), *(f"layers/{key}" for key in data.layers)]
+    holders = [m for m, part in parts.items() if rep == "X" or rep in part.obsm]
+    return errors.unknown_representation(rep, have, where, holders)
+
+
+class Asked(NamedTuple):
+    """Columns of obs by name."""
+
+    covariates: list[str]
+    confounders: list[str]
+
+    @classmethod
+    def of(cls, covariates: Any, confounders: Any) -> Asked:
+        """Lists, also where one name was given alone; refused where a name occurs twice or no covariate is named."""
+        asked = cls(_listed(covariates), _listed(confounders))
+        both = [*asked.covariates, *asked.confounders]
+        twice = [name for name in dict.fromkeys(both) if both.count(name) > 1]
+        if not asked.covariates:
+            raise errors.no_columns_named()
+        if twice:
+            raise errors.named_twice(twice)
+        return asked
+
+    def tables(self, data: Any) -> tuple[pd.DataFrame, pd.DataFrame | None]:
+        """Covariates, and confounders where there are any, of all cells in the order of obs."""
+        frame = obs_columns(data, [*self.covariates, *self.confounders])
+        return frame[self.covariates], frame[self.confounders] if self.confounders else None
+
+
+def _listed(names: Any) -> list[str]:
+    alone = isinstance(names, str) or not isinstance(names, Iterable)
+    return [] if names is None else [str(name) for name in ([names] if alone else names)]
+
+
+def obs_columns(data: Any, names: Sequence[str]) -> pd.DataFrame:
+    """Columns by name: of obs; of a MuData also ``"rna:age"``, or a column that one modality alone has."""
+    own, modalities = loaded(data.obs), data.mod if hasattr(data, "mod") else {}
+    parts = {str(m): loaded(part.obs) for m, part in modalities.items()}
+    unknown, found = [], {}
+    for name in names:
+        column = _column(own, name)
+        candidates = {name: column} if column is not None else _candidates(own, parts, name)
+        if len(candidates) > 1:
+            raise errors.ambiguous_obs(name, list(candidates))
+        if not candidates:
+            unknown.append(name)
+            continue
+        (found[name],) = candidates.values()
+    if unknown:
+        raise errors.unknown_obs(unknown, _all_columns(own, parts))
+    return pd.DataFrame({name: _spread(column, own.index) for name, column in found.items()}, index=own.index)
+
+
+def loaded(table: Any) -> pd.DataFrame:
+    """obs or var; of an object that was opened lazily, in memory."""
+    frame: pd.DataFrame = table if isinstance(table, pd.DataFrame) else table.to_memory()
+    return frame
+
+
+def _column(obs: pd.DataFrame, name: str) -> pd.Series | None:
+    """The column of this name, which may be a number in obs; None if there is none."""
+    (at,) = np.nonzero([str(known) == name for known in obs.columns])
+    if len(at) > 1:
+        raise errors.repeated_obs(name)
+    return obs.iloc[:, at[0]] if len(at) else None
+
+
+def _candidates(own: pd.DataFrame, parts: Mapping[str, pd.DataFrame], name: str) -> dict[str, pd.Series]:
+    """Columns of modalities that go by this name, as ``modality:column``."""
+    for m, obs in parts.items():
+        if name.startswith(f"{m}:") and (in_full := _column(obs, name.removeprefix(f"{m}:"))) is not None:
+            return {name: in_full}
+    prefixed = {f"{m}:{name}": _column(own, f"{m}:{name}") for m in parts}
+    plain = {f"{m}:{name}": _column(obs, name) for m, obs in parts.items()}
+    both = [*prefixed.items(), *plain.items()]  # a modality's own goes before a copy of it
+    return {at: column for at, column in both if column is not None}
+
+
+def _all_columns(own: pd.DataFrame, parts: Mapping[str, pd.DataFrame]) -> list[str]:
+    of_parts = [f"{m}:{column}" for m, obs in parts.items() for column in obs.columns]
+    return list(dict.fromkeys([*map(str, own.columns), *of_parts]))
+
+
+def _spread(column: pd.Series, index: pd.Index) -> pd.Series:
+    """The values by the names of cells, missing where the modality lacks the cell."""
+    if column.index.equals(index):
+        return column
+    for where, names in (("a modality", column.index), ("mdata", index)):
+        if not names.is_unique:
+            raise errors.repeated_cells(where, list(names[names.duplicated()].unique()))
+    flags = column.dtype == bool  # which have no value for missing
+    return (column.astype("boolean") if flags else column).reindex(index)
+
+
+def chosen_features(data: Any, mask: Any, where: str, lenient: bool) -> NDArray[np.bool_]:
+    """Which features to use: all, a boolean column of var (where there is one, if ``lenient``), or as an array says."""
+    n = data.n_vars
+    if isinstance(mask, str):
+        name = "highly_variable" if mask == "auto" else mask
+        if name not in data.var.columns:
+            if mask == "auto" or lenient:
+                return np.ones(n, dtype=bool)
+            raise errors.unknown_mask(name, list(data.var.columns), where)
+        mask = loaded(data.var)[name]
+    if mask is None:
+        return np.ones(n, dtype=bool)
+    if isinstance(mask, pd.Series) and not mask.index.equals(data.var_names):
+        if not (mask.index.is_unique and data.var_names.isin(mask.index).all()):
+            raise errors.not_a_mask(where, n, "a Series whose index does not name each of them once")
+        mask = mask.reindex(data.var_names)
+    try:
+        keep = pd.array(np.asarray(mask, dtype=object), dtype="boolean").fillna(False).to_numpy(dtype=bool)
+    except (TypeError, ValueError):
+        raise errors.not_a_mask(where, n, f"values of type {np.asarray(mask).dtype}") from None
+    if keep.shape != (n,):
+        raise errors.not_a_mask(where, n, f"shape {keep.shape}")
+    if not keep.any():
+        raise errors.nothing_selected(where)
+    return keep

@@ -1,0 +1,181 @@
+"""An embedding in obsm, turned so that its dimensions stand for columns of obs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from covalign._core import validation as errors
+from covalign.aligner.latent import LatentAligner
+from covalign.bridges.scverse import elements as reading
+from covalign.bridges.scverse import slots as keeping
+from covalign.stream.source import Table
+
+KIND = "align"
+
+
+def align(
+    data: Any,
+    use_rep: str = "X_pca",
+    covariates: str | Sequence[str] = (),
+    *,
+    confounders: str | Sequence[str] | None = None,
+    regime: str = "tunable",
+    lam: float = 0.5,
+    shrinkage: float | str = "auto",
+    keep_rest: bool = False,
+    folds: int = 5,
+    drop_first: bool = False,
+    missing: str = "pairs",
+    key_added: str = "X_aligned",
+    store_model: bool = True,
+    as_frame: bool = True,
+    copy: bool = False,
+    return_model: bool = False,
+) -> Any:
+    """Align an embedding of cells with columns of ``obs``, as ``LatentAligner`` does.
+
+    Parameters
+    ----------
+    data : AnnData or MuData
+        In memory, a view, or backed by a file (then in place only).
+    use_rep : str
+        ``"X_pca"`` or another key of ``obsm``; ``"X"``, or ``"layers/counts"``.
+    covariates, confounders : names of columns of ``obs``
+        Numbers, flags, text and categories, with gaps or without; confounders are regressed out and may have none. Of
+        a MuData also ``"rna:age"``, or a column that only one modality has.
+    regime, lam, shrinkage, keep_rest, folds, drop_first, missing
+        Those of ``LatentAligner``.
+    key_added : str
+        ``obsm[key_added]`` gets a table with a column per covariate (then ``rest0``, ... with ``keep_rest``), and
+        ``uns`` under the same name without ``X_``: ``params``; ``alignment`` (in sample, held out, low, high and rows
+        per covariate) and ``mean_alignment``; ``shrinkage`` as chosen; ``coupling``; ``transform`` (T) and ``mean``,
+        which make it ``(Z - mean) @ transform.T`` where there are no confounders; ``columns`` and ``names``; ``model``.
+    store_model : bool
+        Keep in ``uns`` what ``aligner`` and ``transform`` need: sums over cells, no cell; ``folds + 1`` times the size
+        of the covariance of the embedding at most.
+    as_frame : bool
+        False puts an array without names into ``obsm``, as ``sc.pl.embedding`` needs.
+    copy : bool
+        Return a changed copy instead of None.
+    return_model : bool
+        Return the fitted ``LatentAligner`` (after the copy, if there is one).
+
+    Examples
+    --------
+    >>> import anndata, pandas as pd, covalign as ca
+    >>> s = ca.simulate.scenario("PN", n_samples=200)
+    >>> obs = pd.DataFrame({"age": s.Y[:, 0], "dose": s.Y[:, 1]}, index=[f"cell{i}" for i in range(200)])
+    >>> adata = anndata.AnnData(obs=obs, obsm={"X_pca": s.Z})
+    >>> ca.scverse.align(adata, "X_pca", ["age", "dose"], lam=0.5)
+    >>> adata.obsm["X_aligned"].columns.tolist()
+    ['age', 'dose']
+    >>> adata.uns["aligned"]["alignment"].columns.tolist()
+    ['in_sample', 'held_out', 'se', 'low', 'high', 'rows']
+    """
+    reading.is_mudata(data)
+    asked = reading.Asked.of(covariates, confounders)
+    key = keeping.check_place(data, key_added, copy)
+    rows = reading.element(data, use_rep, "data").rows(data.obs_names)
+    Y, C = asked.tables(data)
+    model = LatentAligner(
+        regime, lam, shrinkage, keep_rest=keep_rest, folds=folds, drop_first=drop_first, missing=missing
+    )
+    model.fit(rows, Y, confounders=C)
+    params = keeping.parameters(use_rep=use_rep, key_added=key, **asked._asdict(), **model.get_params())
+    table = _table(model, rows, C)
+    uns = keeping.head(KIND, table.columns, params) | _found(model)
+    if store_model:
+        uns["model"] = _packed(model)
+    target = keeping.commit(data, key, keeping.Results(table, uns), copy, as_frame)
+    return keeping.returned(target, copy, model, return_model)
+
+
+def _table(model: LatentAligner, rows: Table, C: pd.DataFrame | None) -> pd.DataFrame:
+    columns = keeping.columns_for(model.get_feature_names_out(), rows.index)
+    return pd.DataFrame(model.transform(rows, confounders=C), index=rows.index, columns=columns)
+
+
+def _found(model: LatentAligner) -> dict[str, Any]:
+    """What was found out about the fitted cells."""
+    return {
+        "fitted_here": True,
+        "alignment": model.summary(),
+        "mean_alignment": {name: float(value) for name, value in model.mean_alignment_.items()},
+        "shrinkage": float(model.shrinkage_),
+        "coupling": float(model.coupling_),
+        "transform": np.asarray(model.transform_),
+        "mean": np.asarray(model.moments_.mean_z),
+    }
+
+
+def _packed(model: LatentAligner) -> dict[str, Any]:
+    """The aligner as ``save`` writes it, names within one text, as keys in a file may not be any text."""
+    meta, arrays = model._packed()
+    return {"meta": json.dumps(meta), "arrays": dict(arrays)}
+
+
+def aligner(data: Any, key: str = "X_aligned") -> LatentAligner:
+    """The ``LatentAligner`` behind ``obsm[key]``, from what ``align`` stored: no refitting, also after a file.
+
+    >>> import anndata, pandas as pd, covalign as ca
+    >>> s = ca.simulate.scenario("PN", n_samples=200)
+    >>> obs = pd.DataFrame({"age": s.Y[:, 0], "dose": s.Y[:, 1]}, index=[f"cell{i}" for i in range(200)])
+    >>> adata = anndata.AnnData(obs=obs, obsm={"X_pca": s.Z})
+    >>> ca.scverse.align(adata, "X_pca", ["age", "dose"])
+    >>> stronger = ca.scverse.aligner(adata).at(lam=0.9)
+    >>> bool(stronger.alignment_.mean() > adata.uns["aligned"]["alignment"]["in_sample"].mean())
+    True
+    """
+    stored = keeping.entry(data, key).get("model")
+    if stored is None:
+        raise errors.no_stored_model(key)
+    try:
+        arrays = {str(name): np.asarray(value) for name, value in stored["arrays"].items()}
+        return LatentAligner._restored(json.loads(str(stored["meta"])), arrays)
+    except (KeyError, TypeError, IndexError, ValueError, AttributeError, AssertionError) as error:
+        raise errors.damaged_model(key, error) from error
+
+
+def transform(data: Any, like: Any, key: str = "X_aligned", *, as_frame: bool = True, copy: bool = False) -> Any:
+    """Turn other cells as those of ``like`` were turned: ``obsm[key]`` and ``uns`` of ``data`` are filled.
+
+    The same array is taken (``use_rep``), its features by name where it is X or a layer, and the same confounders from
+    ``obs``; covariates are not needed. ``uns`` describes the fit to the cells of ``like`` (``fitted_here`` is False).
+
+    >>> import anndata, pandas as pd, covalign as ca
+    >>> s = ca.simulate.scenario("PN", n_samples=200)
+    >>> obs = pd.DataFrame({"age": s.Y[:, 0], "dose": s.Y[:, 1]}, index=[f"cell{i}" for i in range(200)])
+    >>> adata = anndata.AnnData(obs=obs, obsm={"X_pca": s.Z})
+    >>> old, new = adata[:150].copy(), adata[150:].copy()
+    >>> ca.scverse.align(old, "X_pca", ["age", "dose"])
+    >>> ca.scverse.transform(new, like=old)
+    >>> new.obsm["X_aligned"].shape
+    (50, 2)
+    """
+    reading.is_mudata(data)
+    known, model = keeping.entry(like, key), aligner(like, key)
+    keeping.check_place(data, key, copy)
+    params: Mapping[str, Any] = known["params"]
+    found = reading.element(data, str(params["use_rep"]), "data")
+    confounders = [str(name) for name in params["confounders"]]
+    C = reading.obs_columns(data, confounders) if confounders else None
+    table = _table(model, found.rows(data.obs_names, _features(model, found)), C)
+    uns = {**known, "columns": keeping.texts(table.columns), "fitted_here": False}
+    target = keeping.commit(data, key, keeping.Results(table, uns), copy, as_frame)
+    return keeping.returned(target, copy, model, False)
+
+
+def _features(model: LatentAligner, found: reading.Element) -> list[str] | None:
+    """The features of the fit, where both have names; None for all as they are."""
+    need = [str(name) for name in getattr(model, "feature_names_in_", [])]
+    if not need or found.names is None:
+        return None
+    absent = [name for name in need if name not in set(map(str, found.names))]
+    if absent:
+        raise errors.features_not_there(absent)
+    return need

@@ -1,0 +1,178 @@
+"""What is written into an AnnData or MuData: everything at once, when all is computed, in a form that files can hold.
+
+In ``uns`` names are values, never keys; only the columns of ``obsm`` and ``varm`` tables have to be called something
+that HDF5 takes.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+from urllib.parse import unquote
+
+import numpy as np
+import pandas as pd
+
+import covalign as package
+from covalign._core import validation as errors
+from covalign._core.linalg import Array
+from covalign.bridges.scverse.elements import is_mudata
+from covalign.persist.values import plain
+from covalign.stream.h5ad import pulling
+from covalign.stream.source import optional
+
+RESERVED = (".", "..", "_index")  # "." is a group itself, ".." its parent; in "_index" anndata keeps names of rows
+ALONE = "X"  # the view of an AnnData
+
+
+class Results(NamedTuple):
+    """What goes into an object; tables of ``varm`` by modality, ``ALONE`` for an AnnData's own."""
+
+    obsm: pd.DataFrame
+    uns: dict[str, Any]
+    varm: Mapping[str, pd.DataFrame] = {}
+
+
+def names(data: Any, key: str = "X_aligned") -> dict[str, str]:
+    """Column of ``obsm[key]`` (and of the loadings in ``varm``) -> name of the covariate or factor.
+
+    >>> import anndata, numpy as np, pandas as pd, covalign as ca
+    >>> s = ca.simulate.scenario("PN", n_samples=100)
+    >>> adata = anndata.AnnData(obs=pd.DataFrame({"mg/kg": s.Y[:, 0]}, index=[f"cell{i}" for i in range(100)]))
+    >>> adata.obsm["X_pca"] = s.Z
+    >>> ca.scverse.align(adata, covariates="mg/kg")
+    >>> ca.scverse.names(adata)
+    {'mg%2Fkg': 'mg/kg'}
+    >>> adata.obsm["X_aligned"].rename(columns=ca.scverse.names(adata)).columns.tolist()
+    ['mg/kg']
+    """
+    found = entry(data, key)
+    return dict(zip(map(str, found["columns"]), map(str, found["names"]), strict=True))
+
+
+def written_as(name: str, *taken: Any) -> str:
+    """The name as a column that HDF5 takes: ``/`` as ``%2F``, like in an URL; so the first letter of a reserved name.
+
+    ``urllib.parse.unquote`` gives the name back. ``taken`` are names of indexes, which a column may not have.
+    """
+    column = re.sub("%(?=[0-9A-Fa-f]{2})", "%25", name).replace("/", "%2F")
+    if column not in (*RESERVED, *taken):
+        return column
+    first = "".join(f"%{byte:02X}" for byte in column[0].encode())
+    return first + column[1:]
+
+
+def columns_for(labels: Iterable[str], *indexes: pd.Index) -> list[str]:
+    """The columns of tables with these indexes that have these labels."""
+    labels = list(labels)
+    wrong = [label for label in labels if label == "" or "\0" in label]
+    if wrong:
+        raise errors.unstorable_names(wrong)
+    return [written_as(label, *(index.name for index in indexes)) for label in labels]
+
+
+def uns_key(key: str) -> str:
+    """``X_aligned`` -> ``aligned``, as scanpy has ``X_pca`` and ``pca``."""
+    return key.removeprefix("X_")
+
+
+def entry(data: Any, key: str) -> Mapping[str, Any]:
+    """What ``uns`` says of ``obsm[key]``."""
+    is_mudata(data)
+    found = data.uns.get(uns_key(key))
+    if key in data.obsm and describes(found, key):
+        return found  # type: ignore[no-any-return]
+    raise errors.no_result(key, [k for k in data.obsm if describes(data.uns.get(uns_key(k)), k)])
+
+
+def is_ours(found: Any) -> bool:
+    """Whether covalign wrote this."""
+    return isinstance(found, Mapping) and "covalign" in found
+
+
+def describes(found: Any, key: str) -> bool:
+    """Whether this was written along with ``obsm[key]``: ``X_aligned`` and ``aligned`` share a place in ``uns``."""
+    return is_ours(found) and str(found["params"].get("key_added", key)) == key
+
+
+def with_loadings(found: Any) -> set[str]:
+    """The views whose ``varm`` holds loadings of the run that wrote this."""
+    if not is_ours(found) or "modalities" not in found["params"]:
+        return set()
+    elsewhere = found.get("loadings", {})
+    return {str(view) for view in found["params"]["modalities"] if written_as(str(view)) not in elsewhere}
+
+
+def check_place(data: Any, key: Any, copy: bool, varm: Iterable[tuple[str, Any]] = ()) -> str:
+    """A key under which nothing else is, in an object that can be written to; looked at before anything is computed."""
+    at_obsm = errors.check_key_added(key)
+    name = uns_key(at_obsm)
+    if data.isbacked and (copy or data.is_view):
+        raise errors.backed_copy("copy=True" if copy else "writing into a part of an object")
+    earlier = data.uns.get(name)
+    places = [] if describes(earlier, at_obsm) else [("obsm", at_obsm, data.obsm), ("uns", name, data.uns)]
+    others = {view: held for view, held in varm if view not in with_loadings(earlier)}
+    places += [(f"{view}.varm" if is_mudata(data) else "varm", name, held) for view, held in others.items()]
+    for where, at, held in places:
+        if at in held:
+            raise errors.key_taken(at_obsm, f"{where}[{at!r}]")
+    return at_obsm
+
+
+def commit(data: Any, key: str, results: Results, copy: bool, as_frame: bool = True) -> Any:
+    """The object with the results, which is a copy if one is wanted, and without loadings of an earlier run."""
+    name = uns_key(key)
+    with _without_notices(data):
+        target = data.copy() if copy else data
+        # This comes first, as it makes a view an object of its own.
+        target.obsm[key] = results.obsm if as_frame else results.obsm.to_numpy()
+        stale = with_loadings(target.uns.get(name))
+        parts = dict(target.mod) if hasattr(target, "mod") else {ALONE: target}
+        for view, part in parts.items():
+            if view in results.varm:
+                part.varm[name] = results.varm[view]
+            elif view in stale and name in part.varm:
+                del part.varm[name]
+        target.uns[name] = results.uns
+    return target
+
+
+def returned(target: Any, copy: bool, model: Any, return_model: bool) -> Any:
+    """None, the copy, the model, or copy and model."""
+    if copy:
+        return (target, model) if return_model else target
+    return model if return_model else None
+
+
+@contextmanager
+def _without_notices(data: Any) -> Iterator[None]:
+    """A view becomes an object of its own, as it does with scanpy; copies of a MuData pull no columns."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optional("anndata", "scverse").ImplicitModificationWarning)
+        if not is_mudata(data):
+            yield
+            return
+        with pulling(False):
+            yield
+
+
+def texts(labels: Iterable[Any]) -> Array:
+    """Names as an array that files take."""
+    return np.array([str(label) for label in labels], dtype=object)
+
+
+def parameters(**given: Any) -> dict[str, Any]:
+    """Parameters as values that files take; what is None is left out, as not every version can write it."""
+    kept = {name: value for name, value in given.items() if value is not None}
+    return {name: texts(value) if isinstance(value, list) else plain(value) for name, value in kept.items()}
+
+
+def head(kind: str, columns: Iterable[str], params: dict[str, Any]) -> dict[str, Any]:
+    """What all results begin with."""
+    columns = list(columns)
+    labels = [unquote(column) for column in columns]
+    kept = {"columns": texts(columns), "names": texts(labels)}
+    return {"covalign": package.__version__, "kind": kind, "params": params, **kept}

@@ -1,0 +1,179 @@
+"""info: what a saved model is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from covalign.aligner.latent import LatentAligner
+from covalign.cli.application import Json, answering, app, say, say_json
+from covalign.factor import InformedFactorAnalysis
+from covalign.persist.reader import opened
+from covalign.study import costs as planning
+from covalign.tables.covariates import Encoding
+
+
+@app.command()
+def info(
+    model: Annotated[Path, typer.Argument(help="A file that save() or this command line wrote.")],
+    as_json: Json = False,
+) -> None:
+    """What a saved model is: data and parameters it was fitted with, regime, alignment in sample and held out.
+
+    Example: covalign info model.covalign
+    """
+    with answering("nothing was changed", as_json=as_json):
+        found = facts(model)
+    if as_json:
+        say_json(found)
+    else:
+        say(page(found))
+
+
+# -- facts ------------------------------------------------------------------------------------------------------------
+
+
+def facts(path: Path) -> dict[str, Any]:
+    """What there is to know about a model's file, in numbers and words."""
+    meta, model = opened(path)
+    head = {
+        "file": str(path),
+        "kind": meta["kind"],
+        "bytes": path.stat().st_size,
+        "covalign": meta.get("covalign"),
+        "parameters": model.get_params(),
+    }
+    return head | (_of_aligner(model) if isinstance(model, LatentAligner) else _of_factors(model))
+
+
+def _of_aligner(model: LatentAligner) -> dict[str, Any]:
+    coding = model._coding
+    known = {
+        "rows": model.n_rows_,
+        "dimensions": model.n_features_in_,
+        "named_dimensions": hasattr(model, "feature_names_in_"),
+        "covariates": _coded(coding.covariates),
+        "confounders": _coded(coding.confounders),
+    }
+    try:
+        solution = model._solution
+    except ValueError as why:  # rows that were added one by one may not be enough yet
+        return {**known, "unsolved": str(why)}
+    return {
+        **known,
+        "regime": solution.regime,
+        "lam": solution.lam if solution.regime == "tunable" else None,
+        "shrinkage": solution.shrinkage,
+        "shrinkage_was": "fixed" if solution.path is None else "cross-validated",
+        "rest_dimensions": len(solution.rest),
+        "coupling": model.coupling_,
+        "alignment": model.summary().reset_index(names="covariate").to_dict("records"),
+        "mean_alignment": model.mean_alignment_.to_dict(),
+    }
+
+
+def _of_factors(model: InformedFactorAnalysis) -> dict[str, Any]:
+    table = model._table
+    explained = model.total_variance_explained()
+    beta = dict(zip(model.covariate_names_, model.beta_, strict=True))
+    try:
+        aligned = model.alignment_.to_dict()
+    except ValueError:  # where there are gaps it needs the rows, and those of data read by chunks are not in the file
+        aligned = {}
+    return {
+        "rows": model._problem.n,
+        "views": {
+            name: {"features": len(view.mean), "variance_explained": float(explained[name])}
+            for name, view in table.views.items()
+        },
+        "covariates": _coded(table.encoding),
+        "confounders": _coded(table.nuisance.coding.confounders),
+        "regime": model.regime_,
+        "lam": model.lam_,
+        "factors": model.n_factors_,
+        "active_factors": np.array(model.factor_names_)[model.active_factors_].tolist(),
+        "bound": float(model.elbo_[-1]),
+        "sweeps": model.n_iter_,
+        "converged": bool(model.converged_),
+        "alignment": [{"covariate": name, "alignment": aligned.get(name), "beta": float(beta[name])} for name in beta],
+    }
+
+
+def _coded(encoding: Encoding) -> list[dict[str, Any]]:
+    return [
+        {"name": c.source, "kind": c.kind, "levels": [str(level) for level in c.levels], "columns": list(c.names)}
+        for c in encoding.columns
+    ]
+
+
+# -- for readers ------------------------------------------------------------------------------------------------------
+
+
+def page(found: dict[str, Any]) -> str:
+    """The facts as text: a line a fact, then the alignment as a table."""
+    by = f"covalign {found['covalign']}" if found["covalign"] else "a covalign that did not say its version"
+    size = planning.readable(found["bytes"], "B")
+    lines = [f"{found['file']}: {found['kind']}, {size}, written by {by}", ""]
+    for name, text in _lines(found):
+        lines.append(f"{name:12} {text}".rstrip())
+    if "unsolved" in found:
+        return "\n".join([*lines, "", f"It cannot be solved yet: {found['unsolved']}"])
+    return "\n".join([*lines, "", *_table(found["alignment"], found.get("mean_alignment"))])
+
+
+def _lines(found: dict[str, Any]) -> list[tuple[str, str]]:
+    known = [("rows", f"{found['rows']:,}")]
+    if "views" in found:
+        for name, view in found["views"].items():
+            shown = f"{view['features']:,} features, {100 * view['variance_explained']:.1f} % of variance explained"
+            known.append(("view", f"{name}: {shown}" if name else shown))
+        on, off = found["active_factors"], found["factors"] - len(found["active_factors"])
+        known.append(("factors", f"{found['factors']}, of which {off} inactive; active: {', '.join(on)}"))
+        ended = "converged" if found["converged"] else "not converged"
+        known.append(("bound", f"{found['bound']:.6g} after {found['sweeps']} sweeps, {ended}"))
+    else:
+        known.append(("dimensions", f"{found['dimensions']:,}{', with names' if found['named_dimensions'] else ''}"))
+    known += [("covariates" if i == 0 else "", _coding(c)) for i, c in enumerate(found["covariates"])]
+    known += [("confounders" if i == 0 else "", _coding(c)) for i, c in enumerate(found["confounders"])]
+    if found.get("regime"):
+        lam = found["lam"]
+        known.append(("regime", found["regime"] + (f", lam = {lam:g}" if lam is not None and lam == lam else "")))
+    if "shrinkage" in found:
+        known.append(("shrinkage", f"{found['shrinkage']:.4g}, {found['shrinkage_was']}"))
+        known.append(("coupling", f"{found['coupling']:.4g}"))
+        rest = found["rest_dimensions"]
+        known += [("rest", f"{rest} dimensions")] if rest else []
+    given = ", ".join(f"{name}={value!r}" for name, value in found["parameters"].items())
+    return [*known, ("parameters", given)]
+
+
+def _coding(column: dict[str, Any]) -> str:
+    levels, columns = column["levels"], column["columns"]
+    if column["kind"] == "binary":
+        return f"{columns[0]}: 1 where {levels[1]}, 0 where {levels[0]}"
+    if column["kind"] == "ordered":
+        return f"{column['name']}: ranks of {' < '.join(levels)}"
+    return f"{column['name']}: " + (f"dummies {', '.join(columns)}" if column["kind"] == "dummies" else "a number")
+
+
+def _table(rows: list[dict[str, Any]], mean: dict[str, float] | None) -> list[str]:
+    """A row a covariate, and their mean; an empty cell, or no column, where nothing is known."""
+    rows = [*rows, {"covariate": "mean", **mean}] if mean is not None and len(rows) > 1 else rows
+    columns = [column for column in rows[0] if any(_cell(row.get(column)) for row in rows)]
+    cells = [[_cell(row.get(column)) for column in columns] for row in rows]
+    widths = [max(len(column), *(len(row[i]) for row in cells)) for i, column in enumerate(columns)]
+
+    def line(values: list[str]) -> str:
+        rest = [f"{value:>{width}}" for value, width in zip(values[1:], widths[1:], strict=True)]
+        return "  ".join([f"{values[0]:{widths[0]}}", *rest]).rstrip()
+
+    return [line(columns), *map(line, cells)]
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float | np.floating):
+        return "" if value != value else f"{value:.3f}"
+    return "" if value is None else str(value)

@@ -1,0 +1,199 @@
+"""transform: a saved model, applied to new rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import typer
+
+from covalign._core import validation as errors
+from covalign.aligner.latent import LatentAligner
+from covalign.cli import options
+from covalign.cli import table_files as tables
+from covalign.cli.application import Force, Json, app, say, say_json
+from covalign.cli.command_align import write_transformed
+from covalign.cli.options import DATA, RESULTS
+from covalign.cli.outputs import (
+    NUMBERS,
+    check_outputs,
+    check_suffix,
+    frame_of,
+    is_table,
+    no_remains,
+    working,
+    write_frame,
+)
+from covalign.cli.representations import Rows, open_representation
+from covalign.cli.row_order import joined, matched, names_for
+from covalign.cli.view_files import check_given, is_study, modalities, named_paths, open_views
+from covalign.factor.informed import InformedFactorAnalysis
+from covalign.persist.reader import load
+from covalign.tables.covariates import Encoding
+
+
+@app.command()
+def transform(
+    model_file: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="What align --save or fit -o wrote.", show_default=False)
+    ],
+    new: Annotated[Path | None, typer.Argument(metavar="NEW", help="The new rows: what align or fit takes.")] = None,
+    view: Annotated[
+        list[str] | None,
+        typer.Option("--view", help="NAME=PATH of a view, in place of NEW; may be repeated.", rich_help_panel=DATA),
+    ] = None,
+    covariates: Annotated[
+        Path | None,
+        typer.Option("--covariates", help="A table of covariates, for a model of fit.", rich_help_panel=DATA),
+    ] = None,
+    confounders: Annotated[
+        Path | None,
+        typer.Option(
+            "--confounders",
+            help="A table with the confounders of the model (--covariates; obs of an .h5ad or .h5mu).",
+            rich_help_panel=DATA,
+        ),
+    ] = None,
+    index: options.Index = None,
+    by_position: options.ByPosition = False,
+    key: options.Key = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help=f"Where results go: {', '.join(NUMBERS)}.", rich_help_panel=RESULTS),
+    ] = None,
+    std: Annotated[
+        bool, typer.Option("--std", help="Standard deviations beside, for a model of fit.", rich_help_panel=RESULTS)
+    ] = False,
+    as_json: Json = False,
+    force: Force = False,
+) -> None:
+    """Apply a saved model to new rows.
+
+    Example: covalign transform model.covalign Z_new.npy -o aligned_new.npy
+    """
+    with working(as_json):
+        if out is None:
+            raise errors.nothing_asked(["--out"])
+        paths = named_paths(view or [])
+        check_given(new, paths)
+        check_suffix("--out", out, NUMBERS)
+        check_outputs({"--out": out}, [model_file, new, covariates, confounders, *paths.values()], force=force)
+        files = [path for path in (new, *paths.values(), confounders, covariates) if path is not None]
+        tables.check_index(index, {path: tables.columns_in(path) for path in files if index is not None})
+        model: Any = load(model_file)
+        known = Known(covariates, confounders, index, by_position)
+        if isinstance(model, LatentAligner):
+            refuse_for_aligner({"--view": view, "--std": std}, model, covariates)
+            assert new is not None  # there is no view
+            n, columns = of_aligner(model, new, key, known, out, force)
+        else:
+            n, columns = of_factors(model, open_new(model, new, paths, key, index), known, new, out, std, force)
+    if as_json:
+        say_json({"model": type(model).__name__, "rows": n, "columns": columns, "files": [str(out)]})
+    else:
+        say(f"{out}: {n} x {len(columns)} ({', '.join(columns[:5])}{', ...' if len(columns) > 5 else ''})")
+
+
+class Known(NamedTuple):
+    """Tables that came with the new rows."""
+
+    covariates: Path | None
+    confounders: Path | None
+    index_column: str | None
+    by_position: bool
+
+    def matched(self, path: Path, frame: pd.DataFrame, rows: Rows, needed: bool = False) -> pd.DataFrame:
+        """A table in the order of the rows."""
+        return matched(rows, frame, str(path), by_position=self.by_position, needed=needed)
+
+    def confounders_of(self, encoding: Encoding, rows: Rows, new: Path | None) -> pd.DataFrame | None:
+        """The confounders of a model, from the first table that has them; None where the model has none."""
+        wanted = [column.source for column in encoding.columns]
+        if not wanted and self.confounders is not None:
+            raise errors.no_confounders_fitted()
+        if not wanted:
+            return None
+        obs = new if new is not None and tables.suffix_of(new) in (".h5ad", ".h5mu") else None
+        for path in (self.confounders, self.covariates, obs):
+            frame = None if path is None else tables.read_table(path, self.index_column)
+            if path is not None and frame is not None and {*wanted} <= {*frame.columns}:
+                return self.matched(path, frame[wanted], rows, needed=True)
+        raise errors.confounders_needed(wanted)
+
+
+def refuse_for_aligner(asked: dict[str, Any], model: LatentAligner, covariates: Path | None) -> None:
+    """An aligner has one representation, and uses no covariates of new rows but confounders."""
+    for option, value in asked.items():
+        if value:
+            raise errors.for_factor_models(option)
+    if covariates is not None and not model.confounder_names_:
+        raise errors.for_factor_models("--covariates")
+
+
+def of_aligner(
+    model: LatentAligner, new: Path, key: str | None, known: Known, out: Path, force: bool
+) -> tuple[int, list[str]]:
+    """Rows and columns of what was written."""
+    features = getattr(model, "feature_names_in_", None)
+    rows = open_representation(new, key, known.index_column, only=None if features is None else list(features))
+    check_features(rows, features)
+    if features is None and isinstance(rows.data, pd.DataFrame):  # the model knows positions only
+        rows = rows._replace(data=rows.data.set_axis(range(rows.data.shape[1]), axis=1))
+    C = known.confounders_of(model._coding.confounders, rows, new)
+    write_transformed(model, rows, C, out, names_for(rows, C), force)
+    return rows.n, [str(name) for name in model.get_feature_names_out()]
+
+
+def check_features(rows: Rows, features: Any) -> None:
+    """Columns with names need to be those of the model, where it knows names; arrays without names go by position."""
+    have = rows.data.columns if isinstance(rows.data, pd.DataFrame) else rows.data.names
+    wrong = [] if features is None or have is None else [name for name in features if name not in set(have)]
+    if wrong:
+        raise errors.unknown_columns(rows.where, wrong, list(have))
+
+
+def open_new(
+    model: InformedFactorAnalysis, new: Path | None, paths: dict[str, Path], key: str | None, index: str | None
+) -> dict[str, Rows]:
+    """Views of new samples, under the names that the model has for them."""
+    known = {name: scale.names for name, scale in model._table.views.items()}
+    if new is not None and is_study(new):
+        return modalities(new, key, list(known))
+    if new is not None and len(known) > 1:
+        raise errors.which_view(new, list(known))
+    if new is not None:
+        paths = {next(iter(known)): new}
+    unknown = [name for name in paths if name not in known]
+    if unknown:  # before anything is read
+        raise errors.unknown_views(unknown, list(known))
+    return open_views(paths, key, index, only=known)
+
+
+def of_factors(
+    model: InformedFactorAnalysis,
+    views: dict[str, Rows],
+    known: Known,
+    new: Path | None,
+    out: Path,
+    std: bool,
+    force: bool,
+) -> tuple[int, list[str]]:
+    """Rows and columns of what was written: factors, then their standard deviations."""
+    X, rows = joined(views, by_position=known.by_position)
+    C = known.confounders_of(model._table.nuisance.coding.confounders, rows, new)
+    y = None
+    if known.covariates is not None:
+        y = known.matched(known.covariates, tables.read_table(known.covariates, known.index_column), rows)
+    options: dict[str, Any] = {"confounders": C, "return_std": std}
+    columns = [*model.factor_names_, *(f"{name}_std" for name in model.factor_names_ if std)]
+    if is_table(out) or all(isinstance(part, pd.DataFrame) for part in X.values()):
+        placed = model.transform(X, y, **options)
+        write_frame(
+            frame_of(np.hstack(placed) if std else placed, names_for(rows, C if y is None else y), columns), out
+        )
+    else:
+        with no_remains(out):
+            model.transform(X, y, out=out, overwrite=force, **options)
+    return rows.n, columns

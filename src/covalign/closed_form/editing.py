@@ -1,0 +1,68 @@
+"""Back from aligned dimensions to Z: the decoder behind inverses and steering, erasure, and the map as a layer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from covalign._core import validation as errors
+from covalign._core.linalg import Array
+from covalign.closed_form import regimes
+from covalign.closed_form.regimes import Polar
+from covalign.moments.moments import Moments
+
+
+def decoder(m: Moments, polar: Polar, mixing: Array) -> Array:
+    """cov(Z, z~) cov(z~)^+ = S_z T_0' mixing^+ (K x P)."""
+    return np.asarray(m.cov_z @ polar.T_0.T @ np.linalg.pinv(mixing))
+
+
+def eraser(
+    m: Moments, polar: Polar, shrinkage: float, named: Sequence[int], protect_others: bool
+) -> tuple[Array, Array]:
+    """E (K x p) and S (K x p) such that Z - (Z - mean) E S' has no linear trace of these covariates.
+
+    E = B (S_zy'B)^+, B the (ridge) regressions. Over the named covariates alone the change is the smallest; over all of
+    them, with the columns of the named, the covariance of Z with every other covariate stays as it is.
+    """
+    S_zy = regimes.standardised_cross_covariance(m)
+    B = regimes.ridge(m, shrinkage) if shrinkage > 0 else polar.whitener.T @ polar.whitener @ S_zy
+    among = np.arange(S_zy.shape[1]) if protect_others else np.array(named)
+    dual = np.linalg.pinv(B[:, among].T @ S_zy[:, among], hermitian=True, rcond=1e-10) @ B[:, among].T
+    if protect_others:
+        if polar.null.shape[1]:
+            raise errors.no_exclusive(polar.dependent)
+        dual = dual[named]
+    return np.asarray(dual.T), S_zy[:, named]
+
+
+def layer(weight: Array, bias: Array, single: bool, dtype: Any = None) -> Any:
+    """``torch.nn.Linear`` with these numbers; float32 where ``single`` and nothing else is asked for."""
+    try:
+        import torch
+    except ImportError:
+        raise errors.missing_extra("torch", "torch") from None
+    if dtype is None:
+        dtype = torch.float32 if single else torch.float64
+    linear = torch.nn.Linear(weight.shape[1], weight.shape[0], dtype=dtype)
+    with torch.no_grad():
+        linear.weight.copy_(torch.from_numpy(weight))
+        linear.bias.copy_(torch.from_numpy(bias))
+    return linear
+
+
+def response(polar: Polar, mixing: Array) -> Array:
+    """M mixing^+ (P x P): how far the least-squares probe of covariate q moves per unit of dimension p, fitted rows.
+
+    Probes are B = S_z^-1 S_zy (Y standardised), moves the columns of the decoder D, and B'D = S_yz T_0' mixing^+, where
+    T_0 S_zy = M whatever the shrinkage.
+    """
+    return np.asarray(polar.M @ np.linalg.pinv(mixing))
+
+
+def leakage(R: Array) -> float:
+    """sum_(q != p) R_qp^2 / sum_p R_pp^2: what a move does to other probes, relative to what it does to its own."""
+    own = float(np.sum(np.diag(R) ** 2))
+    return float((np.sum(R**2) - own) / own) if own > 0 else float("nan")

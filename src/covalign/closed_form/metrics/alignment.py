@@ -1,0 +1,68 @@
+"""Alignment: how strongly dimension p stands for covariate p. And corr(Z, Y), which other metrics share."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, overload
+
+import numpy as np
+
+from covalign._core import validation as errors
+from covalign._core.linalg import Array, is_constant
+from covalign.moments.moments import Moments
+from covalign.tables.covariates import match_rows
+
+
+@overload
+def alignment(Z: Any, Y: Any = None, *, per_covariate: Literal[False] = False) -> float: ...
+@overload
+def alignment(Z: Any, Y: Any = None, *, per_covariate: Literal[True]) -> Array: ...
+def alignment(Z: Any, Y: Any = None, *, per_covariate: bool = False) -> float | Array:
+    """(1/P) sum_p corr(z_p, y_p), signed, the first P columns of Z paired with those of Y in order.
+
+    ``per_covariate=True`` returns the P correlations instead of their mean.
+
+    >>> from covalign import metrics
+    >>> metrics.alignment([[0, 0], [1, 2], [2, 4]], [[1, 9], [3, 8], [5, 7]], per_covariate=True).round(12).tolist()
+    [1.0, -1.0]
+    """
+    m = moments_of(Z, Y)
+    k, p = m.cov_zy.shape
+    if p > k:
+        raise errors.too_many_covariates(p, k)
+    constant_z = is_constant(m.mean_z, np.diag(m.cov_z))[:p]
+    if constant_z.any():
+        names = Z.columns if hasattr(Z, "columns") else range(k)
+        raise errors.constant_dimensions(str(names[i]) for i in np.flatnonzero(constant_z))
+    constant_y = is_constant(m.mean_y, np.diag(m.cov_y))
+    if constant_y.any():
+        raise errors.constant_covariates(np.array(m.covariate_names)[constant_y])
+    paired = np.diag(cross_correlation(m)).copy()
+    return paired if per_covariate else float(paired.mean())
+
+
+def cross_correlation(m: Moments) -> Array:
+    """corr(z_k, y_p), K x P; a constant correlates with nothing."""
+    by_z = inverse_sd(m.mean_z, np.diag(m.cov_z))
+    by_y = inverse_sd(m.mean_y, np.diag(m.cov_y))
+    return np.clip(m.cov_zy * by_z[:, None] * by_y, -1, 1)
+
+
+def inverse_sd(mean: Array, variance: Array) -> Array:
+    """1 / sd, and 0 for a constant."""
+    varies = ~is_constant(mean, variance)
+    return np.where(varies, 1 / np.sqrt(np.where(varies, variance, 1.0)), 0.0)
+
+
+def moments_of(Z: Any, Y: Any) -> Moments:
+    """Z itself where it is a Moments, else the moments of the rows of (Z, Y); refused where nothing can correlate."""
+    if isinstance(Z, Moments) != (Y is None):
+        raise errors.arrays_or_moments("Z", "Y", "Z alone" if Y is None else "a Moments and Y")
+    m = Z if isinstance(Z, Moments) else Moments.from_arrays(Z, match_rows(Z, Y))
+    k, p = m.cov_zy.shape
+    if p == 0:
+        raise errors.no_covariates()
+    if k == 0:
+        raise errors.too_many_covariates(p, k)
+    if m.n is not None and m.n < 2:
+        raise errors.too_few_rows(m.n)
+    return m

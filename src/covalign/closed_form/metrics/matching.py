@@ -1,0 +1,52 @@
+"""Which dimension stands for which covariate, for representations that were not built in pairs."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.optimize import linear_sum_assignment
+
+from covalign._core import validation as errors
+from covalign._core.linalg import Array
+from covalign.closed_form.metrics.alignment import cross_correlation, moments_of
+
+
+class Matching(NamedTuple):
+    """Covariate p is matched with column ``columns[p]``, multiplied by ``signs[p]``.
+
+    >>> import numpy as np
+    >>> from covalign import metrics
+    >>> metrics.Matching(np.array([1]), np.array([-1.0])).apply([[5, 7]]).tolist()
+    [[-7.0]]
+    """
+
+    columns: NDArray[np.intp]
+    signs: Array
+
+    def apply(self, Z: Any) -> Array:
+        """The matched columns of Z (n x P) with their signs."""
+        rows = Z.toarray() if sparse.issparse(Z) else np.asarray(Z, dtype=np.float64)
+        if rows.ndim != 2:
+            raise errors.not_two_dimensional("Z", rows.shape)
+        if rows.shape[1] <= self.columns.max():
+            raise errors.matched_columns_missing(int(self.columns.max()) + 1, rows.shape[1])
+        return np.asarray(rows[:, self.columns] * self.signs)
+
+
+def match(Z: Any, Y: Any = None) -> Matching:
+    """The one-to-one matching with the largest sum of |corr(z_k, y_p)| (Hungarian), signed so that corr >= 0.
+
+    >>> from covalign import metrics
+    >>> Y = [[1, 1], [1, -1], [-1, 1], [-1, -1]]
+    >>> matching = metrics.match([[a * b, b, -a] for a, b in Y], Y)
+    >>> matching.columns.tolist(), matching.signs.tolist()
+    ([2, 1], [-1.0, 1.0])
+    """
+    C = cross_correlation(moments_of(Z, Y)).T
+    if len(C) > C.shape[1]:
+        raise errors.too_many_covariates(*C.shape)
+    covariates, columns = linear_sum_assignment(np.abs(C), maximize=True)
+    return Matching(columns, np.where(C[covariates, columns] < 0, -1.0, 1.0))

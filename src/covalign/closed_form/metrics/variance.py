@@ -1,0 +1,119 @@
+"""How much of the features X the factors Z explain: one by one, and together."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covalign._core import validation as errors
+from covalign._core.linalg import Array, is_constant, whitener
+from covalign.closed_form.metrics.alignment import inverse_sd
+from covalign.moments.moments import Moments, as_rows
+from covalign.tables.covariates import match_rows
+
+
+class FeatureMoments(NamedTuple):
+    """Second moments of factors and features, without the D x D covariance of the features that nothing here needs."""
+
+    cov_z: Array
+    constant_z: NDArray[np.bool_]
+    by_z: Array  # 1 / sd, 0 where constant
+    cov_zx: Array
+    var_x: Array
+    by_x: Array
+
+
+def variance_explained(X: Any, Z: Any = None, *, kind: str = "marginal", W: Any = None) -> Array:
+    """The share of the variance of X that each factor explains (K).
+
+    ``"marginal"``: corr(z_k, x_d)^2, the R^2 of feature d regressed on factor k alone, averaged over the features that
+    vary. In [0, 1] whatever the factors' correlations.
+    ``"loadings"``: 1 - |X - z_k w_k'|^2 / |X|^2 with X and Z centred and the loadings W (D x K). Shares of uncorrelated
+    factors add up; those of correlated ones overlap and may be negative.
+    A Moments of (Z, X) may stand in for both.
+
+    >>> from covalign import metrics
+    >>> Z = [[1, 1], [1, -1], [-1, 1], [-1, -1]]
+    >>> metrics.variance_explained([[a, a + b] for a, b in Z], Z).round(12).tolist()
+    [0.75, 0.25]
+    """
+    kind = errors.check_variance_kind(kind, W is not None)
+    m = feature_moments(X, Z)
+    return marginal_shares(m) if kind == "marginal" else loading_shares(m, np.asarray(W, dtype=np.float64))
+
+
+def total_variance_explained(X: Any, Z: Any = None) -> float:
+    """The R^2 of each feature regressed on all factors, averaged over the features that vary.
+
+    That is the share of the total variance of standardised X. Duplicated or constant factors add nothing. A Moments of
+    (Z, X) may stand in for both.
+
+    >>> from covalign import metrics
+    >>> Z = [[1, 1], [1, -1], [-1, 1], [-1, -1]]
+    >>> round(metrics.total_variance_explained([[a, a + b] for a, b in Z], [[a] for a, _ in Z]), 12)
+    0.75
+    """
+    m = feature_moments(X, Z)
+    A = whitener(m.cov_z, m.constant_z) @ (m.cov_zx * m.by_x)
+    return float(_mean_over_varying(np.sum(A**2, axis=0), m))
+
+
+def marginal_shares(m: FeatureMoments) -> Array:
+    """mean_d corr(z_k, x_d)^2."""
+    return _mean_over_varying((m.cov_zx * m.by_z[:, None] * m.by_x) ** 2, m)
+
+
+def loading_shares(m: FeatureMoments, W: Array) -> Array:
+    """1 - |X - z_k w_k'|^2 / |X|^2 = (2 w_k' cov(X, z_k) - var(z_k) |w_k|^2) / tr cov(X)."""
+    if W.shape != m.cov_zx.T.shape:
+        raise errors.loadings_shape(m.cov_zx.T.shape, W.shape)
+    explained = 2 * np.sum(W.T * m.cov_zx, axis=1) - np.diag(m.cov_z) * np.sum(W**2, axis=0)
+    total = m.var_x.sum()
+    return np.asarray(explained / total if total > 0 else np.zeros_like(explained))
+
+
+def feature_moments(X: Any, Z: Any) -> FeatureMoments:
+    """From a Moments of (Z, X), or from arrays by blocks of features: memory grows with K D, never with D^2."""
+    if isinstance(X, Moments) != (Z is None):
+        raise errors.arrays_or_moments("X", "Z", "X alone" if Z is None else "a Moments and Z")
+    if isinstance(X, Moments):
+        return _gather([X])
+    n_x, n_z = (np.shape(M)[:1] for M in (X, Z))
+    if n_x and n_z and n_x != n_z:
+        raise errors.rows_of_features_differ(*n_x, *n_z)
+    Z, X = as_rows(Z, match_rows(Z, X))
+    step = max(64, Z.shape[1])
+    parts = []
+    for start in range(0, max(X.shape[1], 1), step):
+        block = X[:, start : start + step]
+        finite = np.isfinite(block).all(axis=0)
+        if not finite.all():
+            raise errors.not_finite("X", str(start + int(np.argmin(finite))))
+        parts.append(Moments.from_arrays(Z, block))
+    return _gather(parts)
+
+
+def _gather(parts: list[Moments]) -> FeatureMoments:
+    """The features of all parts side by side; the factors are the same in each."""
+    m = parts[0]
+    if m.n is not None and m.n < 2:
+        raise errors.too_few_rows(m.n)
+    var_z = np.diag(m.cov_z)
+    mean_x = np.concatenate([part.mean_y for part in parts])
+    var_x = np.concatenate([np.diag(part.cov_y) for part in parts])
+    return FeatureMoments(
+        cov_z=m.cov_z,
+        constant_z=is_constant(m.mean_z, var_z),
+        by_z=inverse_sd(m.mean_z, var_z),
+        cov_zx=np.hstack([part.cov_zy for part in parts]),
+        var_x=var_x,
+        by_x=inverse_sd(mean_x, var_x),
+    )
+
+
+def _mean_over_varying(r2: Array, m: FeatureMoments) -> Array:
+    """The mean over the last axis of the features that vary (0 if none does); rounding may not push R^2 above 1."""
+    varying = int(np.count_nonzero(m.by_x))
+    return np.asarray(np.minimum(r2, 1).sum(axis=-1) / max(varying, 1))

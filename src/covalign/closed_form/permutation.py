@@ -1,0 +1,149 @@
+"""Is an alignment more than luck? The same procedure on rows of Y that were shuffled against those of Z.
+
+With many latent dimensions shuffled covariates are aligned with, too, in sample; that is what an alignment is compared
+with. In whitened coordinates everything a regime needs is P x P: with A = W S_zy (k x P) and shrinkage as the matrix
+N = W S_z R^-1 S_z W', R the ridged covariance of ``regimes.ridge``,
+
+    M^2 = (A'NA) (A'N^2 A)^+ (A'NA),    N = I without shrinkage,    alignment = diag(F M),   F = unit_rows(f(M)),
+
+so Z is whitened once, turned to the axes of N, and a permutation costs one k x n x P product. Where covariates are
+linearly dependent, the dimensions that nothing fixes are taken to be uncorrelated with them, as ``regimes`` has them
+where there is room.
+
+With confounders, Z is what they leave of it, and what they leave of Y is shuffled (Freedman and Lane 1983). Shuffled it
+correlates with them again by chance, so they are regressed out anew: that changes no covariance with Z, only var(y).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from covalign._core import validation as errors
+from covalign._core.linalg import EPS, Array, dense, is_constant, unit_rows, whitener
+from covalign.closed_form import regimes
+from covalign.moments import confounders as nuisance
+from covalign.moments.incomplete import Blocks, IncompleteMoments
+from covalign.moments.moments import Moments
+
+BATCH_NUMBERS = 2**22  # permuted covariates held at a time
+TIE = 1e-8  # statistics this close are equal: M is the root of a matrix that carries rounding errors of 1e-16
+
+
+class Permutable(NamedTuple):
+    """What permutations share: rows of Z whitened and turned, the covariates, and which of them shrinkage keeps."""
+
+    Q: Array  # n x k, Q'Q = n I
+    C: Array  # n x r, C'C = n I, C'Q = 0: the confounders
+    Y: Array  # n x P, centred, 0 where missing
+    observed: NDArray[np.bool_]  # n x P
+    kept: Array  # k: the eigenvalues of N
+    groups: list[list[int]]  # covariates missing on the same rows
+    latents: int  # K
+
+
+def permutable(Z: Any, Y: Array, blocks: Blocks, shrinkage: float, q: int = 0) -> Permutable:
+    """Whiten Z and centre Y, both less what the last q columns of Z, the confounders, explain of them."""
+    sums = IncompleteMoments.from_batches([(Z, Y)], blocks)
+    z, rows, C = sums.rows, dense(Z), np.empty((len(Y), 0))
+    if q:
+        z, rows, Y, C = _adjusted(sums, rows, Y, q)
+    W = whitener(z.cov_z, is_constant(z.mean_z, np.diag(z.cov_z)))
+    WS = W @ z.cov_z
+    ridge = regimes.ridge(Moments.from_covariances(z.cov_z, WS.T, np.eye(len(W))), shrinkage) if shrinkage > 0 else W.T
+    kept, turn = np.linalg.eigh(WS @ ridge)
+    observed = ~np.isnan(Y)
+    centred = np.where(observed, Y - np.nanmean(Y, axis=0), 0.0)
+    Q = (rows - z.mean_z) @ (turn.T @ W).T
+    groups = [np.arange(Y.shape[1])[columns].tolist() for columns, _ in sums.pairs]
+    return Permutable(Q, C, centred, observed, kept, groups, Z.shape[1] - q)
+
+
+def _adjusted(sums: IncompleteMoments, rows: Array, Y: Array, q: int) -> tuple[Moments, Array, Array, Array]:
+    """Moments and rows of what confounders leave of Z, the same of Y, and the confounders themselves, whitened."""
+    m, (c, B_z, b_y) = nuisance.adjusted(sums, q)
+    C, S_c = rows[:, -q:] - c, sums.cov_z[-q:, -q:]
+    return m, rows[:, :-q] - C @ B_z, Y - C @ b_y, C @ whitener(S_c, is_constant(c, np.diag(S_c))).T
+
+
+def alignments(data: Permutable, orders: NDArray[np.intp], regime: str, lam: float) -> Array:
+    """Alignment (b x P) where row i of Z is paired with row orders[j, i] of Y, j = 0 ... b - 1."""
+    n, p = data.Y.shape
+    (k, b) = (data.Q.shape[1], len(orders))
+    n_p = data.observed.sum(axis=0)
+    s_zy = (data.Q.T @ data.Y[orders.T].reshape(n, b * p)).reshape(k, b, p) / n_p  # on observed rows
+    s_cy = (data.C.T @ data.Y[orders.T].reshape(n, b * p)).reshape(-1, b, p) / n_p
+    A = s_zy / np.sqrt(np.mean(data.Y**2, axis=0) * n / n_p - np.sum(s_cy**2, axis=0))
+    for columns in data.groups:
+        if n_p[columns[0]] < n:
+            for j, order in enumerate(orders):
+                s = np.vstack([s_zy[:, j, columns], s_cy[:, j, columns]])
+                A[:, j, columns] = _completed(data, data.observed[order, columns[0]], s, columns)
+    return _diagonal(_roots(A.transpose(1, 2, 0), data.kept), regime, lam)
+
+
+def _completed(data: Permutable, rows: NDArray[np.bool_], s: Array, columns: list[int]) -> Array:
+    """W S_z b / sd(y) of ``incomplete``, in whitened coordinates: b = C^-1 s_zy, var(y) = b'b + var(y - b'z).
+
+    s = (s_zy, s_cy); whatever confounders c explain on these rows is taken out of S_z(o), s_zy and var(y).
+    """
+    n_p, k = int(rows.sum()), data.Q.shape[1]
+    Q, C, s_zy = data.Q[rows], data.C[rows], s[:k]
+    S_o, variance = _covariance(Q, Q), np.sum(data.Y[:, columns] ** 2, axis=0) / n_p
+    if C.shape[1]:
+        S_zc, G = _covariance(Q, C), np.linalg.pinv(_covariance(C, C), rcond=1e-12, hermitian=True)
+        variance = variance - np.sum(s[k:] * (G @ s[k:]), axis=0)
+        S_o, s_zy = S_o - S_zc @ G @ S_zc.T, s_zy - S_zc @ G @ s[k:]
+    b = np.linalg.solve((n_p * S_o + data.latents * np.eye(k)) / (n_p + data.latents), s_zy)
+    residual = variance - np.sum(b * (2 * s_zy - S_o @ b), axis=0)
+    return np.asarray(b / np.sqrt(np.sum(b**2, axis=0) + residual))
+
+
+def _covariance(A: Array, B: Array) -> Array:
+    """cov(A, B), for columns with means no larger than their spread."""
+    return np.asarray(A.T @ B / len(A) - np.outer(A.mean(axis=0), B.mean(axis=0)))
+
+
+def _roots(At: Array, kept: Array) -> Array:
+    """M (b x P x P) of A' (b x P x k); directions that Z cannot see, by rounding alone, are zero."""
+    C = At * kept
+    X = At @ C.transpose(0, 2, 1)
+    squared = X @ np.linalg.pinv(C @ C.transpose(0, 2, 1), rcond=1e-12, hermitian=True) @ X
+    values, vectors = np.linalg.eigh((squared + squared.transpose(0, 2, 1)) / 2)
+    seen = values > 100 * values.shape[1] * EPS * values[:, -1:]
+    return np.asarray((vectors * np.sqrt(np.where(seen, values, 0.0))[:, None, :]) @ vectors.transpose(0, 2, 1))
+
+
+def _diagonal(M: Array, regime: str, lam: float) -> Array:
+    """diag(F M): corr(z~_p, y_p), as T_0 S_zy = M."""
+    exclusive = regime == "exclusive"
+    F = unit_rows(np.asarray(np.linalg.inv(M))) if exclusive else regimes.mixed(M, regimes.ENDS.get(regime, lam))
+    return np.asarray(np.einsum("bpq,bqp->bp", F, M))
+
+
+def p_values(data: Permutable, regime: str, lam: float, n_permutations: int, random_state: Any) -> pd.DataFrame:
+    """One row per covariate, then their mean: alignment, by_chance (mean over permutations), p_value."""
+    observed = _with_mean(alignments(data, np.arange(len(data.Y))[None], regime, lam))[0]
+    reached, total = np.zeros(len(observed)), np.zeros(len(observed))
+    for orders in _orders(data.Y.shape, n_permutations, errors.check_random_state(random_state)):
+        permuted = _with_mean(alignments(data, orders, regime, lam))
+        reached += np.sum(permuted >= observed - TIE, axis=0)
+        total += permuted.sum(axis=0)
+    p = (1 + reached) / (1 + n_permutations)
+    return pd.DataFrame({"alignment": observed, "by_chance": total / n_permutations, "p_value": p})
+
+
+def _with_mean(values: Array) -> Array:
+    return np.hstack([values, values.mean(axis=1, keepdims=True)])
+
+
+def _orders(shape: tuple[int, ...], count: int, rng: np.random.Generator) -> Iterator[NDArray[np.intp]]:
+    """``count`` permutations of the rows, in batches that fit the memory."""
+    n, p = shape
+    most = max(1, BATCH_NUMBERS // (n * p))
+    for done in range(0, count, most):
+        yield rng.permuted(np.tile(np.arange(n), (min(most, count - done), 1)), axis=1)

@@ -1,0 +1,497 @@
+"""The four regimes in closed form: moments in, T (P x K) out, TZ has unit variances and dimension p stands for y_p.
+
+With A = W S_zy = U D V' (W any whitening of Z, Y standardised; thin SVD), T_0 = V U' W and M = V D V', and every regime
+is unit_rows(f(M)) T_0:
+
+    independent   f(M) = I                      TZ uncorrelated
+    tunable       f(M) = (1 - lam) I + lam M    between the two
+    strongest     f(M) = M                      least-squares regression, scaled: the largest corr(z~_p, y_p) there is
+    exclusive     f(M) = M^-1                   z~_p uncorrelated with every y_q, q != p
+
+Per covariate, alignment never falls in the order exclusive, independent, tunable (rising in lam), strongest.
+
+**Ties.** Where S_zy has rank r < P (all dummies of a category), P - r dimensions of T_0 are uncorrelated with every
+covariate and nothing in the problem fixes them. Among all solutions we take the one whose dimensions lie closest to
+Z's own first P columns (orthogonal Procrustes), a continuous choice that does not depend on row order or chunking.
+A covariate that Z knows nothing about keeps its T_0 dimension under ``strongest``.
+
+>>> import covalign as ca
+>>> m = ca.simulate.population_moments("PN")
+>>> ca.regimes.frontier(m, [0, 0.5, 1])["coupling"].round(2).tolist()
+[0.0, 1.24, 8.26, 4.1]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import scipy.linalg
+from numpy.typing import ArrayLike
+
+from covalign._core import validation as errors
+from covalign._core.linalg import (
+    Array,
+    is_constant,
+    one_thread,
+    orthonormal_range,
+    range_eigh,
+    rank_cutoff,
+    to_correlation,
+    unit_rows,
+    whitener,
+)
+from covalign.moments.incomplete import Rows
+from covalign.moments.moments import Moments
+
+ENDS = {"independent": 0.0, "strongest": 1.0}  # regimes that are a lambda
+DEFAULT_LAMS = tuple(np.linspace(0, 1, 21).round(2).tolist())
+FRONTIER_COLUMNS = (  # of every kind of frontier: a covariate called like one of them is "... (covariate)" in all
+    *("regime", "lam", "alignment", "alignment_se", "coupling", "alignment_in_sample", "coupling_in_sample"),
+    *("held_out_alignment", "held_out_alignment_se", "held_out_coupling"),
+)
+
+
+class Polar(NamedTuple):
+    """What every regime is a function of; ``null`` (P x (P - rank)): combinations of covariates Z cannot see.
+
+    >>> import covalign as ca
+    >>> m = ca.simulate.population_moments("PN")
+    >>> polar = ca.regimes.whitened_polar(m)
+    >>> polar.T_0.shape, polar.M.shape, polar.dependent
+    ((5, 5), (5, 5), [])
+    """
+
+    T_0: Array
+    M: Array
+    M_inverse: Array | None
+    null: Array
+    basis: Array  # U V' (k x P): column p is the whitened direction of dimension p
+    whitener: Array  # W (k x K)
+    covariate_names: tuple[str, ...]
+
+    @property
+    def dependent(self) -> list[str]:
+        """Names of the covariates that take part in a linear dependence."""
+        involved = np.linalg.norm(self.null, axis=1) > 1e-6
+        return [name for name, is_in in zip(self.covariate_names, involved, strict=True) if is_in]
+
+
+def independent(m: Moments, *, shrinkage: float = 0.0) -> Array:
+    """T_0 = V U' W: uncorrelated dimensions, as aligned as uncorrelated dimensions can be.
+
+    >>> import covalign as ca
+    >>> m = ca.simulate.population_moments("PN")
+    >>> T = ca.regimes.independent(m)
+    >>> round(ca.regimes.alignment(T, m).mean().item(), 4), round(ca.regimes.coupling(T, m), 4)
+    (0.5613, 0.0)
+    """
+    return turned(whitened_polar(m, shrinkage), "independent")
+
+
+def tunable(m: Moments, lam: float, *, shrinkage: float = 0.0) -> Array:
+    """T_lambda = unit_rows((1 - lam) I + lam M) T_0.
+
+    >>> import covalign as ca
+    >>> m = ca.simulate.population_moments("PN")
+    >>> T = ca.regimes.tunable(m, 0.5)
+    >>> round(ca.regimes.alignment(T, m).mean().item(), 4), round(ca.regimes.coupling(T, m), 4)
+    (0.6292, 1.2358)
+    """
+    return turned(whitened_polar(m, shrinkage), "tunable", lam)
+
+
+def strongest(m: Moments, *, shrinkage: float = 0.0) -> Array:
+    """T_1 = unit_rows(M) T_0: the regression of each covariate on Z, scaled to unit variance.
+
+    >>> import covalign as ca
+    >>> m = ca.simulate.population_moments("PN")
+    >>> T = ca.regimes.strongest(m)
+    >>> round(ca.regimes.alignment(T, m).mean().item(), 4), round(ca.regimes.coupling(T, m), 4)
+    (0.6704, 8.2566)
+    """
+    return turned(whitened_polar(m, shrinkage), "strongest")
+
+
+def exclusive(m: Moments, *, shrinkage: float = 0.0) -> Array:
+    """T_ex = unit_rows(M^-1) T_0: dimension p is uncorrelated with every covariate but p.
+
+    >>> import covalign as ca
+    >>> m = ca.simulate.population_moments("PN")
+    >>> T = ca.regimes.exclusive(m)
+    >>> round(ca.regimes.alignment(T, m).mean().item(), 4), round(ca.regimes.coupling(T, m), 4)
+    (0.351, 4.1039)
+    """
+    return turned(whitened_polar(m, shrinkage), "exclusive")
+
+
+def turned(polar: Polar, regime: str, lam: float = 0.5) -> Array:
+    """T of a regime from its polar form.
+
+    >>> import covalign as ca
+    >>> m = ca.simulate.population_moments("PN")
+    >>> polar = ca.regimes.whitened_polar(m)
+    >>> bool((ca.regimes.turned(polar, "tunable", 0.3) == ca.regimes.tunable(m, 0.3)).all())
+    True
+    """
+    return mixing(polar, regime, lam) @ polar.T_0
+
+
+def mixing(polar: Polar, regime: str, lam: float = 0.5) -> Array:
+    """unit_rows(f(M)), the P x P matrix that takes T_0 to the regime.
+
+    >>> import covalign as ca
+    >>> m = ca.simulate.population_moments("PN")
+    >>> polar = ca.regimes.whitened_polar(m)
+    >>> ca.regimes.mixing(polar, "independent").trace().item()
+    5.0
+    """
+    errors.check_regime(regime)
+    if regime == "exclusive":
+        if polar.M_inverse is None:
+            raise errors.no_exclusive(polar.dependent)
+        return unit_rows(polar.M_inverse)
+    lam = ENDS.get(regime, lam)
+    return mixed(polar.M, errors.check_lam(lam))
+
+
+def mixed(M: Array, lam: float | Array) -> Array:
+    """unit_rows((1 - lam) I + lam M); M and lam may carry leading axes.
+
+    >>> import covalign as ca
+    >>> m = ca.simulate.population_moments("PN")
+    >>> polar = ca.regimes.whitened_polar(m)
+    >>> ca.regimes.mixed(polar.M, 0.5).shape
+    (5, 5)
+    """
+    return unit_rows((1 - lam) * np.eye(M.shape[-1]) + lam * M)
+
+
+def whitened_polar(m: Moments, shrinkage: float = 0.0) -> Polar:
+    """T_0, M and what they came from. With shrinkage, U is first confined to the span of the ridge regressions.
+
+    Inside that span the problem is solved exactly, so every regime keeps its constraint to the last digit; at
+    shrinkage 0 the span is that of the regressions themselves and nothing changes.
+
+    >>> import covalign as ca
+    >>> m = ca.simulate.population_moments("PN")
+    >>> T_0 = ca.regimes.whitened_polar(m).T_0
+    >>> bool(abs(T_0 @ m.cov_z @ T_0.T - [[i == j for i in range(5)] for j in range(5)]).max() < 1e-12)
+    True
+    """
+    k, p = m.cov_zy.shape
+    if p > k:
+        raise errors.too_many_covariates(p, k)
+    if m.n is not None and m.n < 2:
+        raise errors.too_few_rows(m.n)
+    with one_thread(k):
+        return _whitened_polar(m, shrinkage)
+
+
+def _whitened_polar(m: Moments, shrinkage: float) -> Polar:
+    k, p = m.cov_zy.shape
+    S_zy = standardised_cross_covariance(m)
+    W = whitener(m.cov_z, is_constant(m.mean_z, np.diag(m.cov_z)))
+    if len(W) < p:
+        raise errors.too_little_rank(p, len(W), k)
+    A = W @ S_zy
+    U, d, Vt = np.linalg.svd(A, full_matrices=False)
+    # S_zy is rounded on the scale of unit variances; W, on that scale, multiplies the error.
+    r = int(np.sum(d > rank_cutoff(k, float(np.linalg.norm(W * np.sqrt(np.diag(m.cov_z)))))))
+    U, d, V, null = U[:, :r], d[:r], Vt[:r].T, Vt[r:].T
+    if shrinkage > 0 and r > 0:
+        span = np.linalg.qr(W @ (m.cov_z @ (ridge(m, shrinkage) @ V)))[0]
+        U_span, d, Vt_span = np.linalg.svd(span.T @ (A @ V))
+        U, V = span @ U_span, V @ Vt_span.T
+    if r < p:
+        U = np.hstack([U, _nearest_completion(m, W, A, U, null)])
+    basis = U @ np.hstack([V, null]).T
+    return Polar(
+        T_0=basis.T @ W,
+        M=(V * d) @ V.T,
+        M_inverse=(V / d) @ V.T if r == p else None,
+        null=null,
+        basis=basis,
+        whitener=W,
+        covariate_names=m.covariate_names,
+    )
+
+
+def _nearest_completion(m: Moments, W: Array, A: Array, U: Array, null: Array) -> Array:
+    """P - r whitened directions for the covariates' null space, as close as can be to Z's own first P columns.
+
+    They avoid U, and where there is room all that correlates with a covariate in sample (which shrinkage leaves out).
+    """
+    need = null.shape[1]
+    used = orthonormal_range(np.hstack([U, A]), scale=1.0)
+    if len(W) - used.shape[1] < need:
+        used = U
+    own = W @ m.cov_z / np.sqrt(np.where(np.diag(m.cov_z) > 0, np.diag(m.cov_z), 1.0))
+    own -= used @ (used.T @ own)
+    left, strength, right = np.linalg.svd(own[:, : len(null)] @ null, full_matrices=False)
+    if strength[-1] > 1e-6:
+        return np.asarray(left @ right)
+    # The first P columns leave the choice open: take Z's columns in the order of what they add instead.
+    Q, R, _ = scipy.linalg.qr(own, mode="economic", pivoting=True)
+    return np.asarray(Q[:, :need] * np.where(np.diag(R)[:need] < 0, -1.0, 1.0))
+
+
+def rest_of_space(m: Moments, polar: Polar) -> Array:
+    """(k - P) x K: unit-variance dimensions, uncorrelated with T_0 Z and each other.
+
+    Without shrinkage they are uncorrelated with every covariate, too. They are the principal components of what T_0 Z
+    leaves of Z, the largest first, each with its largest loading positive. Stacked under an invertible T they make the
+    map invertible on the range of Z.
+
+    >>> import covalign as ca
+    >>> s = ca.simulate.scenario("PN", n_samples=200)
+    >>> m = ca.Moments.from_arrays(s.Z, s.Y)
+    >>> ca.regimes.rest_of_space(m, ca.regimes.whitened_polar(m)).shape
+    (5, 10)
+    """
+    complement = scipy.linalg.qr(polar.basis)[0][:, polar.basis.shape[1] :]
+    loadings = m.cov_z @ (polar.whitener.T @ complement)  # cov(Z, rest)
+    _, turn = np.linalg.eigh(loadings.T @ loadings)
+    complement, loadings = complement @ turn[:, ::-1], loadings @ turn[:, ::-1]
+    if loadings.size:
+        largest = np.abs(loadings).argmax(axis=0)
+        complement = complement * np.sign(loadings[largest, np.arange(loadings.shape[1])])
+    return np.asarray(complement.T @ polar.whitener)
+
+
+def ridge(m: Moments, shrinkage: float) -> Array:
+    """B = ((1 - rho) S_z + rho mean(diag S_z) I)^-1 S_zy (K x P), Y standardised.
+
+    >>> import covalign as ca
+    >>> m = ca.simulate.population_moments("PN")
+    >>> ca.regimes.ridge(m, 0.1).shape
+    (5, 5)
+    """
+    rho, S_zy = shrinkage, standardised_cross_covariance(m)
+    ridged = (1 - rho) * m.cov_z + rho * np.mean(np.diag(m.cov_z)) * np.eye(len(m.cov_z))
+    try:
+        return np.asarray(scipy.linalg.cho_solve(scipy.linalg.cho_factor(ridged), S_zy))
+    except np.linalg.LinAlgError:
+        values, vectors = range_eigh(ridged)
+        return np.asarray((vectors / values) @ (vectors.T @ S_zy))
+
+
+def standardised_cross_covariance(m: Moments) -> Array:
+    """cov(Z, Y / sd(Y)): the regimes do not depend on the units of the covariates.
+
+    >>> import covalign as ca
+    >>> in_days = ca.Moments.from_covariances([[1]], [[0.6 * 365]], [[365**2]])
+    >>> ca.regimes.standardised_cross_covariance(in_days).item()
+    0.6
+    """
+    variance = np.diag(m.cov_y)
+    constant = is_constant(m.mean_y, variance)
+    if constant.any():
+        raise errors.constant_covariates(np.array(m.covariate_names)[constant])
+    return m.cov_zy / np.sqrt(variance)
+
+
+# -- what a transformation achieves, on any moments -------------------------------------------------------------------
+
+
+def alignment(T: Array, m: Moments) -> Array:
+    """corr(z~_p, y_p) for every covariate; NaN where either does not vary in these moments.
+
+    >>> import covalign as ca
+    >>> m = ca.simulate.population_moments("PN")
+    >>> ca.regimes.alignment(ca.regimes.independent(m), m).round(2).tolist()
+    [0.79, 0.69, 0.56, 0.43, 0.33]
+    """
+    S_zy, T = m.cov_zy, T[: m.cov_zy.shape[1]]
+    variance = np.sum((T @ m.cov_z) * T, axis=1) * np.diag(m.cov_y)
+    cross = np.sum(T * S_zy.T, axis=1)
+    known = variance > 0
+    return np.asarray(np.divide(cross, np.sqrt(np.where(known, variance, 1)), out=np.full(len(T), np.nan), where=known))
+
+
+def observed_alignment(T: Array, m: Rows) -> Array:
+    """corr(z~_p, y_p) over the rows that have y_p, whatever the gaps; NaN where these do not tell.
+
+    >>> import covalign as ca
+    >>> m = ca.simulate.population_moments("PN")
+    >>> ca.regimes.observed_alignment(ca.regimes.strongest(m), m).round(2).tolist()
+    [0.91, 0.8, 0.68, 0.51, 0.46]
+    """
+    values = np.full(len(m.n_pairs), np.nan)
+    for columns, seen in m.pairs:
+        values[columns] = alignment(T[: len(values)][columns], seen)
+    return values
+
+
+def eta_squared(T: Array, m: Moments, columns: Sequence[int]) -> Array:
+    """R^2 of every dimension of TZ regressed on these covariates: c'S_y^+ c / var(z~), c = cov(y, z~).
+
+    For the dummies of a category this is the classical eta squared: the share of the dimension's variance that lies
+    between the levels.
+
+    >>> import covalign as ca
+    >>> m = ca.simulate.population_moments("PN")
+    >>> T = ca.regimes.exclusive(m)
+    >>> bool(abs(ca.regimes.eta_squared(T[:1], m, [1, 2])).max() < 1e-9)  # uncorrelated with both
+    True
+    """
+    at = list(columns)
+    S_y = m.cov_y[np.ix_(at, at)]
+    W = whitener(S_y, is_constant(m.mean_y[at], np.diag(S_y)))
+    variance = np.sum((T @ m.cov_z) * T, axis=1)
+    between = np.sum((W @ (T @ m.cov_zy[:, at]).T) ** 2, axis=0)
+    known = variance > 0
+    share = np.divide(between, variance, out=np.full(len(T), np.nan), where=known)
+    return np.asarray(np.minimum(share, 1.0))  # 1 + rounding is 1
+
+
+def coupling(T: Array, m: Moments) -> float:
+    """|corr(TZ) - I|_F^2.
+
+    >>> import covalign as ca
+    >>> m = ca.simulate.population_moments("PN")
+    >>> ca.regimes.coupling(ca.regimes.independent(m), m) < 1e-12
+    True
+    """
+    return squared_distance_from_identity(to_correlation(T @ m.cov_z @ T.T))
+
+
+def squared_distance_from_identity(C: Array) -> float:
+    """|C - I|_F^2 off the diagonal, where a correlation matrix can differ from I.
+
+    >>> import numpy as np, covalign as ca
+    >>> ca.regimes.squared_distance_from_identity(np.array([[1, 0.5], [0.5, 1]]))
+    0.5
+    """
+    return float(np.sum(C**2) - np.sum(np.diag(C) ** 2))
+
+
+def frontier(m: Moments, lams: Iterable[float] | None = None, *, shrinkage: float = 0.0) -> pd.DataFrame:
+    """One row per lambda, and the exclusive point where it exists: regime, lam, alignment, coupling, each covariate.
+
+    lam = 0 is named independent, lam = 1 strongest, the rest tunable. ``frame.attrs["exclusive"]`` says why there is
+    no exclusive row when there is none.
+
+    >>> import covalign as ca
+    >>> m = ca.simulate.population_moments("PN")
+    >>> ca.regimes.frontier(m, [0, 0.5, 1])[["regime", "alignment"]].round(2).values.tolist()
+    [['independent', 0.56], ['tunable', 0.63], ['strongest', 0.67], ['exclusive', 0.35]]
+    """
+    polar = whitened_polar(m, shrinkage)
+    reduced = m.transform(polar.T_0)
+    rows = []
+    settings, why_not = frontier_settings(polar, lams)
+    for regime, lam in settings:
+        F = mixing(polar, regime, lam)
+        rows.append((regime, lam, alignment(F, reduced), coupling(F, reduced)))
+    frame = frontier_frame(rows, m.covariate_names)
+    frame.attrs["exclusive"] = why_not
+    return frame
+
+
+def frontier_settings(polar: Polar, lams: Iterable[float] | None) -> tuple[list[tuple[str, float]], str | None]:
+    """(regime, lam) of every row of a frontier, and why the exclusive one is not among them (None if it is).
+
+    >>> import covalign as ca
+    >>> m = ca.simulate.population_moments("PN")
+    >>> polar = ca.regimes.whitened_polar(m)
+    >>> ca.regimes.frontier_settings(polar, [0, 0.5])
+    ([('independent', 0.0), ('tunable', 0.5), ('exclusive', nan)], None)
+    """
+    checked = [
+        errors.check_lam(lam) for lam in (DEFAULT_LAMS if lams is None else np.atleast_1d(np.asarray(lams)).tolist())
+    ]
+    named = {0.0: "independent", 1.0: "strongest"}
+    settings = [(named.get(lam, "tunable"), lam) for lam in checked]
+    if polar.M_inverse is None:
+        return settings, str(errors.no_exclusive(polar.dependent))
+    return [*settings, ("exclusive", float("nan"))], None
+
+
+def frontier_frame(rows: Sequence[tuple[str, float, Array, float]], names: Sequence[str]) -> pd.DataFrame:
+    """Tidy rows (regime, lam, alignment per covariate, coupling) as a DataFrame.
+
+    >>> import numpy as np, covalign as ca
+    >>> ca.regimes.frontier_frame([("tunable", 0.5, np.array([0.8, 0.6]), 0.1)], ["age", "dose"]).columns.tolist()
+    ['regime', 'lam', 'alignment', 'coupling', 'age', 'dose']
+    """
+    head = pd.DataFrame(
+        {
+            "regime": [row[0] for row in rows],
+            "lam": [row[1] for row in rows],
+            "alignment": [mean_or_nan(row[2]) for row in rows],
+            "coupling": [row[3] for row in rows],
+        }
+    )
+    columns = [f"{name} (covariate)" if name in FRONTIER_COLUMNS else name for name in names]
+    return pd.concat([head, pd.DataFrame(np.array([row[2] for row in rows]), columns=columns)], axis=1)
+
+
+def mean_or_nan(values: ArrayLike) -> float:
+    """The mean of what is there, NaN (and no warning) if nothing is.
+
+    >>> import covalign as ca
+    >>> ca.regimes.mean_or_nan([1.0, float("nan"), 3.0]), ca.regimes.mean_or_nan([])
+    (2.0, nan)
+    """
+    there = np.asarray(values, dtype=np.float64)
+    there = there[~np.isnan(there)]
+    return float(there.mean()) if there.size else float("nan")
+
+
+def lam_within(M: Array, max_coupling: float) -> float:
+    """The largest lambda whose T_lambda couples its dimensions by at most ``max_coupling``.
+
+    Alignment rises with lambda, so this is the strongest alignment within the budget. Coupling need not be monotone:
+    a grid brackets the last crossing, bisection finds it.
+
+    >>> import covalign as ca
+    >>> m = ca.simulate.population_moments("PN")
+    >>> polar = ca.regimes.whitened_polar(m)
+    >>> lam = ca.regimes.lam_within(polar.M, 0.5)
+    >>> round(ca.regimes.coupling(ca.regimes.tunable(m, lam), m), 6)
+    0.5
+    """
+
+    def coupling_at(lam: Array) -> Array:
+        F = mixed(M, lam[:, None, None])
+        return np.asarray(np.sum((F @ F.transpose(0, 2, 1)) ** 2, axis=(1, 2)) - len(M))
+
+    grid = np.linspace(0, 1, 201)
+    within = np.flatnonzero(coupling_at(grid) <= max_coupling + rank_cutoff(len(M), 1.0))
+    if len(within) == 0 or within[-1] == len(grid) - 1:
+        return 1.0 if len(within) else 0.0
+    low, high = grid[within[-1]], grid[within[-1] + 1]
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if coupling_at(np.array([middle]))[0] <= max_coupling else (low, middle)
+    return float(low)
+
+
+def matrices(
+    m: Moments, settings: Iterable[tuple[str, float]] | None = None, *, shrinkage: float = 0.0
+) -> pd.DataFrame:
+    """corr(z~, y) and corr(z~) of several regimes as a tidy frame: regime, lam, matrix, row, column, value.
+
+    >>> import covalign as ca
+    >>> m = ca.simulate.population_moments("PN")
+    >>> frame = ca.regimes.matrices(m, [("exclusive", 0)])
+    >>> frame[(frame["matrix"] == "corr(z~, y)") & (frame["row"] == "y0")]["value"].round(2).abs().tolist()
+    [0.47, 0.0, 0.0, 0.0, 0.0]
+    """
+    polar = whitened_polar(m, shrinkage)
+    reduced = m.transform(polar.T_0)
+    if settings is None:
+        settings = [("exclusive", np.nan)] if polar.M_inverse is not None else []
+        settings = [*settings, ("independent", 0.0), ("tunable", 0.5), ("strongest", 1.0)]
+    frames = []
+    for regime, lam in settings:
+        of = reduced.transform(mixing(polar, regime, lam))
+        sd_z, sd_y = np.sqrt(np.diag(of.cov_z)), np.sqrt(np.diag(of.cov_y))
+        for matrix, C in (("corr(z~, y)", of.cov_zy / sd_z[:, None] / sd_y), ("corr(z~)", to_correlation(of.cov_z))):
+            grid = pd.DataFrame(C, index=list(m.covariate_names), columns=list(m.covariate_names))
+            tidy = grid.rename_axis("row").reset_index().melt(id_vars="row", var_name="column", value_name="value")
+            frames.append(tidy.assign(regime=regime, lam=lam, matrix=matrix))
+    return pd.concat(frames, ignore_index=True)[["regime", "lam", "matrix", "row", "column", "value"]]

@@ -1,0 +1,130 @@
+"""Sums of rows by combination of gaps become the compressed rows that the kernel with gaps works on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covalign._core import validation as errors
+from covalign._core.linalg import Array, is_constant
+from covalign.factor import preparation as data
+from covalign.factor.inference.patterns import Gapped, Index, Patterns, root_of
+from covalign.factor.view_sums import Gathered
+
+
+class Group(NamedTuple):
+    """Samples with the same gaps: how many, and either their rows of observed cells or mean and scatter of these."""
+
+    flags: NDArray[np.bool_]  # which of [x y] they have
+    n: int
+    rows: Array | None
+    mean: Array
+    scatter: Array  # empty where the rows are there
+
+
+def groups(found: Gathered) -> list[Group]:
+    """The complete rows, if there are any, and every combination of gaps."""
+    made = []
+    if found.complete is not None:
+        m = found.complete
+        n, cov = int(m.n or 0), np.block([[m.cov_z, m.cov_zy], [m.cov_zy.T, m.cov_y]])
+        mean = np.concatenate([m.mean_z, m.mean_y])
+        made.append(Group(np.ones(len(mean), dtype=bool), n, None, mean, n * cov))
+    for combination in found.partial:
+        sums = combination.moments()
+        if sums is None:
+            rows = np.vstack(combination.rows) if combination.width else np.empty((combination.n, 0))
+            made.append(Group(combination.flags, combination.n, rows, rows.mean(axis=0), np.empty((0, 0))))
+        else:
+            made.append(Group(combination.flags, combination.n, None, sums.mean_z, combination.n * sums.cov_z))
+    return made
+
+
+def feature_moments(parts: list[Group], d: int) -> tuple[Array, Array, Array]:
+    """Observed cells, mean and variance of every feature, over the groups that have it."""
+    counts, total = np.zeros(d), np.zeros(d)
+    for part in parts:
+        x = part.flags[:d]
+        counts[x] += part.n
+        total[x] += part.n * part.mean[: x.sum()]
+    mean, square = total / np.maximum(counts, 1), np.zeros(d)
+    for part in parts:
+        x = part.flags[:d]
+        k = int(x.sum())
+        if part.rows is None:
+            square[x] += np.diag(part.scatter)[:k] + part.n * (part.mean[:k] - mean[x]) ** 2
+        else:
+            square[x] += np.sum((part.rows[:, :k] - mean[x]) ** 2, axis=0)
+    return counts, mean, square / np.maximum(counts, 1)
+
+
+def gapped(found: Gathered, Y: Array, names: dict[str, list[str]]) -> tuple[Array, Array, Array, Array, data.Maker]:
+    """Centre and spread, and the engine: the same as ``data.gapped`` and ``patterns.compressed`` from rows."""
+    parts, d = groups(found), sum(map(len, names.values()))
+    counts, mean, variance = feature_moments(parts, d)
+    refuse_unseen(names, counts)
+    constant = is_constant(mean, variance)
+    mean_y, S = data.gaussian_fit(Y)
+    sd_y = np.sqrt(np.diag(S))
+
+    def make(sd: Array, rows: data.Rows) -> Gapped:
+        centre, scale = np.concatenate([mean, mean_y]), np.concatenate([sd, sd_y])
+        blocks = [compressed_rows(part, centre, scale) for part in parts]
+        H, of = np.vstack(blocks), np.repeat(np.arange(len(parts)), [len(block) for block in blocks])
+        flags = np.array([part.flags for part in parts])[of]
+        X = H[:, :d]
+        X[:, constant] = 0.0
+        whole = Gapped(X, flags[:, :d], H[:, d:-1], flags[:, d:], S / sd_y / sd_y[:, None], H[:, -1], np.zeros(0))
+        group, of_row, _ = whole.samples
+        sizes = np.zeros(len(of_row))
+        sizes[group] = np.array([part.n for part in parts], dtype=np.float64)[of]
+        return replace(whole, sizes=sizes)
+
+    return mean, data.spread_of(constant, variance), mean_y, sd_y, make
+
+
+def compressed_rows(part: Group, centre: Array, scale: Array) -> Array:
+    """Rows [x y 1], standardised, 0 in gaps, whose products are those of the group's samples.
+
+    H'H = [[S + n m m', n m], [n m', n]] for scatter S and mean m; its root has as many rows as H has columns.
+    """
+    seen = part.flags
+    if part.rows is not None:
+        H = np.zeros((part.n, len(seen) + 1))
+        H[:, :-1][:, seen] = (part.rows - centre[seen]) / scale[seen]
+        H[:, -1] = 1.0
+        return H
+    m = np.append((part.mean - centre[seen]) / scale[seen], 1.0)
+    products = part.n * np.outer(m, m)
+    products[:-1, :-1] += part.scatter / scale[seen] / scale[seen][:, None]
+    H = np.zeros((len(m), len(seen) + 1))
+    H[:, np.append(seen, True)] = root_of(products)
+    return H
+
+
+def refuse_unseen(names: dict[str, list[str]], counts: Array) -> None:
+    """A feature nobody has seen."""
+    at = 0
+    for view, features in names.items():
+        nothing = np.flatnonzero(counts[at : at + len(features)] == 0)
+        if len(nothing):
+            raise errors.features_all_missing(view, [features[i] for i in nothing])
+        at += len(features)
+
+
+def numbers(fitted: Gapped) -> dict[bytes, int]:
+    """The number of every combination, by the flags of its rows."""
+    group = fitted.samples[0]
+    combination, first = np.unique(group, return_index=True)
+    flags = np.hstack([fitted.observed, fitted.has_y])[first]
+    return {row.tobytes(): int(c) for row, c in zip(flags, combination, strict=True)}
+
+
+def looked_up(known: dict[bytes, int], flags: NDArray[np.bool_]) -> Index:
+    """The combination of every row."""
+    patterns = Patterns.of(flags)
+    distinct: Any = patterns.distinct > 0
+    return np.array([known[row.tobytes()] for row in distinct], dtype=np.intp)[patterns.group]

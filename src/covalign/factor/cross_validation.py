@@ -1,0 +1,106 @@
+"""How informed factors do on samples that were not fitted: the model is fitted again without each fold.
+
+Left-out samples are placed from their features alone: with their covariates in the prior, a factor would agree with its
+covariate whatever the features say. A regime moves the informed factors to T z, T that of the fold's own fit, so what
+is kept of a fold are moments of (T_0 z, y), and every regime follows from them (``heldout.HeldOut``).
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from covalign._core import validation as errors
+from covalign._core.linalg import Array
+from covalign.closed_form import regimes
+from covalign.closed_form.heldout import HeldOut
+from covalign.closed_form.regimes import Polar
+from covalign.factor.inference.realignment import model_moments
+from covalign.factor.preparation import Rows, Table
+from covalign.moments.incomplete import Rows as Sums
+from covalign.moments.incomplete import fold_moments
+from covalign.stream.passes import fold_of_rows
+
+LEAST = 10  # samples on either side of a split: fewer say nothing
+
+
+def held_out(model: Any, folds: int = 5) -> HeldOut:
+    """Fit without each fold, and look at its left-out samples; folds where a covariate does not vary are left out.
+
+    A sample's fold follows from its numbers, not from its position.
+    """
+    rows: Any = model._rows
+    if not isinstance(rows, Rows):
+        raise errors.no_rows_to_leave_out()
+    fold_of = folds_of(model, errors.check_folds(folds))
+    polars, reduced = [], []
+    for fold in range(folds):
+        test = fold_of == fold
+        if min(test.sum(), (~test).sum()) < LEAST or not _varies(rows.Y[~test]):
+            continue
+        polar, seen = without(model, rows, test)
+        polars.append(polar)
+        reduced.append(seen)
+    if not polars:
+        raise errors.too_few_to_leave_out(len(rows.Y), LEAST)
+    return HeldOut(polars, reduced)
+
+
+def folds_of(model: Any, folds: int) -> NDArray[np.int64]:
+    """Which fold each sample belongs to, by its features: rounded, as their last digits depend on the order of rows."""
+    rows, scales = model._rows, model._table.views.values()
+    mean, sd = (np.concatenate([getattr(scale, what) for scale in scales]) for what in ("mean", "sd"))
+    return fold_of_rows(np.round((rows.X - mean) / sd, 6), np.empty((len(rows.Y), 0)), folds)
+
+
+def without(model: Any, rows: Rows, test: NDArray[np.bool_]) -> tuple[Polar, Sums]:
+    """The polar form of a fit without these samples, and the moments of (T_0 z, y) on them."""
+    table: Table = model._table
+    X, Y = rows.X + table.nuisance.of_x(rows.C), rows.Y * table.sd_y + table.mean_y + table.nuisance.of_y(rows.C)
+    named = pd.DataFrame(Y, columns=table.encoding.names)
+    C = pd.DataFrame(rows.C, columns=model.confounder_names_) if rows.C.shape[1] else None
+    seen = np.asarray(~np.isnan(X[~test]).all(axis=0))  # a feature only the left-out samples have cannot be fitted
+    views = {
+        name: X[:, where][:, seen[where]]
+        for name, where in zip(table.views, table.bounds, strict=True)
+        if seen[where].any()
+    }
+    fit = clone(model).set_params(n_factors=model.n_factors_)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fit.fit(_some(views, ~test), named[~test], confounders=None if C is None else C[~test])
+    polar = polar_of(fit)
+    z = fit.transform(_some(views, test), confounders=None if C is None else C[test])[:, : Y.shape[1]] @ polar.T_0.T
+    left = named[test] - fit._table.nuisance.of_y(rows.C[test])
+    (sums,) = fold_moments(z, left, 1, table.encoding.blocks)
+    assert sums is not None  # there are samples
+    return polar, sums
+
+
+def as_fitted(polar: Polar) -> Array:
+    """z before any regime, in T_0's coordinates."""
+    return np.asarray(np.linalg.inv(polar.T_0), dtype=np.float64)
+
+
+def polar_of(model: Any) -> Polar:
+    """What every regime of the informed factors is a function of."""
+    problem = model._problem
+    S_y = np.asarray(problem.data.yy / problem.n)
+    return regimes.whitened_polar(model_moments(model._stage_1.beta, S_y, model.covariate_names_))
+
+
+def _some(views: dict[str, Array], which: NDArray[np.bool_]) -> dict[str, Array]:
+    return {name: view[which] for name, view in views.items()}
+
+
+def _varies(Y: Array) -> bool:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a column without any value
+        spread = np.nanmax(Y, axis=0) - np.nanmin(Y, axis=0)
+    return bool(np.all(spread > 0))

@@ -1,0 +1,63 @@
+"""Views that dask holds: their rows are summed, and given factors, where they lie."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from covalign._core.linalg import Array, dense
+from covalign.factor.view_sums import MOST_HELD, Cell, Gathered, Lane, Parts, Sizes, gathered, merged
+from covalign.factor.views import Chunk
+from covalign.moments import cluster
+from covalign.stream import is_dask
+
+
+def is_lazy(X: Any) -> bool:
+    """Whether all views are in dask."""
+    views = list(X.values()) if isinstance(X, Mapping) else [X]
+    return bool(views) and all(is_dask(view) for view in views)
+
+
+class Joined(NamedTuple):
+    """Views side by side as one dask array, and the columns of each."""
+
+    X: Any
+    bounds: list[slice]
+
+    @classmethod
+    def of(cls, views: Sequence[Any]) -> Joined:
+        """In the chunks of rows of the first."""
+        X = cluster.side_by_side(views, cluster.row_counts(views[0]))
+        ends = np.cumsum([len(view.columns) if hasattr(view, "columns") else view.shape[1] for view in views]).tolist()
+        return cls(X, [slice(start, stop) for start, stop in zip([0, *ends[:-1]], ends, strict=True)])
+
+    def gather(self, Y: Array, C: Array, sizes: Sizes, cell: Cell) -> Gathered:
+        """``gathering.gather`` in the cluster: sums travel, and rows with rare combinations of gaps."""
+        table = cluster.in_chunks(np.hstack([Y, C]), self.X.chunks[0])
+        sums = partial(_gather_run, bounds=self.bounds, sizes=sizes, cell=cell)
+        return gathered(cluster.reduce(self.X, table, sums, _merge_runs, None))
+
+    def by_block(self, work: Callable[[list[Any], Array], Array], table: Array, width: int) -> Any:
+        """``work(parts of all views, rows of the table)`` of every chunk, lazily: a dask array (n x width)."""
+        return cluster.by_block(partial(_split, work, self.bounds), self.X, table, width)
+
+
+def _gather_run(chunks: Any, bounds: list[slice], sizes: Sizes, cell: Cell) -> Parts:
+    lane = Lane(sizes, cell, MOST_HELD)
+    for _, start, x, t in chunks:
+        lane.add(start or 0, Chunk(tuple(x[:, where] for where in bounds), t[:, : sizes.p], t[:, sizes.p :]))
+    return lane.parts()
+
+
+def _merge_runs(several: Sequence[Parts]) -> Parts:
+    """``merged``, but what goes in stays as it is: dask may ask again, if a worker is lost."""
+    return merged([(complete, copy.deepcopy(partial)) for complete, partial in several])
+
+
+def _split(work: Callable[[list[Any], Array], Array], bounds: list[slice], x: Any, t: Array) -> Array:
+    x = dense(x)
+    return work([x[:, where] for where in bounds], t)

@@ -1,0 +1,124 @@
+"""A fitted model as plain arrays and JSON, and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from covalign._core.linalg import Array
+from covalign.factor.chunked_fit import Streamed
+from covalign.factor.inference import grouped
+from covalign.factor.inference.engines import Dense, Gram, Sparse
+from covalign.factor.inference.patterns import Gapped
+from covalign.factor.inference.state import Factors, Gamma, Loadings, Problem, State, View
+from covalign.factor.inference.uncertainty import Tails
+from covalign.factor.nuisance import Nuisance
+from covalign.factor.preparation import Rows, Table, ViewScale
+from covalign.persist.values import label, pack_coding, plain, unpack_coding, unpacked
+
+KIND = "InformedFactorAnalysis"
+ENGINE_ARRAYS: dict[type, tuple[str, ...]] = {
+    Gram: ("gram", "xy", "yy"),
+    Dense: ("X", "Y"),
+    Sparse: ("values", "indices", "indptr", "mean", "weight", "Y"),
+    Gapped: ("X", "observed", "Y", "has_y", "S_y", "one", "sizes"),
+}
+
+
+def pack(model: Any) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Everything needed to transform, realign and go on fitting."""
+    problem, table, realigned = model._problem, model._table, model._realigned
+    arrays = {"elbo": model.elbo_} | _pack_rows(model._rows)
+    arrays |= {f"nuisance.{name}": getattr(table.nuisance, name) for name in ("centre", "B_x", "B_y")}
+    arrays |= {"tried.k": model.n_factors_path_.index.to_numpy(), "tried.elbo": model.n_factors_path_.to_numpy()}
+    arrays |= {"table.mean_y": table.mean_y, "table.sd_y": table.sd_y}
+    for i, view in enumerate(table.views.values()):
+        arrays |= {f"table.{i}.mean": view.mean, f"table.{i}.sd": view.sd}
+    arrays |= {f"data.{name}": getattr(problem.data, name) for name in ENGINE_ARRAYS[type(problem.data)]}
+    arrays |= _pack_state("now", model._state) | _pack_state("stage1", model._stage_1)
+    if realigned is not None:
+        arrays["realigned.T"] = realigned.T
+    meta = {
+        "kind": KIND,
+        "parameters": {name: plain(value) for name, value in model.get_params().items()},
+        "engine": type(problem.data).__name__,
+        "n": problem.n,
+        "k": problem.k,
+        "full": problem.full,
+        "views": {name: view.names for name, view in table.views.items()},
+        "single": table.single,
+        "samples": None if table.samples is None else [label(name) for name in table.samples],
+        **pack_coding(table.nuisance.coding._replace(covariates=table.encoding)),
+        "converged": bool(model.converged_),
+        "realigned": None if realigned is None else [realigned.regime, realigned.lam],
+    }
+    return meta, arrays
+
+
+def unpack(meta: dict[str, Any], arrays: dict[str, Array], model: Any) -> Any:
+    """Fill an unfitted model of the saved parameters with what was saved."""
+    coding = unpack_coding(meta)
+    nuisance = Nuisance(coding, *(arrays[f"nuisance.{name}"] for name in ("centre", "B_x", "B_y")))
+    views = {
+        name: ViewScale(list(names), arrays[f"table.{i}.mean"], arrays[f"table.{i}.sd"])
+        for i, (name, names) in enumerate(meta["views"].items())
+    }
+    samples = None if meta["samples"] is None else list(map(unpacked, meta["samples"]))
+    mean_y, sd_y = arrays["table.mean_y"], arrays["table.sd_y"]
+    table = Table(views, meta["single"], samples, coding.covariates, mean_y, sd_y, nuisance)
+    (kind,) = [kind for kind in ENGINE_ARRAYS if kind.__name__ == meta["engine"]]
+    saved = [arrays[f"data.{name}"] for name in ENGINE_ARRAYS[kind]]
+    engine = Gram(meta["n"], *saved) if kind is Gram else kind(*saved)
+    p = len(table.mean_y)
+    model._table, model._rows = table, _unpack_rows(arrays)
+    model._problem = Problem(engine, meta["n"], p, meta["k"], table.bounds, meta["full"])
+    tried = pd.Index(arrays["tried.k"], name="n_factors")
+    model.n_factors_path_ = pd.Series(arrays["tried.elbo"], index=tried, name="elbo")
+    model._stage_1 = _unpack_state("stage1", arrays, len(views))
+    return _unpack_state("now", arrays, len(views))
+
+
+def _pack_rows(rows: Any) -> dict[str, Array]:
+    """The rows of a fit to what was in memory; of another, only what is known of its covariates."""
+    if isinstance(rows, Streamed):
+        return {f"tails.{name}": value for name, value in rows.tails._asdict().items()}
+    return {f"rows.{name}": value for name, value in rows._asdict().items()}
+
+
+def _unpack_rows(arrays: dict[str, Array]) -> Any:
+    if "tails.counts" in arrays:
+        return Streamed(None, None, None, Tails(*(arrays[f"tails.{name}"] for name in Tails._fields)))
+    return Rows(*(arrays[f"rows.{name}"] for name in Rows._fields))
+
+
+def _pack_state(prefix: str, state: State) -> dict[str, Array]:
+    arrays = {f"{prefix}.z.{name}": value for name, value in state.z._asdict().items()} | {f"{prefix}.beta": state.beta}
+    for i, view in enumerate(state.views):
+        arrays |= {f"{prefix}.{i}.w.{name}": value for name, value in view.w._asdict().items()}
+        for name in ("ard", "noise"):
+            gamma = getattr(view, name)
+            arrays |= {f"{prefix}.{i}.{name}.shape": np.asarray(gamma.shape), f"{prefix}.{i}.{name}.rate": gamma.rate}
+    return arrays
+
+
+def _unpack_state(prefix: str, arrays: dict[str, Array], n_views: int) -> State:
+    def gamma(i: int, name: str) -> Gamma:
+        shape = arrays[f"{prefix}.{i}.{name}.shape"]
+        return Gamma(float(shape) if shape.ndim == 0 else shape, arrays[f"{prefix}.{i}.{name}.rate"])
+
+    with_gaps = f"{prefix}.z.group" in arrays
+    of_loadings: Any = grouped.GroupedLoadings if with_gaps else Loadings
+    of_factors: Any = grouped.Factors if with_gaps else Factors
+
+    views = tuple(
+        View(
+            of_loadings(*(arrays[f"{prefix}.{i}.w.{name}"] for name in of_loadings._fields)),
+            gamma(i, "ard"),
+            gamma(i, "noise"),
+        )
+        for i in range(n_views)
+    )
+    z = of_factors(*(arrays[f"{prefix}.z.{name}"] for name in of_factors._fields))
+    return State(z, views, arrays[f"{prefix}.beta"])

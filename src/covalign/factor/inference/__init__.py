@@ -1,0 +1,1 @@
+"""Variational inference: states, updates, the bound, the rotation step. Pure functions of arrays."""

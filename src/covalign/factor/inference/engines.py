@@ -1,0 +1,195 @@
+"""Where data become the sums a sweep needs. Three engines, one interface, the same numbers.
+
+E[Z] is linear in (X, Y), so with H = [X Y] every sum follows from H'H: the gram engine builds it once and a sweep costs
+O((D + P)^2 K) whatever N is. The dense engine multiplies with X itself, O(N D K), for D > N; the sparse one does so
+with what was measured, and takes means and scales into account on the way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+from scipy import sparse
+
+from covalign._core.linalg import Array, rank_cutoff
+
+
+class Engine(Protocol):
+    """What a sweep asks of the data; X and Y are centred."""
+
+    @property
+    def xx(self) -> Array:
+        """x_d'x_d for every feature."""
+
+    @property
+    def xy(self) -> Array:
+        """X'Y (D x P)."""
+
+    @property
+    def yy(self) -> Array:
+        """Y'Y (P x P)."""
+
+    def sums(self, of_x: Array, of_y: Array) -> tuple[Array, Array, Array]:
+        """E[Z]'E[Z], X'E[Z] and E[Z]'Y for E[Z] = X of_x + Y of_y."""
+
+    def spectrum(self) -> Array:
+        """Eigenvalues of X'X / n, zeros left out."""
+
+    def principal_map(self, k: int) -> Array:
+        """(D x r), r <= k: X times this are the leading principal components, of unit variance, largest first."""
+
+
+class Gram(NamedTuple):
+    """H'H for H = [X Y], N x N never needed."""
+
+    n: int
+    gram: Array  # X'X
+    xy: Array
+    yy: Array
+
+    @property
+    def xx(self) -> Array:
+        """x_d'x_d."""
+        return np.diag(self.gram)
+
+    def sums(self, of_x: Array, of_y: Array) -> tuple[Array, Array, Array]:
+        """Through H'H alone."""
+        xz = self.gram @ of_x + self.xy @ of_y
+        zy = of_x.T @ self.xy + of_y.T @ self.yy
+        zz = of_x.T @ xz + zy @ of_y
+        return (zz + zz.T) / 2, xz, zy
+
+    def spectrum(self) -> Array:
+        """Those of the Gram matrix."""
+        return np.asarray(np.maximum(np.linalg.eigvalsh(self.gram), 0.0) / self.n)
+
+    def principal_map(self, k: int) -> Array:
+        """Leading eigenvectors of X'X, scaled."""
+        values, vectors = leading_eigh(self.gram, k)
+        return largest_positive(vectors / np.sqrt(values) * np.sqrt(self.n))
+
+
+@dataclass(frozen=True, eq=False)
+class Dense:
+    """X and Y themselves; what a sweep asks for again and again is computed once."""
+
+    X: Array
+    Y: Array
+
+    @cached_property
+    def xx(self) -> Array:
+        """x_d'x_d."""
+        return np.asarray(np.einsum("nd,nd->d", self.X, self.X))
+
+    @cached_property
+    def xy(self) -> Array:
+        """X'Y."""
+        return self.X.T @ self.Y
+
+    @cached_property
+    def yy(self) -> Array:
+        """Y'Y."""
+        return self.Y.T @ self.Y
+
+    def sums(self, of_x: Array, of_y: Array) -> tuple[Array, Array, Array]:
+        """Through E[Z] itself."""
+        Z = self.X @ of_x + self.Y @ of_y
+        return Z.T @ Z, self.X.T @ Z, Z.T @ self.Y
+
+    def spectrum(self) -> Array:
+        """Those of XX'."""
+        return np.asarray(np.maximum(np.linalg.eigvalsh(self.X @ self.X.T), 0.0) / len(self.X))
+
+    def principal_map(self, k: int) -> Array:
+        """Leading eigenvectors u of XX', as X'u / s."""
+        values, vectors = leading_eigh(self.X @ self.X.T, k)
+        return largest_positive(self.X.T @ (vectors / values) * np.sqrt(len(self.X)))
+
+
+@dataclass(frozen=True, eq=False)
+class Sparse:
+    """X = (S - 1 m') diag(w), S sparse: never made. Features that do not vary have w = 0."""
+
+    values: Array  # of S, by rows
+    indices: NDArray[np.integer[Any]]
+    indptr: NDArray[np.integer[Any]]
+    mean: Array
+    weight: Array
+    Y: Array
+
+    @cached_property
+    def S(self) -> Any:
+        """As a scipy matrix."""
+        return sparse.csr_matrix((self.values, self.indices, self.indptr), shape=(len(self.Y), len(self.mean)))
+
+    @cached_property
+    def xx(self) -> Array:
+        """x_d'x_d."""
+        return squares(self.S, self.mean) * self.weight**2
+
+    @cached_property
+    def xy(self) -> Array:
+        """X'Y."""
+        return self.back(self.Y)
+
+    @cached_property
+    def yy(self) -> Array:
+        """Y'Y."""
+        return self.Y.T @ self.Y
+
+    def back(self, Z: Array) -> Array:
+        """X'Z."""
+        return np.asarray((self.S.T @ Z - np.outer(self.mean, Z.sum(axis=0))) * self.weight[:, None])
+
+    def sums(self, of_x: Array, of_y: Array) -> tuple[Array, Array, Array]:
+        """Through E[Z] itself."""
+        of_s = self.weight[:, None] * of_x
+        Z = self.S @ of_s - self.mean @ of_s + self.Y @ of_y
+        return Z.T @ Z, self.back(Z), Z.T @ self.Y
+
+    @cached_property
+    def _rows(self) -> Array:
+        """XX' (N x N)."""
+        scaled = self.S @ sparse.diags(self.weight)
+        G, across = (scaled @ scaled.T).toarray(), scaled @ (self.weight * self.mean)
+        return np.asarray(G - across - across[:, None] + np.sum((self.weight * self.mean) ** 2))
+
+    def spectrum(self) -> Array:
+        """Those of XX'."""
+        return np.asarray(np.maximum(np.linalg.eigvalsh(self._rows), 0.0) / len(self.Y))
+
+    def principal_map(self, k: int) -> Array:
+        """Leading eigenvectors u of XX', as X'u / s."""
+        values, vectors = leading_eigh(self._rows, k)
+        return largest_positive(self.back(vectors / values) * np.sqrt(len(self.Y)))
+
+
+def squares(S: Any, mean: Array) -> Array:
+    """sum_n (s_nd - m_d)^2 of a sparse matrix by rows: over what is stored, and m_d^2 for every zero that is not."""
+    stored = np.bincount(S.indices, minlength=S.shape[1])
+    away = np.bincount(S.indices, weights=(S.data - mean[S.indices]) ** 2, minlength=S.shape[1])
+    return np.asarray(away + (S.shape[0] - stored) * mean**2)
+
+
+def leading_eigh(S: Array, k: int) -> tuple[Array, Array]:
+    """The up to k largest eigenvalues above the rank cut-off, falling, and their vectors."""
+    size = len(S)
+    k = min(k, size)
+    if k == 0:
+        return np.zeros(0), np.zeros((size, 0))
+    values, vectors = scipy.linalg.eigh(S, subset_by_index=(size - k, size - 1))
+    values, vectors = values[::-1], vectors[:, ::-1]
+    kept = values > rank_cutoff(size, float(np.max(np.abs(values))))
+    return values[kept], vectors[:, kept]
+
+
+def largest_positive(columns: Array) -> Array:
+    """Columns with their entry of largest size positive: signs that do not depend on the route to them."""
+    if columns.size == 0:
+        return columns
+    return np.asarray(columns * np.sign(columns[np.abs(columns).argmax(axis=0), np.arange(columns.shape[1])]))

@@ -1,0 +1,64 @@
+"""Stage 2: informed factors moved to a regime and held there, everything else adapts."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from covalign._core.linalg import Array
+from covalign.factor.inference.kernel import kernel_of
+from covalign.factor.inference.rotation import rotate
+from covalign.factor.inference.state import Problem, State
+from covalign.factor.inference.sweeps import Fit, iterate
+from covalign.moments.moments import Moments
+
+
+class Realigned(NamedTuple):
+    """The regime a model was moved to, and its T (P x P)."""
+
+    regime: str
+    lam: float
+    T: Array
+
+
+def model_moments(beta: Array, S_y: Array, names: list[str]) -> Moments:
+    """S_z = D_b S_y D_b + D_(1-b^2) and S_zy = D_b S_y, from which every regime's T follows."""
+    S_z = beta[:, None] * S_y * beta + np.diag(1 - beta**2)
+    return Moments.from_covariances(S_z, beta[:, None] * S_y, S_y, covariate_names=names)
+
+
+def realigned_start(problem: Problem, state: State, held: Any, T: Array) -> State:
+    """Loadings W T^+, so that X is explained as before (as well as can be, where T is singular)."""
+    p = problem.p
+    undo = np.eye(problem.k)
+    undo[:p, :p] = np.linalg.pinv(T)
+    views = tuple(view._replace(w=view.w.moved(undo, problem.full)) for view in state.views)
+    return State(kernel_of(problem).update_free(problem, views, held), views, state.beta)
+
+
+def held_bound(problem: Problem, state: State, held: Any) -> float:
+    """The bound with q(z_I) held, at a state whose free factors have just been updated."""
+    kernel = kernel_of(problem)
+    return float(kernel.of_views(problem, state) - held.kl - kernel.kl_free(problem, state))
+
+
+def realign(problem: Problem, state: State, T: Array, accelerate: bool, max_iter: int, tol: float) -> Fit:
+    """Hold the informed factors at T and iterate loadings, ARD, noise and free factors to convergence."""
+    kernel = kernel_of(problem)
+    held = kernel.hold(problem, state, T)
+    start = realigned_start(problem, state, held, T)
+
+    def step(current: State) -> State:
+        # The start is all but converged where T is regular: look first whether anything moves.
+        if accelerate and problem.k > problem.p and current is not start:
+            current = rotate(problem, current, problem.p, hold_beta=True)
+            current = kernel.shifted(problem, current, problem.p)
+        views = kernel.update_views(problem, current.z, current.views)
+        return State(kernel.update_free(problem, views, held), views, current.beta)
+
+    def refresh(leapt: State) -> State:
+        return State(kernel.update_free(problem, leapt.views, held), leapt.views, state.beta)
+
+    leap = refresh if accelerate else None
+    return iterate(step, lambda s: held_bound(problem, s, held), start, max_iter, tol, leap)

@@ -1,0 +1,179 @@
+"""The q-factors of informed factor analysis as named tuples. Updates return new ones; nothing is edited in place."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import digamma, gammaln
+
+from covalign._core.linalg import Array
+
+SHAPE_0 = RATE_0 = 1e-3  # the Gamma priors of ARD and noise precisions
+
+
+class Gamma(NamedTuple):
+    """Independent Gamma factors with one shape (or one each, where features were observed differently often)."""
+
+    shape: Any
+    rate: Array
+
+    @property
+    def mean(self) -> Array:
+        """E[a]."""
+        return np.asarray(self.shape / self.rate)
+
+    @property
+    def mean_log(self) -> Array:
+        """E[log a]."""
+        return np.asarray(digamma(self.shape) - np.log(self.rate))
+
+    def kl(self) -> float:
+        """KL from the prior Gamma(SHAPE_0, RATE_0), summed."""
+        a, b = self.shape, self.rate
+        per = (a - SHAPE_0) * digamma(a) - gammaln(a) + gammaln(SHAPE_0)
+        return float(np.sum(per + SHAPE_0 * (np.log(b) - np.log(RATE_0)) + a * (RATE_0 - b) / b))
+
+
+class Factors(NamedTuple):
+    """q(z_n) = N(mean_n, cov), all n: the map from data to means, and the sums over n that the rest needs.
+
+    E[Z] = X of_x + Y of_y. ``cov`` is shared by all samples (no data are missing here).
+    """
+
+    of_x: Array  # D x K
+    of_y: Array  # P x K
+    cov: Array  # K x K
+    zz: Array  # E[Z]'E[Z]
+    xz: Array  # X'E[Z]
+    zy: Array  # E[Z]'Y
+
+    def second_moment(self, n: int) -> Array:
+        """S = E[Z'Z] = E[Z]'E[Z] + n cov."""
+        return self.zz + n * self.cov
+
+    def total_cov(self, n: int) -> Array:
+        """sum_n Cov(z_n)."""
+        return n * self.cov
+
+    def by_column(self, n: int) -> tuple[Array, Array]:
+        """E[Z]'E[Z] and sum_n Cov(z_n), one group of features (1 x K x K)."""
+        return self.zz[None], self.total_cov(n)[None]
+
+    @property
+    def zy_held(self) -> Array:
+        """The part of E[Z'Y] that is covariance: covariates are known."""
+        return np.zeros_like(self.zy)
+
+    @property
+    def excess(self) -> Array:
+        """E[y_p'y_p] - N: covariates are standardised and complete."""
+        return np.zeros(self.zy.shape[1])
+
+    def moved(self, R: Array, full: bool) -> Factors:
+        """z -> R z; in the mean field only means move."""
+        return Factors(
+            of_x=self.of_x @ R.T,
+            of_y=self.of_y @ R.T,
+            cov=R @ self.cov @ R.T if full else self.cov,
+            zz=R @ self.zz @ R.T,
+            xz=self.xz @ R.T,
+            zy=R @ self.zy,
+        )
+
+    def kept(self, factors: NDArray[np.intp]) -> Factors:
+        """These factors alone."""
+        return self.arranged(factors, np.ones(len(factors)))
+
+    def arranged(self, order: NDArray[np.intp], signs: Array) -> Factors:
+        """Factor k becomes ``signs[k]`` times factor ``order[k]``."""
+        both = signs * signs[:, None]
+        return Factors(
+            of_x=self.of_x[:, order] * signs,
+            of_y=self.of_y[:, order] * signs,
+            cov=self.cov[np.ix_(order, order)] * both,
+            zz=self.zz[np.ix_(order, order)] * both,
+            xz=self.xz[:, order] * signs,
+            zy=self.zy[order] * signs[:, None],
+        )
+
+
+class Loadings(NamedTuple):
+    """q(w_d) = N(mean_d, C_d) of one view.
+
+    C_d = V diag(scale_d) V' with one V for all features. In the mean field V is the identity (or, once factors have
+    been rearranged, a signed permutation), so one form serves both.
+    """
+
+    mean: Array  # D x K
+    V: Array  # K x K
+    scale: Array  # D x K
+
+    def weighted_second_moment(self, weights: Array) -> Array:
+        """sum_d weights_d E[w_d w_d']."""
+        return (self.mean.T * weights) @ self.mean + (self.V * (weights @ self.scale)) @ self.V.T
+
+    @property
+    def patterns(self) -> NDArray[np.intp]:
+        """Groups of features that the same samples have: all in one."""
+        return np.zeros(1, dtype=np.intp)
+
+    def held_by_column(self, tau: Array) -> tuple[Array, Array]:
+        """sum_d tau_d Var(w_d) (1 x K) and sum_d tau_d E[w_d]E[w_d]' (1 x K x K)."""
+        return (tau @ self.variance)[None], ((self.mean.T * tau) @ self.mean)[None]
+
+    @property
+    def second_moment_diagonal(self) -> Array:
+        """sum_d E[w_dk^2] for every k."""
+        return np.asarray(np.sum(self.mean**2, axis=0) + (self.V**2) @ self.scale.sum(axis=0))
+
+    def quadratic(self, S: Array) -> Array:
+        """E[w_d' S w_d] for every d."""
+        inner = np.sum((self.V.T @ S) * self.V.T, axis=1)  # diag(V' S V)
+        return np.asarray(np.sum((self.mean @ S) * self.mean, axis=1) + self.scale @ inner)
+
+    @property
+    def log_det(self) -> float:
+        """sum_d log |C_d|."""
+        return float(len(self.mean) * 2 * np.linalg.slogdet(self.V)[1] + np.sum(np.log(self.scale)))
+
+    @property
+    def variance(self) -> Array:
+        """Var(w_dk), D x K."""
+        return np.asarray(self.scale @ (self.V**2).T)
+
+    def moved(self, P: Array, full: bool) -> Loadings:
+        """w -> P' w; in the mean field only means move."""
+        return self._replace(mean=self.mean @ P, V=P.T @ self.V if full else self.V)
+
+    def arranged(self, order: NDArray[np.intp], signs: Array) -> Loadings:
+        """With their factors."""
+        return Loadings(self.mean[:, order] * signs, signs[:, None] * self.V[order], self.scale)
+
+
+class View(NamedTuple):
+    """What is known of one view: its loadings, their ARD precisions, its noise precisions."""
+
+    w: Any  # Loadings, or grouped.GroupedLoadings
+    ard: Gamma
+    noise: Gamma
+
+
+class State(NamedTuple):
+    """Everything that is inferred."""
+
+    z: Any  # Factors, or grouped.Factors
+    views: tuple[View, ...]
+    beta: Array
+
+
+class Problem(NamedTuple):
+    """What does not change during a fit: the data as an engine, sizes, and how the posterior factorises."""
+
+    data: Any  # an engine of ``statistics``
+    n: int
+    p: int
+    k: int
+    bounds: tuple[slice, ...]  # where each view's features are among all D
+    full: bool

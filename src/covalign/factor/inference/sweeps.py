@@ -1,0 +1,148 @@
+"""The loop: one sweep is a pure step from state to state, and the bound never falls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from covalign._core.linalg import Array, limited
+from covalign.factor.inference import updates
+from covalign.factor.inference.bound import bound
+from covalign.factor.inference.engines import Gram
+from covalign.factor.inference.kernel import kernel_of
+from covalign.factor.inference.rotation import rotate
+from covalign.factor.inference.state import Problem, State
+
+LONGEST_LEAP = 64.0
+SMALL = 2e8  # multiplications in a sweep below which BLAS threads cost more than they bring
+
+
+class Fit(NamedTuple):
+    """A state and how it was reached."""
+
+    state: State
+    elbo: list[float]
+    converged: bool
+
+
+def height(fit: Fit) -> float:
+    """The bound a fit has reached."""
+    return fit.elbo[-1] if fit.elbo else -np.inf
+
+
+def few_threads(problem: Problem) -> Any:
+    """One BLAS thread where matrices are small: waking a second takes longer than the work."""
+    d = problem.bounds[-1].stop
+    work = d * problem.k * (d if isinstance(problem.data, Gram) else 2 * problem.n)
+    return limited() if work < SMALL else nullcontext()
+
+
+def sweep(problem: Problem, state: State, accelerate: bool, supervised: bool = True) -> State:
+    """Rotation, shift, beta, loadings, ARD, noise, then factors: at the end q(z) is the best for everything else."""
+    kernel = kernel_of(problem)
+    if accelerate:
+        state = rotate(problem, state, hold_beta=not supervised)
+        state = kernel.shifted(problem, state)
+    if supervised:
+        state = updates.point_at_covariates(state, problem.p)
+        state = state._replace(beta=updates.update_beta(state.z, problem.n, problem.p))
+    views = kernel.update_views(problem, state.z, state.views)
+    return State(kernel.update_factors(problem, views, state.beta), views, state.beta)
+
+
+def iterate(
+    step: Callable[[State], State],
+    measure: Callable[[State], float],
+    state: State,
+    max_iter: int,
+    tol: float,
+    refresh: Callable[[State], State] | None = None,
+    tick: Callable[[list[float]], None] = lambda elbo: None,
+) -> Fit:
+    """Step until the bound's relative change is below tol. Interrupted (Ctrl-C), what was reached is returned.
+
+    With ``refresh`` every fourth step starts from an extrapolation of the last three; it counts only if it ends higher.
+    """
+    elbo: list[float] = []
+    last: list[State] = []
+    try:
+        while len(elbo) < max_iter:
+            if refresh is not None and len(last) == 3:
+                leapt = step(refresh(extrapolated(*last)))
+                value, last = measure(leapt), []
+                if not value > elbo[-1]:
+                    continue
+                state = leapt
+            else:
+                state = step(state)
+                value = measure(state)
+            converged = bool(elbo) and value - elbo[-1] < tol * abs(value)
+            elbo.append(value)
+            last.append(state)
+            tick(elbo)
+            if converged:
+                return Fit(state, elbo, True)
+    except KeyboardInterrupt:
+        pass
+    return Fit(state, elbo, False)
+
+
+def extrapolated(first: State, second: State, third: State) -> State:
+    """SQUAREM: precisions and beta along t0 - 2 s r + s^2 v, r = t1 - t0, v = t2 - 2 t1 + t0, s = -|r| / |v|.
+
+    Where a precision grows without bound or beta tends to 1, plain steps crawl; on the log (and tanh) scale their path
+    is nearly straight, and a leap takes many at once.
+    """
+    t0, t1, t2 = (_coordinates(state) for state in (first, second, third))
+    r, v = t1 - t0, t2 - 2 * t1 + t0
+    size = np.linalg.norm(v)
+    s = -float(np.clip(np.linalg.norm(r) / size if size > 0 else 1.0, 1.0, LONGEST_LEAP))
+    return _with_coordinates(third, t0 - 2 * s * r + s**2 * v)
+
+
+def _coordinates(state: State) -> Array:
+    """arctanh beta, then log rates of noise and ARD of every view."""
+    logs = [np.log(gamma.rate) for view in state.views for gamma in (view.noise, view.ard)]
+    return np.concatenate([np.arctanh(state.beta), *logs])
+
+
+def _with_coordinates(state: State, t: Array) -> State:
+    """The state with beta and rates at t (not beyond a factor e^5 of where they were)."""
+    now = _coordinates(state)
+    t = np.clip(t, now - 5, now + 5)
+    beta, at, views = np.clip(np.tanh(t[: len(state.beta)]), 0.0, updates.BETA_MAX), len(state.beta), []
+    for view in state.views:
+        d, k = view.w.mean.shape
+        noise, ard = np.exp(t[at : at + d]), np.exp(t[at + d : at + d + k])
+        views.append(view._replace(noise=view.noise._replace(rate=noise), ard=view.ard._replace(rate=ard)))
+        at += d + k
+    return state._replace(views=tuple(views), beta=beta)
+
+
+def fit(
+    problem: Problem,
+    state: State,
+    accelerate: bool,
+    max_iter: int,
+    tol: float,
+    supervised: bool = True,
+    tick: Callable[[list[float]], None] = lambda elbo: None,
+) -> Fit:
+    """Stage 1."""
+
+    def refresh(leapt: State) -> State:
+        beta = leapt.beta if supervised else state.beta
+        return leapt._replace(z=kernel_of(problem).update_factors(problem, leapt.views, beta), beta=beta)
+
+    return iterate(
+        lambda s: sweep(problem, s, accelerate, supervised),
+        lambda s: bound(problem, s),
+        state,
+        max_iter,
+        tol,
+        refresh if accelerate else None,
+        tick,
+    )

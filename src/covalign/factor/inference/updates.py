@@ -1,0 +1,132 @@
+"""One pure function per q-factor, its equation above it: what both kernels share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covalign._core.linalg import Array
+from covalign.factor.inference.state import RATE_0, SHAPE_0, Gamma, Loadings, State, View
+
+BETA_MAX = 1 - 1e-6  # a covariate that X determines is approached, not reached: 1 / (1 - beta^2) stays finite
+
+
+def prior_precision(beta: Array, k: int) -> Array:
+    """1 / (1 - beta_p^2) for informed factors, 1 for free ones."""
+    precision = np.ones(k)
+    precision[: len(beta)] = 1 / (1 - beta**2)
+    return precision
+
+
+def evidence(views: tuple[View, ...]) -> Array:
+    """sum_d E[tau_d] E[w_d w_d'] over all views: what the data say about the precision of z."""
+    return np.asarray(np.sum([view.w.weighted_second_moment(view.noise.mean) for view in views], axis=0))
+
+
+def update_loadings(S: Array, xz: Array, ard: Gamma, noise: Gamma, full: bool) -> Loadings:
+    """(A + E[tau_d] S) E[w_d] = E[tau_d] E[Z]'x_d for every d at once, A = diag(E[alpha]).
+
+    With A^(-1/2) S A^(-1/2) = U L U' and V = A^(-1/2) U:  E[w_d] = V diag(tau_d / (1 + tau_d L)) V' E[Z]'x_d and, in
+    the full posterior, Cov(w_d) = V diag(1 / (1 + tau_d L)) V'. Mean field: Var(w_dk) = 1 / (alpha_k + tau_d S_kk).
+    """
+    a, tau = ard.mean, noise.mean[:, None]
+    root = 1 / np.sqrt(a)
+    L, U = np.linalg.eigh(S * root * root[:, None])
+    V, shrink = root[:, None] * U, 1 / (1 + tau * np.maximum(L, 0))
+    mean = ((xz @ V) * (tau * shrink)) @ V.T
+    if full:
+        return Loadings(mean, V, shrink)
+    return Loadings(mean, np.eye(len(a)), 1 / (a + tau * np.diag(S)))
+
+
+def update_ard(w: Any) -> Gamma:
+    """q(alpha_k) = Gamma(a0 + D/2, b0 + sum_d E[w_dk^2] / 2)."""
+    return Gamma(SHAPE_0 + len(w.mean) / 2, RATE_0 + w.second_moment_diagonal / 2)
+
+
+def expected_residuals(xx: Array, xz: Array, S: Array, w: Loadings) -> Array:
+    """E sum_n (x_nd - w_d'z_n)^2 for every d."""
+    return np.asarray(np.maximum(xx - 2 * np.sum(w.mean * xz, axis=1) + w.quadratic(S), 0.0))
+
+
+def update_noise(n: int, residuals: Array) -> Gamma:
+    """q(tau_d) = Gamma(a0 + N/2, b0 + E sum_n (x_nd - w_d'z_n)^2 / 2)."""
+    return Gamma(SHAPE_0 + n / 2, RATE_0 + residuals / 2)
+
+
+def expected_loglik(counts: Any, residuals: Array, noise: Gamma) -> float:
+    """sum_d n_d/2 (E[log tau_d] - log 2 pi) - E[tau_d] E sum_n (x_nd - w_d'z_n)^2 / 2, n_d cells of feature d."""
+    return float(np.sum(counts / 2 * (noise.mean_log - np.log(2 * np.pi)) - noise.mean * residuals / 2))
+
+
+def kl_loadings(w: Any, ard: Gamma) -> float:
+    """sum_d E KL(q(w_d) || N(0, 1/alpha)) = (E[alpha]'E[w^2] - D K - sum_d log|C_d| - D sum_k E[log alpha_k]) / 2."""
+    d, k = w.mean.shape
+    return float((ard.mean @ w.second_moment_diagonal - d * k - w.log_det - d * np.sum(ard.mean_log)) / 2)
+
+
+def update_beta(z: Any, n: int, p: int) -> Array:
+    """The root in (0, 1) of N b^3 - (1 + b^2) C + b S = 0 with the highest bound, C = E[z_p'y_p], S = E[z_p'z_p].
+
+    C > 0 is arranged by the caller (``point_at_covariates``). Where covariates are missing, E[y_p'y_p] is not N, and
+    what it exceeds N by adds to S: the bound then differs by a constant only.
+    """
+    return best_beta(n, np.diag(z.zy[:p]), np.diag(z.second_moment(n))[:p] + z.excess)
+
+
+def best_beta(n: int, C: Array, S: Array) -> Array:
+    """Candidates are the real parts of the cubic's roots, and the ends: the bound itself decides among them."""
+    companion = np.zeros((len(C), 3, 3))
+    companion[:, 0] = np.column_stack([C, -S, C]) / n
+    companion[:, 1, 0] = companion[:, 2, 1] = 1.0
+    roots = np.clip(np.linalg.eigvals(companion).real, 0.0, BETA_MAX)
+    candidates = np.column_stack([roots, np.zeros(len(C)), np.full(len(C), BETA_MAX)])
+    best = np.argmax(beta_bound(candidates, n, C[:, None], S[:, None]), axis=1)
+    return np.where(C > 0, candidates[np.arange(len(C)), best], 0.0)
+
+
+def beta_bound(beta: Array, n: int, c: Any, s: Any) -> Array:
+    """-N/2 log(1 - b^2) - (S - 2 b C + N b^2) / (2 (1 - b^2))."""
+    v = 1 - beta**2
+    return np.asarray(-n / 2 * np.log(v) - (s - 2 * beta * c + n * beta**2) / (2 * v))
+
+
+def transformed(state: State, R: Array, full: bool) -> State:
+    """z -> R z, w -> R^-T w: X sees no difference. In the mean field only means move; covariances are held."""
+    P = np.linalg.inv(R)
+    views = tuple(view._replace(w=view.w.moved(P, full)) for view in state.views)
+    return state._replace(z=state.z.moved(R, full), views=views)
+
+
+def point_at_covariates(state: State, p: int) -> State:
+    """Turn round every informed factor whose correlation with its covariate is negative, with its loadings."""
+    signs = np.ones(len(state.z.zz))
+    signs[:p] = np.where(np.diag(state.z.zy[:p]) < 0, -1.0, 1.0)
+    return state if (signs > 0).all() else arranged(state, np.arange(len(signs)), signs)
+
+
+def in_order(state: State, p: int) -> State:
+    """Free factors in the order of what they explain, the largest first, each with its largest loading positive."""
+    W = np.vstack([view.w.mean for view in state.views])
+    explained = 2 * np.sum(W * state.z.xz, axis=0) - np.diag(state.z.zz) * np.sum(W**2, axis=0)
+    order = np.concatenate([np.arange(p), p + np.argsort(-explained[p:], kind="stable")])
+    largest = W[np.abs(W).argmax(axis=0), np.arange(W.shape[1])]
+    signs = np.where((np.arange(len(order)) >= p) & (largest < 0), -1.0, 1.0)
+    return arranged(state, order, signs[order])
+
+
+def arranged(state: State, order: NDArray[np.intp], signs: Array) -> State:
+    """Factor k becomes ``signs[k]`` times factor ``order[k]``, in every q-factor: the same model, nothing moved."""
+    views = tuple(
+        view._replace(w=view.w.arranged(order, signs), ard=view.ard._replace(rate=view.ard.rate[order]))
+        for view in state.views
+    )
+    return state._replace(z=state.z.arranged(order, signs), views=views)
+
+
+def symmetric_inverse(S: Array) -> Array:
+    """Inverse of a positive definite matrix, symmetric to the last bit."""
+    inverse = np.linalg.inv(S)
+    return (inverse + inverse.T) / 2

@@ -1,0 +1,283 @@
+"""New samples: brought to the scale of the fit, as a whole or a chunk at a time, and given their factors."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from covalign._core import validation as errors
+from covalign._core.linalg import Array, affine, dense
+from covalign.factor import chunked_fit as outofcore
+from covalign.factor import dask_views as lazy
+from covalign.factor import placement as placing
+from covalign.factor import preparation as data
+from covalign.factor.inference.state import State
+from covalign.factor.inference.uncertainty import Finish
+from covalign.factor.view_sums import is_finite
+from covalign.factor.views import Views, is_in_memory
+from covalign.moments import cluster
+from covalign.moments import confounders as nuisances
+from covalign.stream import open_sink
+from covalign.stream.finite import first_not_finite
+from covalign.tables import covariates
+
+
+class Stage(NamedTuple):
+    """What places a sample: a state, the covariates' covariance and the regime's T."""
+
+    state: State
+    S_y: Array
+    T: Array
+
+
+def whole(table: data.Table, X: Any, y: Any, confounders: Any) -> tuple[Array, Array]:
+    """All features of new samples and their covariates, standardised as in the fit, NaN where missing."""
+    views, p = data.as_views(X), len(table.mean_y)
+    refuse_unknown(table, views)
+    named = isinstance(y, pd.DataFrame | pd.Series)
+    y, confounders = table.nuisance.coding.recall(y, confounders)
+    if y is None:
+        views, frame = data.joined_views(views), None
+    else:
+        views, frame = data.joined_rows(views, covariates.as_frame(y), named)
+    n = len(next(iter(views.values())))
+    C = table.nuisance.coding.table(next(iter(views.values())), confounders, n)
+    explained, parts = table.nuisance.of_x(C), []
+    for (name, scale), where in zip(table.views.items(), table.bounds, strict=True):
+        values = np.full((n, len(scale.names)), np.nan)
+        if name in views:
+            values = data.columns_like(name, views[name], scale.names)
+        if len(values) != n:
+            raise errors.lengths_differ(n, len(values))
+        parts.append((values - explained[:, where] - scale.mean) / scale.sd)
+    X_new = np.hstack(parts)
+    if frame is None:
+        return X_new, np.full((len(X_new), p), np.nan)
+    Y = data.apply_with_gaps(table.encoding, frame)
+    if len(Y) != len(X_new):
+        raise errors.lengths_differ(len(X_new), len(Y))
+    return X_new, (Y - table.nuisance.of_y(C) - table.mean_y) / table.sd_y
+
+
+def refuse_unknown(table: data.Table, views: Any) -> None:
+    """A view the fit has not seen."""
+    unknown = [name for name in views if name not in table.views]
+    if unknown:
+        raise errors.unknown_views(unknown, list(table.views))
+
+
+class Arrived:
+    """New samples, from the ``first`` row on: the views they have, their covariates (standardised) and confounders."""
+
+    def __init__(self, table: data.Table, present: Sequence[str], Y: Array | None, C: Array, first: int = 0) -> None:
+        self.table, self.present, self.Y, self.C, self.first = table, list(present), Y, C, first
+
+    def rows(self, here: slice, parts: dict[str, Any]) -> tuple[Array, Array]:
+        """Standardised, views side by side, NaN where missing."""
+        n, explained, out = here.stop - here.start, self.table.nuisance.of_x(self.C[here]), []
+        for (name, scale), where in zip(self.table.views.items(), self.table.bounds, strict=True):
+            values = dense(parts[name]) if name in parts else np.full((n, len(scale.names)), np.nan)
+            out.append((values - explained[:, where] - scale.mean) / scale.sd)
+        return np.hstack(out), np.full((n, len(self.table.mean_y)), np.nan) if self.Y is None else self.Y[here]
+
+    def refuse_infinite(self, name: str, part: Any, start: int) -> None:
+        """An infinite number is named with its row and column; NaN is a gap."""
+        part = dense(part)
+        at = first_not_finite(np.where(np.isnan(part), 0, part))
+        if at is not None:
+            row, column, value = at
+            row += self.first + start
+            where, label = self._cell(name, row)
+            raise errors.not_finite_at(where, value, row, column, self.table.views[name].names[column], label)
+
+    def _cell(self, name: str, row: int) -> tuple[str, Any]:
+        """What a message calls a view and a row."""
+        return f"view {name!r}", None
+
+
+class Incoming(Arrived):
+    """New samples that are read a chunk at a time."""
+
+    def __init__(self, table: data.Table, X: Any, y: Any, confounders: Any, chunk_rows: int | None) -> None:
+        self.views = Views.open(X, chunk_rows)
+        refuse_unknown(table, self.views.sources)
+        coding = table.nuisance.coding
+        y, confounders = coding.recall(cluster.here(y) if lazy.is_lazy(X) else y, confounders)
+        n, index = self.views.n, self.views.index if confounders is not None else None
+        C = nuisances.table(coding.confounders, confounders, index, n) if coding.q else np.empty((n, 0))
+        Y: Array | None = None
+        if y is not None:
+            coded = data.apply_with_gaps(table.encoding, outofcore.matched(self.views, y))
+            Y = (coded - table.nuisance.of_y(C) - table.mean_y) / table.sd_y
+        super().__init__(table, list(self.views.sources), Y, C)
+        self.take = {name: self._positions(name) for name in self.views.sources}
+
+    def _positions(self, name: str) -> list[int] | None:
+        """Where the features of the fit are, by name where the source has names; None where they are in place."""
+        source, need = self.views.sources[name], self.table.views[name].names
+        if source.names is not None and list(source.names) != need:
+            at = {feature: i for i, feature in enumerate(source.names)}
+            absent = [feature for feature in need if feature not in at]
+            if absent:
+                raise errors.features_missing(name, absent)
+            return [at[feature] for feature in need]
+        if source.shape[1] != len(need):
+            raise errors.columns_differ(f"view {name!r}", len(need), source.shape[1])
+        return None
+
+    def chunks(self, rows: int, start: int = 0) -> Iterator[tuple[slice, dict[str, Any]]]:
+        """Which rows, and the features of the fit by view."""
+        at = start
+        for parts in self.views.chunks(rows, start):
+            here = slice(at, at + parts[0].shape[0])
+            named = dict(zip(self.views.sources, parts, strict=True))
+            yield (
+                here,
+                {name: part if (take := self.take[name]) is None else part[:, take] for name, part in named.items()},
+            )
+            at = here.stop
+
+    def _cell(self, name: str, row: int) -> tuple[str, Any]:
+        index = self.views.index
+        return self.views.sources[name].where, None if index is None else index[row]
+
+
+class Placer:
+    """Factors of chunks of new samples, after the stages; the last is the model as it is, the first is stage 1."""
+
+    def __init__(self, incoming: Arrived, stages: list[Stage], std: Finish | None) -> None:
+        self.incoming, self.stages, self._std = incoming, stages, std
+        present = [name in incoming.present for name in incoming.table.views]
+        # Where nothing is missing the means are one linear map of the rows, made once.
+        self._maps = [placing.linear(s.state, s.S_y, s.T, present, incoming.Y is not None) for s in stages]
+
+    def of(self, arrived: Arrived) -> Placer:
+        """The same for other samples."""
+        other = copy.copy(self)
+        other.incoming = arrived
+        return other
+
+    @property
+    def with_std(self) -> bool:
+        """Whether standard deviations are wanted."""
+        return self._std is not None
+
+    def __call__(self, here: slice, parts: dict[str, Any]) -> Array:
+        """E[z_n], and beside it the standard deviations where they are wanted."""
+        finite = {name: is_finite(part.data if hasattr(part, "indptr") else part) for name, part in parts.items()}
+        for name, part in parts.items():
+            if not finite[name]:
+                self.incoming.refuse_infinite(name, part, here.start)
+        Y = self.incoming.Y
+        if all(finite.values()) and (Y is None or np.isfinite(Y[here].sum())):
+            means = [self._mapped(of, here, parts) for of in self._maps]
+            own = np.broadcast_to(np.diag(self._maps[-1].cov), means[-1].shape)
+        else:
+            means, own = self._placed(here, parts)
+        return means[-1] if self._std is None else np.hstack([means[-1], self._std(own, means[0])])
+
+    def _mapped(self, of: placing.Linear, here: slice, parts: dict[str, Any]) -> Array:
+        table, C = self.incoming.table, self.incoming.C[here]
+        total = np.tile(of.shift, (here.stop - here.start, 1))
+        if self.incoming.Y is not None:
+            total += self.incoming.Y[here] @ of.of_y
+        for (name, scale), where in zip(table.views.items(), table.bounds, strict=True):
+            if name in parts:
+                A = of.of_x[where] / scale.sd[:, None]
+                total += affine(parts[name], scale.mean, A, 0.0, dtype=np.float64)
+                if C.shape[1]:
+                    total -= (C - table.nuisance.centre) @ (table.nuisance.B_x[:, where] @ A)
+        return np.asarray(total)
+
+    def _placed(self, here: slice, parts: dict[str, Any]) -> tuple[list[Array], Array]:
+        """The same where something is missing, some rows at a time."""
+        width = self.incoming.table.bounds[-1].stop
+        means: list[list[Array]] = []
+        own: list[Array] = []
+        for rows in outofcore.spans(here, width):
+            inside = slice(rows.start - here.start, rows.stop - here.start)
+            X, Y = self.incoming.rows(rows, {name: part[inside] for name, part in parts.items()})
+            placed = [placing.place(s.state, s.S_y, X, Y, s.T) for s in self.stages]
+            means.append([p.mean for p in placed])
+            own.append(np.einsum("ckk->ck", placed[-1].cov)[placed[-1].group])
+        return [np.vstack(stage) for stage in zip(*means, strict=True)], np.vstack(own)
+
+
+def placed(X: Array, Y: Array, stages: list[Stage], std: Finish | None) -> Any:
+    """E[z_n] of standardised rows, with ``std`` also their standard deviations."""
+    of = [placing.place(stage.state, stage.S_y, X, Y, stage.T) for stage in stages]
+    if std is None:
+        return of[-1].mean
+    return of[-1].mean, std(np.einsum("ckk->ck", of[-1].cov)[of[-1].group], of[0].mean)
+
+
+def lazily(place: Placer, incoming: Incoming, X: Any) -> Any:
+    """The same of rows that dask holds: a dask array (with standard deviations, two), computed when asked for."""
+    given = data.as_views(X)
+    views = [_columns(given[name], incoming.take[name]) for name in incoming.present]
+    here = place.of(Arrived(incoming.table, incoming.present, None, np.empty((0, 0))))
+    numbers = np.arange(float(incoming.views.n))[:, None]  # of the rows, for messages
+    table = np.hstack([numbers, *([] if incoming.Y is None else [incoming.Y]), incoming.C])
+    work = partial(_place_block, place=here, p=None if incoming.Y is None else incoming.Y.shape[1])
+    k = len(place.stages[0].state.views[0].w.mean.T)
+    both = lazy.Joined.of(views).by_block(work, table, 2 * k if place.with_std else k)
+    return (both[:, :k], both[:, k:]) if place.with_std else both
+
+
+def _columns(view: Any, take: list[int] | None) -> Any:
+    if take is None:
+        return view
+    return view[[view.columns[i] for i in take]] if hasattr(view, "columns") else view[:, take]
+
+
+def _place_block(parts: list[Any], t: Array, place: Placer, p: int | None) -> Array:
+    of, first, t = place.incoming, int(t[0, 0]) if len(t) else 0, t[:, 1:]
+    arrived = Arrived(of.table, of.present, None if p is None else t[:, :p], t[:, p or 0 :], first)
+    return place.of(arrived)(slice(0, len(t)), dict(zip(of.present, parts, strict=True)))
+
+
+def by_chunks(place: Placer, incoming: Incoming, factors: list[str], out: Any, overwrite: bool) -> Any:
+    """The same a chunk at a time; or written to ``out`` as they come, side by side, and the path returned."""
+    names = [*factors, *(f"{name}_std" for name in factors if place.with_std)]
+    rows, width = incoming.views.chunk_rows, len(names)
+    if out is None:
+        result = np.empty((incoming.views.n, width))
+        for here, parts in incoming.chunks(rows):
+            result[here] = place(here, parts)
+        return tuple(np.hsplit(result, 2)) if place.with_std else result
+    key = fingerprint(place, incoming, rows)
+    with open_sink(out, (incoming.views.n, width), np.float64, names, key=key, overwrite=overwrite) as sink:
+        first = sink.start - sink.start % rows  # chunks are cut at the same places when work is taken up again
+        if sink.start < incoming.views.n:
+            for here, parts in incoming.chunks(rows, first):
+                sink.write(place(here, parts)[max(0, sink.start - here.start) :])
+    return Path(out)
+
+
+def fingerprint(place: Placer, incoming: Incoming, rows: int) -> str:
+    """Of all that decides the result: maps, scales, covariates and confounders, and rows from both ends of X."""
+    seen = hashlib.sha256()
+    arrays = [part for of in place._maps for part in of] + [incoming.C]
+    arrays += [part for view in incoming.table.views.values() for part in (view.mean, view.sd)]
+    arrays += [incoming.table.nuisance.B_x] + ([] if incoming.Y is None else [incoming.Y])
+    n = incoming.views.n
+    few = min(rows, 64)
+    for start in {0, n - min(n, few)}:
+        for parts in incoming.views.chunks(few, start):
+            arrays += [np.asarray(dense(part)) for part in parts]
+            break
+    for array in arrays:
+        seen.update(np.ascontiguousarray(array).tobytes())
+    return seen.hexdigest()
+
+
+def needs_chunks(X: Any, out: Any) -> bool:
+    """Whether the rows are to be read a chunk at a time."""
+    return out is not None or not is_in_memory(X)

@@ -1,0 +1,212 @@
+"""What a fitted model says of cells and samples, with gaps or without: new samples placed, gaps filled, shares."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covalign._core.linalg import Array
+from covalign.factor.inference import gaps
+from covalign.factor.inference.grouped import GroupedLoadings
+from covalign.factor.inference.kernel import kernel_of
+from covalign.factor.inference.patterns import Gapped, Index, grouped_product, slices
+from covalign.factor.inference.state import Problem, State, View
+from covalign.factor.preparation import Rows, Table, ViewScale, gapped_rows
+from covalign.moments.moments import Moments
+
+
+class Placed(NamedTuple):
+    """Posterior means of new samples, and the covariance of each group of them."""
+
+    mean: Array
+    cov: Array
+    group: Index
+
+
+def intercept(w: Any) -> Array:
+    """Of every feature; complete data are centred."""
+    return np.asarray(w.intercept) if isinstance(w, GroupedLoadings) else np.zeros(len(w.mean))
+
+
+def feature_moments(w: Any, weights: Array) -> Array:
+    """weights_d E[w_d w_d'] for every feature (D x K x K)."""
+    V = w.V[w.group] if isinstance(w, GroupedLoadings) else np.broadcast_to(w.V, (len(w.mean), *w.V.shape))
+    cov = (V * w.scale[:, None, :]) @ V.transpose(0, 2, 1)
+    return np.asarray(weights[:, None, None] * (w.mean[:, :, None] * w.mean[:, None, :] + cov))
+
+
+def as_gapped(X: Array, Y: Array, S_y: Array) -> Gapped:
+    """Standardised rows with NaN in gaps as the kernel with gaps wants them."""
+    observed, has_y = ~np.isnan(X), ~np.isnan(Y)
+    return Gapped.of(np.where(observed, X, 0.0), observed, np.where(has_y, Y, 0.0), has_y, S_y)
+
+
+def evidence(views: tuple[View, ...], new: Gapped) -> tuple[Array, Array]:
+    """sum of E[tau_d] E[w_d w_d'] for every row pattern, and of E[tau_d] (x_nd - intercept_d) E[w_d] for every row.
+
+    Over observed features. Unlike those of the kernels, these rows need not have the patterns of the fit.
+    """
+    k, at = views[0].w.mean.shape[1], 0
+    Q, r = np.zeros((len(new.rows.distinct), k, k)), np.zeros((len(new.X), k))
+    for view in views:
+        d = len(view.w.mean)
+        flags, tau, W = new.rows.distinct[:, at : at + d], view.noise.mean, view.w.mean
+        if flags.all():  # the same sum for everybody
+            Q += view.w.weighted_second_moment(tau)
+        elif flags.any():
+            for part in slices(d, k * k):
+                moments = feature_moments(_part(view.w, part), tau[part])
+                Q += (flags[:, part] @ moments.reshape(-1, k * k)).reshape(-1, k, k)
+        shifted = np.where(new.observed[:, at : at + d], new.X[:, at : at + d] - intercept(view.w), 0.0)
+        r += shifted @ (W * tau[:, None])
+        at += d
+    return Q, r
+
+
+def place(state: State, S_y: Array, X: Array, Y: Array, T: Array) -> Placed:
+    """q(z) of new samples from their observed cells (NaN where missing), informed factors in the regime of T."""
+    new, beta = as_gapped(X, Y, S_y), state.beta
+    k, p = state.views[0].w.mean.shape[1], len(beta)
+    group, of_row, of_label = new.samples
+    Q, r = evidence(state.views, new)
+    labels, means = new.labels, np.zeros((len(X), k))
+    means[:, :p] = (labels.mean * beta) @ T.T
+    prior_cov = np.tile(np.eye(k), (len(of_label), 1, 1))
+    own = beta[:, None] * labels.cov[of_label] * beta + np.diag(1 - beta**2)
+    prior_cov[:, :p, :p] = T @ own @ T.T
+    # (I + P Q)^-1 P: exists where P, the prior covariance, is singular.
+    solved = np.asarray(np.linalg.solve(np.eye(k) + prior_cov @ Q[of_row], prior_cov), dtype=np.float64)
+    cov = (solved + solved.transpose(0, 2, 1)) / 2
+    away = r - grouped_product(means, Q[of_row], group)
+    return Placed(means + grouped_product(away, cov, group), cov, group)
+
+
+class Linear(NamedTuple):
+    """E[z] = x of_x + y of_y + shift for standardised rows without gaps, and the covariance they share."""
+
+    of_x: Array  # D x K
+    of_y: Array  # P x K
+    shift: Array
+    cov: Array
+
+
+def linear(state: State, S_y: Array, T: Array, present: list[bool], has_y: bool) -> Linear:
+    """What ``place`` does to rows that lack nothing but the views not present and, unless ``has_y``, all covariates."""
+    k, p, beta = state.views[0].w.mean.shape[1], len(state.beta), state.beta
+    tau = [view.noise.mean * there for view, there in zip(state.views, present, strict=True)]
+    direct = np.vstack([view.w.mean * t[:, None] for view, t in zip(state.views, tau, strict=True)])
+    Q = np.sum([view.w.weighted_second_moment(t) for view, t in zip(state.views, tau, strict=True)], axis=0)
+    prior_cov, prior_mean = np.eye(k), np.zeros((p, k))
+    own = np.diag(1 - beta**2) if has_y else beta[:, None] * S_y * beta + np.diag(1 - beta**2)
+    prior_cov[:p, :p], prior_mean[:, :p] = T @ own @ T.T, beta[:, None] * T.T
+    solved = np.linalg.solve(np.eye(k) + prior_cov @ Q, prior_cov)
+    cov = (solved + solved.T) / 2
+    of_x = direct @ cov
+    intercepts = np.concatenate([intercept(view.w) for view in state.views])
+    return Linear(of_x, prior_mean - prior_mean @ Q @ cov, -intercepts @ of_x, cov)
+
+
+def fitted(first: State, state: State, S_y: Array, X: Array, Y: Array, T: Array) -> Array:
+    """E[z_n] of samples of the fit, given some at a time: T z_I of stage 1 held, z_F = C (r_F - Q_FI z_I)."""
+    p = len(first.beta)
+    z = place(first, S_y, X, Y, np.eye(p)).mean
+    if state is first:
+        return z
+    new, informed = as_gapped(X, Y, S_y), z[:, :p] @ T.T
+    Q, r = evidence(state.views, new)
+    C = gaps.symmetric_inverses(np.eye(z.shape[1] - p) + Q[:, p:, p:])
+    away = r[:, p:] - grouped_product(informed, Q[:, :p, p:], new.rows.group)
+    return np.hstack([informed, grouped_product(away, C, new.rows.group)])
+
+
+def _part(w: Any, part: slice) -> Any:
+    """Some features."""
+    if isinstance(w, GroupedLoadings):
+        return w._replace(mean=w.mean[part], scale=w.scale[part], group=w.group[part], intercept=w.intercept[part])
+    return w._replace(mean=w.mean[part], scale=w.scale[part])
+
+
+def fitted_rows(table: Table, rows: Rows, problem: Problem) -> Problem:
+    """The problem with every sample a row: what was fitted may be compressed."""
+    if not isinstance(problem.data, Gapped) or len(problem.data.X) == problem.n:
+        return problem
+    mean, sd = (np.concatenate([getattr(view, what) for view in table.views.values()]) for what in ("mean", "sd"))
+    return problem._replace(data=gapped_rows(rows, mean, sd, problem.data.S_y))
+
+
+def fitted_means(problem: Problem, first: State, state: State, T: Array) -> Array:
+    """E[z_n] of every fitted sample: q(z) is the best for everything else, in stage 1 or with T z_I held."""
+    if len(problem.data.X) == len(state.z.mean):
+        return np.asarray(state.z.mean)
+    z = gaps.update_factors(problem, first.views, first.beta)
+    if state is first:
+        return z.mean
+    held = gaps.hold(problem, first._replace(z=z), T)
+    return gaps.update_free(problem, state.views, held).mean
+
+
+def predicted(cov_z: Array, group: Index, view: View, means: Array, wanted: NDArray[np.bool_]) -> tuple[Array, Array]:
+    """E[x_nd] and Var(x_nd) = w'C_z w + z'C_w z + tr(C_w C_z) + 1 / E[tau], standardised; variance where wanted.
+
+    Var(w'z) = E[w'(zz' + C_z)w] - (w'z)^2: with E[ww'] = ww' + C_w the three terms are one sum over entries. Sample n
+    has the covariance ``cov_z[group[n]]``.
+    """
+    w = view.w
+    mean = means @ w.mean.T + intercept(w)
+    variance = np.zeros_like(mean)
+    if not wanted.any():
+        return mean, variance
+    rows, features = np.nonzero(wanted)
+    W2 = feature_moments(w, np.ones(len(w.mean)))
+    C_w = W2 - w.mean[:, :, None] * w.mean[:, None, :]
+    k = means.shape[1]
+    for part in slices(len(rows), k * k):
+        n, d = rows[part], features[part]
+        both = np.einsum("ikl,ikl->i", W2[d], cov_z[group[n]])
+        both += np.einsum("ik,ikl,il->i", means[n], C_w[d], means[n])
+        variance[n, d] = both + 1 / view.noise.mean[d]
+    return mean, variance
+
+
+def imputed(X: Array, scale: ViewScale, view: View, z: Placed) -> tuple[Array, Array]:
+    """Cells of a view as they are, gaps at their means; and standard deviations, 0 where observed; in units of X."""
+    values, missing = X.astype(np.float64), np.isnan(X)
+    mean, variance = predicted(z.cov, z.group, view, z.mean, missing)
+    values[missing] = (mean * scale.sd + scale.mean)[missing]
+    return values, np.where(missing, np.sqrt(variance) * scale.sd, 0.0)
+
+
+def with_covariates(problem: Problem, state: State, columns: list[int]) -> Moments:
+    """Moments of some informed factors and their covariates where nothing is missing, from the sums."""
+    at, n = np.ix_(columns, columns), problem.n
+    return Moments.from_covariances(state.z.zz[at] / n, state.z.zy[at] / n, problem.data.yy[at] / n, n=n)
+
+
+def shares(problem: Problem, state: State, kind: str) -> Array:
+    """Variance explained by each factor in each view, over observed cells (views x K)."""
+    out = []
+    for view, where in zip(state.views, problem.bounds, strict=True):
+        xx, xz, zz = kernel_of(problem).observed_sums(problem, state, where)
+        if kind == "marginal":
+            both = xx[:, None] * zz
+            r2 = np.divide(xz**2, both, out=np.zeros_like(xz), where=both > 0)
+            out.append(r2.sum(axis=0) / max(np.count_nonzero(xx), 1))
+        else:
+            w = view.w.mean
+            out.append(np.sum(2 * w * xz - zz * w**2, axis=0) / max(xx.sum(), 1e-300))
+    return np.array(out)
+
+
+def total_shares(problem: Problem, state: State) -> list[float]:
+    """R^2 of each feature on all factors jointly, over its observed cells, averaged over each view's features."""
+    zz, group = kernel_of(problem).centred_products_of_means(problem, state)
+    inverse = np.asarray(np.linalg.pinv(zz, hermitian=True, rcond=1e-10), dtype=np.float64)
+    out = []
+    for where in problem.bounds:
+        xx, xz, _ = kernel_of(problem).observed_sums(problem, state, where)
+        explained = np.sum(grouped_product(xz, inverse, group[where]) * xz, axis=1)
+        r2 = np.divide(explained, xx, out=np.zeros_like(xx), where=xx > 0)
+        out.append(float(r2.sum() / max(np.count_nonzero(xx), 1)))
+    return out

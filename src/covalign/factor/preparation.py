@@ -1,0 +1,378 @@
+"""Views and covariates as users keep them become an engine; what is needed to treat new rows alike is remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from covalign._core import validation as errors
+from covalign._core.linalg import Array, affine, is_constant
+from covalign.factor.inference.engines import Dense, Gram, Sparse, squares
+from covalign.factor.inference.patterns import Gapped, Labels, compressed
+from covalign.factor.inference.uncertainty import Tails
+from covalign.factor.nuisance import Nuisance, learn_nuisance, without
+from covalign.moments import confounders
+from covalign.moments.moments import Moments
+from covalign.tables import covariates
+
+SINGLE = "X"  # the name of the view where X is one table
+
+
+class ViewScale(NamedTuple):
+    """One view's features: their names, and the centre and spread that were taken out."""
+
+    names: list[str]
+    mean: Array
+    sd: Array
+
+
+class Table(NamedTuple):
+    """What a fit remembers of its data besides sums."""
+
+    views: dict[str, ViewScale]
+    single: bool
+    samples: list[Any] | None
+    encoding: covariates.Encoding
+    mean_y: Array
+    sd_y: Array
+    nuisance: Nuisance
+
+    @property
+    def bounds(self) -> tuple[slice, ...]:
+        """Where each view's features are among all."""
+        ends = np.cumsum([len(view.names) for view in self.views.values()])
+        return tuple(slice(int(end) - len(v.names), int(end)) for end, v in zip(ends, self.views.values(), strict=True))
+
+
+def as_views(X: Any) -> dict[str, Any]:
+    """X as name -> table."""
+    views = {str(name): view for name, view in X.items()} if isinstance(X, Mapping) else {SINGLE: X}
+    if not views:
+        raise errors.no_views()
+    return views
+
+
+def numeric(name: str, view: Any, gaps: bool = False) -> Array:
+    """A view as a matrix of finite numbers; with ``gaps`` NaN stands for a missing cell.
+
+    In float64, unless it is float32, which is widened some rows at a time.
+    """
+    values = np.asarray(view)
+    if values.ndim != 2:
+        raise errors.not_two_dimensional(f"view {name!r}", values.shape)
+    if values.dtype.kind not in "fiub":
+        try:
+            values = pd.DataFrame(view).apply(pd.to_numeric).to_numpy(dtype=np.float64, na_value=np.nan)
+        except (TypeError, ValueError):
+            raise errors.not_numeric(f"view {name!r}", values.dtype) from None
+    with np.errstate(invalid="ignore"):  # inf - inf
+        total = values.sum()
+    if not np.isfinite(total):
+        bad = ~np.isfinite(values) if not gaps else np.isinf(values)
+        if bad.any():
+            raise errors.not_finite(f"view {name!r}", feature_names(view)[int(np.flatnonzero(bad.any(axis=0))[0])])
+    return values if values.dtype == np.float32 else np.asarray(values, dtype=np.float64)
+
+
+def feature_names(view: Any) -> list[str]:
+    """Column names, or 0, 1, ..."""
+    return [str(c) for c in view.columns] if hasattr(view, "columns") else [str(i) for i in range(np.shape(view)[1])]
+
+
+def match_views(views: dict[str, Any]) -> dict[str, Any]:
+    """All views in the row order of the first, by index where they have one."""
+    first = next(iter(views.values()))
+    return {name: covariates.match_rows(first, view) for name, view in views.items()}
+
+
+def joined_views(views: dict[str, Any]) -> dict[str, Any]:
+    """Views over the union of their samples, in order of appearance, where all are DataFrames; else by position."""
+    tables = [view for view in views.values() if isinstance(view, pd.DataFrame)]
+    if len(tables) < len(views):
+        return match_views(views)
+    for table in tables:
+        if not table.index.is_unique:
+            raise errors.duplicated_rows(list(table.index[table.index.duplicated()].unique()))
+    union = tables[0].index
+    for table in tables[1:]:
+        union = union.append(table.index.difference(union, sort=False))
+    return {name: view if view.index.equals(union) else view.reindex(union) for name, view in views.items()}
+
+
+class Rows(NamedTuple):
+    """The rows themselves: X in its units, views side by side, and Y standardised, both without what C explains."""
+
+    X: Array
+    Y: Array
+    C: Array  # coded confounders, n x q
+
+    @property
+    def tails(self) -> Tails:
+        """What the uncertainty of beta needs of the covariates."""
+        return Tails.of(self.Y)
+
+
+def project(table: Table, rows: Rows, of_x: Array, of_y: Array) -> Array:
+    """X of_x + Y of_y for X in its own units."""
+    mean, sd = (np.concatenate([getattr(view, what) for view in table.views.values()]) for what in ("mean", "sd"))
+    return np.asarray(affine(rows.X, mean, of_x / sd[:, None], 0.0, dtype=np.float64) + rows.Y @ of_y)
+
+
+class Asked(NamedTuple):
+    """How the data are to be treated."""
+
+    scale: Any
+    engine: str
+    drop_first: bool
+
+
+def prepare(X: Any, y: Any, nuisance: Any, asked: Asked) -> tuple[Table, Any, Rows]:
+    """What to remember, the engine, and the rows."""
+    named = isinstance(y, pd.DataFrame | pd.Series)
+    y, nuisance_table = confounders.separated(y, nuisance)
+    views, frame = joined_rows(as_views(X), covariates.as_frame(y), named)
+    encoding = learn_with_gaps(frame, asked.drop_first)
+    Y = apply_with_gaps(encoding, frame)
+    tables = {name: numeric(name, view, gaps=True) for name, view in views.items()}
+    for values in tables.values():
+        if len(values) != len(Y):
+            raise errors.lengths_differ(len(values), len(Y))
+    if len(Y) < 2:
+        raise errors.too_few_rows(len(Y))
+    refuse_empty(views, tables, encoding.names, Y)
+    X_all = np.hstack(list(tables.values())) if len(tables) > 1 else next(iter(tables.values()))
+    index = index_of(views)
+    out, C = learn_nuisance(nuisance_table, nuisance is not nuisance_table, encoding, index, X_all, Y)
+    if C.shape[1]:
+        X_all, Y = without(X_all, out.of_x(C)), Y - out.of_y(C)
+    use_gram = choose_engine(asked.engine, *X_all.shape)
+    make = complete if np.isfinite(X_all.sum()) and np.isfinite(Y.sum()) else gapped
+    if make is gapped or not use_gram:
+        X_all = np.asarray(X_all, dtype=np.float64)
+    mean, sd, mean_y, sd_y, of_data = make(X_all, Y, use_gram)
+    scales = scaled({name: feature_names(view) for name, view in views.items()}, mean, sd, asked.scale)
+    samples = None if index is None else list(index)
+    table = Table(scales, not isinstance(X, Mapping), samples, encoding, mean_y, sd_y, out)
+    rows = Rows(X_all, (Y - mean_y) / sd_y, C)
+    return table, of_data(sd, rows), rows
+
+
+def scaled(names: dict[str, list[str]], mean: Array, sd: Array, scale: Any) -> dict[str, ViewScale]:
+    """Centre and spread of every view; ``sd`` becomes 1 where the user wants no scaling."""
+    scales, at = {}, 0
+    for view, features in names.items():
+        here, at = slice(at, at + len(features)), at + len(features)
+        if not (scale if isinstance(scale, bool) else scale.get(view, True)):
+            sd[here] = 1.0
+        scales[view] = ViewScale(features, mean[here], sd[here])
+    return scales
+
+
+def index_of(views: dict[str, Any]) -> pd.Index | None:
+    """The names of the rows, where the (joined) views have them."""
+    first = next(iter(views.values()))
+    return first.index if isinstance(first, pd.DataFrame) else None
+
+
+Maker = Callable[[Array, Rows], Any]
+
+
+def complete(X: Array, Y: Array, use_gram: bool) -> tuple[Array, Array, Array, Array, Maker]:
+    """Centre and spread of X and Y, and how the engine is made of them once the user's scales are known."""
+    if use_gram:
+        return of_moments(Moments.from_arrays(X, Y), Y)
+    mean, variance = X.mean(axis=0), X.var(axis=0)
+    constant = is_constant(mean, variance)
+
+    def make(sd: Array, rows: Rows) -> Dense:
+        centred = (X - mean) / sd
+        centred[:, constant] = 0.0
+        return Dense(centred, rows.Y)
+
+    return mean, spread_of(constant, variance), Y.mean(axis=0), Y.std(axis=0), make
+
+
+def of_moments(m: Moments, Y: Array) -> tuple[Array, Array, Array, Array, Maker]:
+    """The same from moments of X and Y."""
+    mean, variance = m.mean_z, np.diag(m.cov_z)
+    constant = is_constant(mean, variance)
+    mean_y, sd_y = Y.mean(axis=0), Y.std(axis=0)
+
+    def make(sd: Array, rows: Rows) -> Gram:
+        gram = m.cov_z / sd / sd[:, None] * len(Y)
+        gram[constant], gram[:, constant] = 0.0, 0.0
+        xy = m.cov_zy / sd[:, None] / sd_y * len(Y)
+        xy[constant] = 0.0
+        return Gram(len(Y), gram, xy, m.cov_y / sd_y / sd_y[:, None] * len(Y))
+
+    return mean, spread_of(constant, variance), mean_y, sd_y, make
+
+
+def of_sparse(S: Any, Y: Array) -> tuple[Array, Array, Array, Array, Maker]:
+    """The same from a sparse matrix by rows, which stays one."""
+    mean = np.asarray(S.sum(axis=0)).ravel() / len(Y)
+    variance = squares(S, mean) / len(Y)
+    constant = is_constant(mean, variance)
+
+    def make(sd: Array, rows: Rows) -> Sparse:
+        return Sparse(S.data, S.indices, S.indptr, mean, np.where(constant, 0.0, 1 / sd), rows.Y)
+
+    return mean, spread_of(constant, variance), Y.mean(axis=0), Y.std(axis=0), make
+
+
+def spread_of(constant: NDArray[np.bool_], variance: Array) -> Array:
+    """Standard deviations, 1 for features that do not vary."""
+    return np.where(constant, 1.0, np.sqrt(np.where(constant, 1.0, variance)))
+
+
+def gapped(X: Array, Y: Array, use_gram: bool) -> tuple[Array, Array, Array, Array, Maker]:
+    """The same where cells are missing: X by its observed cells, Y by the Gaussian that fits its own best."""
+    observed = ~np.isnan(X)
+    counts = np.maximum(observed.sum(axis=0), 1)
+    centred = zero_in_gaps(X.copy(), observed)
+    mean = centred.sum(axis=0) / counts
+    centred -= mean
+    variance = np.einsum("nd,nd->d", zero_in_gaps(centred, observed), centred) / counts
+    constant = is_constant(mean, variance)
+    mean_y, S = gaussian_fit(Y)
+    sd_y = np.sqrt(np.diag(S))
+
+    def make(sd: Array, rows: Rows) -> Gapped:
+        scaled = np.divide(centred, sd, out=centred)
+        scaled[:, constant] = 0.0
+        has_y = ~np.isnan(rows.Y)
+        S_y = S / sd_y / sd_y[:, None]
+        made = Gapped.of(scaled, observed, np.where(has_y, rows.Y, 0.0), has_y, S_y)
+        return compressed(made) if use_gram else made
+
+    return mean, spread_of(constant, variance), mean_y, sd_y, make
+
+
+def gapped_rows(rows: Rows, mean: Array, sd: Array, S_y: Array) -> Gapped:
+    """Rows as the kernel with gaps wants them."""
+    observed, has_y = ~np.isnan(rows.X), ~np.isnan(rows.Y)
+    X = rows.X - mean
+    X /= sd
+    return Gapped.of(zero_in_gaps(X, observed), observed, np.where(has_y, rows.Y, 0.0), has_y, S_y)
+
+
+def zero_in_gaps(X: Array, observed: NDArray[np.bool_]) -> Array:
+    """X with zeros where nothing was observed, in place."""
+    if not observed.all():
+        np.copyto(X, 0.0, where=~observed)
+    return X
+
+
+def joined_rows(views: dict[str, Any], frame: pd.DataFrame, named: bool) -> tuple[dict[str, Any], pd.DataFrame]:
+    """Views and covariates over the union of the views' samples, in order of appearance, gaps where a table lacks one.
+
+    Tables are joined by index where all are DataFrames, else by position. Samples that only the covariates have are
+    left out: nothing was measured of them. A table that shares no sample with the others was indexed otherwise.
+    """
+    tables = [view for view in views.values() if isinstance(view, pd.DataFrame)]
+    if len(tables) < len(views) or not named:  # arrays have positions only
+        views = match_views(views)
+        return views, covariates.match_rows(next(iter(views.values())), frame) if named else frame
+    if not frame.index.is_unique:
+        raise errors.duplicated_rows(list(frame.index[frame.index.duplicated()].unique()))
+    joined = joined_views(views)
+    union = next(iter(joined.values())).index
+    if frame.index.equals(union):
+        return joined, frame
+    for name, table in {**{f"view {name!r}": view for name, view in views.items()}, "y": frame}.items():
+        others = union if name == "y" else frame.index
+        if not table.index.isin(others).any():
+            raise errors.no_common_rows(name, list(table.index), list(others))
+    return joined, frame.reindex(union)
+
+
+def learn_with_gaps(frame: pd.DataFrame, drop_first: bool, declared: bool = False) -> covariates.Encoding:
+    """A coding of every column from the rows that have it; ``declared`` is that of ``Encoding.learn``."""
+    columns: list[covariates.Column] = []
+    for name in frame.columns:
+        present = frame[[name]].dropna()
+        if present.empty:
+            raise errors.covariate_missing_everywhere(str(name))
+        columns += covariates.Encoding.learn(present, drop_first=drop_first, declared=declared).columns
+    encoding = covariates.Encoding(tuple(columns))
+    if len(set(encoding.names)) < len(encoding.names):
+        raise errors.duplicated_columns([n for n in encoding.names if encoding.names.count(n) > 1])
+    return encoding
+
+
+def apply_with_gaps(encoding: covariates.Encoding, frame: pd.DataFrame) -> Array:
+    """The numeric columns (n x P), NaN where the covariate they come from is missing."""
+    absent = [column.source for column in encoding.columns if column.source not in frame.columns]
+    if absent:
+        raise errors.columns_missing(absent, frame.columns)
+    parts = []
+    for column in encoding.columns:
+        present = frame[column.source].notna().to_numpy()
+        values = np.full((len(frame), len(column.names)), np.nan)
+        values[present] = covariates.Encoding((column,)).apply(frame.loc[present, [column.source]]).to_numpy()
+        parts.append(values)
+    return np.hstack(parts)
+
+
+def refuse_empty(views: dict[str, Any], tables: dict[str, Array], names: list[str], Y: Array) -> None:
+    """A feature or covariate nobody has seen, or a covariate that does not vary where it was seen."""
+    for name, values in tables.items():
+        nothing = np.isnan(values[0]) if len(values) else np.zeros(0, dtype=bool)
+        if nothing.any():  # only then the other rows are looked at
+            nothing[nothing] = np.isnan(values[:, nothing]).all(axis=0)
+        if nothing.any():
+            raise errors.features_all_missing(name, [feature_names(views[name])[d] for d in np.flatnonzero(nothing)])
+    refuse_constant(names, Y)
+
+
+def refuse_constant(names: list[str], Y: Array) -> None:
+    """A covariate that does not vary where it was seen."""
+    low, high = np.nanmin(Y, axis=0), np.nanmax(Y, axis=0)
+    if (low == high).any():
+        raise errors.constant_covariates([name for name, is_in in zip(names, low == high, strict=True) if is_in])
+
+
+def gaussian_fit(Y: Array, tol: float = 1e-9, most: int = 1000) -> tuple[Array, Array]:
+    """Mean and covariance that make the observed cells most likely (EM), ddof = 0; plain ones where none is missing."""
+    has = ~np.isnan(Y)
+    mean, S = np.nanmean(Y, axis=0), np.diag(np.nanvar(Y, axis=0))
+    if has.all():
+        return mean, np.cov(Y.T, ddof=0).reshape(S.shape)
+    filled, scale = np.where(has, Y, 0.0), np.diag(S).copy()
+    for _ in range(most):
+        labels = Labels.of(np.where(has, filled - mean, 0.0), has, S)
+        counts = np.bincount(labels.group, minlength=len(labels.cov)).astype(np.float64)
+        first = labels.mean.sum(axis=0)
+        second = labels.mean.T @ labels.mean + np.tensordot(counts, labels.cov, 1)
+        step = first / len(Y)
+        new = second / len(Y) - np.outer(step, step)
+        change = max(np.abs(new - S).max() / scale.max(), np.abs(step).max() / np.sqrt(scale.max()))
+        mean, S = mean + step, (new + new.T) / 2
+        if change < tol:
+            break
+    return mean, S
+
+
+def choose_engine(engine: str, n: int, d: int) -> bool:
+    """Whether to work on H'H: cheaper per sweep once D <= N."""
+    if engine not in ("auto", "gram", "dense"):
+        raise errors.unknown_engine(engine)
+    return engine == "gram" or (engine == "auto" and d <= n)
+
+
+def columns_like(name: str, view: Any, names: list[str]) -> Array:
+    """New rows of a view with the features of the fit: by column name where the table has them, else by position."""
+    if hasattr(view, "columns"):
+        view = view.set_axis([str(column) for column in view.columns], axis=1)
+        absent = [column for column in names if column not in view.columns]
+        if absent:
+            raise errors.features_missing(name, absent)
+        view = view[names]
+    values = numeric(name, view, gaps=True)
+    if values.shape[1] != len(names):
+        raise errors.columns_differ(f"view {name!r}", len(names), values.shape[1])
+    return values

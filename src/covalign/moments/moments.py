@@ -1,0 +1,474 @@
+"""Moments of (Z, Y): all that a regime ever needs, from one pass over the rows, exactly mergeable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from covalign._core import validation as errors
+from covalign._core.linalg import Array, add_gram, is_constant, is_explained, mirror, rank_cutoff, whitener
+from covalign.stream import is_dask, is_elsewhere, is_source, open_rows, refuse_not_finite
+from covalign.stream.passes import BLOCK_BYTES, sums_of_lanes
+from covalign.stream.passes import fold_of_rows as fold_of_rows  # folds of moments are asked for here
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Number of rows, means and covariances (ddof = 0) of representations Z (K) and covariates Y (P).
+
+    ``m1 + m2`` are the moments of the rows of both. ``n`` is None for population moments, which cannot be merged.
+
+    >>> import numpy as np, covalign as ca
+    >>> Z, Y = np.random.default_rng(0).normal(size=(2, 100, 3))
+    >>> whole = ca.Moments.from_arrays(Z, Y)
+    >>> parts = ca.Moments.from_arrays(Z[:1], Y[:1]) + ca.Moments.from_arrays(Z[1:], Y[1:])
+    >>> bool(np.allclose(whole.cov_zy, parts.cov_zy, rtol=1e-13)), whole.n
+    (True, 100)
+    """
+
+    n: int | None
+    mean_z: Array
+    mean_y: Array
+    cov_z: Array
+    cov_zy: Array
+    cov_y: Array
+    covariate_names: tuple[str, ...]
+
+    @classmethod
+    def from_arrays(cls, Z: Any, Y: Any) -> Moments:
+        """Moments of the rows of Z (n x K, dense or sparse, any real dtype) and Y (n x P, or n).
+
+        Z may also be a path, or anything else that ``covalign.open_rows`` takes; it is read a chunk at a time.
+
+        >>> import numpy as np, covalign as ca
+        >>> Z, Y = np.random.default_rng(0).normal(size=(2, 100, 3))
+        >>> ca.Moments.from_arrays(Z, Y)
+        Moments(n=100, 3 latent dimensions, 3 covariates: 'y0', 'y1', 'y2')
+        """
+        if (is_elsewhere(Z) or is_dask(Z)) and not is_source(Z):
+            Z = open_rows(Z)
+        (moments,) = fold_moments(Z, Y, folds=1)
+        assert moments is not None  # a single fold holds every row
+        return moments
+
+    @classmethod
+    def from_batches(cls, batches: Iterable[tuple[Any, Any]]) -> Moments:
+        """Moments of all rows of an iterable of (Z, Y); how they are cut into batches does not change the result.
+
+        >>> import numpy as np, covalign as ca
+        >>> Z, Y = np.random.default_rng(0).normal(size=(2, 100, 3))
+        >>> ca.Moments.from_batches((Z[i : i + 30], Y[i : i + 30]) for i in range(0, 100, 30)).n
+        100
+        """
+        rows: Accumulator | None = None
+        names: tuple[str, ...] = ()
+        n = 0
+        for Z, Y in batches:
+            batch_names = covariate_names(Y)
+            Z, Y = as_rows(Z, Y)
+            if rows is None:
+                rows, names = Accumulator(Z.shape[1], Y.shape[1]), batch_names
+            for what, part in (("Z", Z), ("Y", Y)):
+                refuse_not_finite(part, n, what=what)
+            rows.add(Z, Y)
+            n += len(Y)
+        if rows is None:
+            raise errors.no_rows()
+        return rows.moments(names)
+
+    @classmethod
+    def from_covariances(
+        cls,
+        cov_z: ArrayLike,
+        cov_zy: ArrayLike,
+        cov_y: ArrayLike,
+        *,
+        n: int | None = None,
+        mean_z: ArrayLike | None = None,
+        mean_y: ArrayLike | None = None,
+        covariate_names: Sequence[str] | None = None,
+    ) -> Moments:
+        """Moments of a population (n = None) or of rows summarised elsewhere.
+
+        >>> import covalign as ca
+        >>> m = ca.Moments.from_covariances([[1, 0], [0, 1]], [[0.6], [0]], [[1]], covariate_names=["age"])
+        >>> ca.regimes.alignment(ca.regimes.strongest(m), m).tolist()
+        [0.6]
+        """
+        S_z, S_zy, S_y = (np.array(S, dtype=np.float64, ndmin=2) for S in (cov_z, cov_zy, cov_y))
+        k, p = len(S_z), len(S_y)
+        if S_z.shape != (k, k):
+            raise errors.not_a_covariance("cov_z", S_z.shape, "a square matrix")
+        if S_y.shape != (p, p):
+            raise errors.not_a_covariance("cov_y", S_y.shape, "a square matrix")
+        if S_zy.shape != (k, p):
+            raise errors.not_a_covariance("cov_zy", S_zy.shape, f"a {k} x {p} matrix (latents x covariates)")
+        joint = np.block([[S_z, S_zy], [S_zy.T, S_y]])
+        if not _is_covariance(joint):
+            raise errors.not_a_covariance("[[cov_z, cov_zy], [cov_zy', cov_y]]", joint.shape, "a covariance matrix")
+        names = _default_names(p) if covariate_names is None else tuple(map(str, covariate_names))
+        return cls(
+            n=n,
+            mean_z=np.zeros(k) if mean_z is None else np.asarray(mean_z, dtype=np.float64),
+            mean_y=np.zeros(p) if mean_y is None else np.asarray(mean_y, dtype=np.float64),
+            cov_z=(S_z + S_z.T) / 2,
+            cov_zy=S_zy,
+            cov_y=(S_y + S_y.T) / 2,
+            covariate_names=names,
+        )
+
+    def __add__(self, other: Moments) -> Moments:
+        """cov = (n1 cov1 + n2 cov2) / n + (n1 n2 / n^2) d d',  d the difference of the means (Chan et al.)."""
+        if not isinstance(other, Moments):
+            return NotImplemented
+        if self.n is None or other.n is None:
+            raise errors.population_has_no_size()
+        for what, a, b in (("Z", self.mean_z, other.mean_z), ("Y", self.mean_y, other.mean_y)):
+            if len(a) != len(b):
+                raise errors.columns_differ(what, len(a), len(b))
+        n = self.n + other.n
+        share = other.n / n
+        spread = share * (self.n / n)
+        d_z, d_y = other.mean_z - self.mean_z, other.mean_y - self.mean_y
+
+        def merged(a: Array, b: Array, d_row: Array, d_col: Array) -> Array:
+            return (1 - share) * a + share * b + spread * np.outer(d_row, d_col)
+
+        return Moments(
+            n=n,
+            mean_z=self.mean_z + share * d_z,
+            mean_y=self.mean_y + share * d_y,
+            cov_z=merged(self.cov_z, other.cov_z, d_z, d_z),
+            cov_zy=merged(self.cov_zy, other.cov_zy, d_z, d_y),
+            cov_y=merged(self.cov_y, other.cov_y, d_y, d_y),
+            covariate_names=self.covariate_names,
+        )
+
+    def transform(self, T: Array) -> Moments:
+        """Moments of (TZ, Y).
+
+        >>> import numpy as np, covalign as ca
+        >>> Z, Y = np.random.default_rng(0).normal(size=(2, 100, 3))
+        >>> ca.Moments.from_arrays(Z, Y).transform(np.eye(3)[:2]).cov_z.shape
+        (2, 2)
+        """
+        return replace(self, mean_z=T @ self.mean_z, cov_z=T @ self.cov_z @ T.T, cov_zy=T @ self.cov_zy)
+
+    def regression(self, q: int) -> tuple[Array, Array, Array]:
+        """c = mean(C), B_z = S_c^+ S_cz and b_y = S_c^+ S_cy, where C are the last q columns of what is Z here.
+
+        >>> import numpy as np, covalign as ca
+        >>> Z, Y = np.random.default_rng(0).normal(size=(2, 100, 3))
+        >>> [part.shape for part in ca.Moments.from_arrays(np.hstack([Z, Y[:, :1]]), Y[:, 1:]).regression(1)]
+        [(1,), (1, 3), (1, 2)]
+        """
+        k = len(self.mean_z) - q
+        S_c, c = self.cov_z[k:, k:], self.mean_z[k:]
+        W = whitener(S_c, is_constant(c, np.diag(S_c)))
+        return c, W.T @ (W @ self.cov_z[k:, :k]), W.T @ (W @ self.cov_zy[k:])
+
+    def residual(self, centre: Array, B_z: Array, b_y: Array) -> Moments:
+        """Moments of (Z - (C - c) B_z, Y - (C - c) b_y), where C are the last columns of what is Z here.
+
+        cov of two of these columns, a and b: S_ab - B_a'D_b - D_a'B_b,  D = S_c. - S_c B / 2. Of a dimension of Z that
+        follows from C only rounding would be left, which looks like a dimension once scaled: it becomes a constant.
+
+        >>> import numpy as np, covalign as ca
+        >>> Z, Y = np.random.default_rng(0).normal(size=(2, 100, 3))
+        >>> m = ca.Moments.from_arrays(np.hstack([Z, Y[:, :1]]), Y[:, 1:])
+        >>> m.residual(*m.regression(1)).cov_zy.shape
+        (3, 2)
+        """
+        k = B_z.shape[1]
+        S_c, off = self.cov_z[k:, k:], self.mean_z[k:] - centre
+        D_z, D_y = self.cov_z[k:, :k] - S_c @ B_z / 2, self.cov_zy[k:] - S_c @ b_y / 2
+        of_z, of_y = B_z.T @ D_z, b_y.T @ D_y
+        cov_z, cov_zy = self.cov_z[:k, :k] - of_z - of_z.T, self.cov_zy[:k] - B_z.T @ D_y - D_z.T @ b_y
+        gone = is_explained(np.diag(cov_z), np.diag(self.cov_z)[:k])
+        cov_z[gone], cov_z[:, gone], cov_zy[gone] = 0.0, 0.0, 0.0
+        return replace(
+            self,
+            mean_z=self.mean_z[:k] - off @ B_z,
+            mean_y=self.mean_y - off @ b_y,
+            cov_z=cov_z,
+            cov_zy=cov_zy,
+            cov_y=self.cov_y - of_y - of_y.T,
+        )
+
+    def select(self, columns: Sequence[int]) -> Moments:
+        """The same rows with these covariates only.
+
+        >>> import numpy as np, covalign as ca
+        >>> Z, Y = np.random.default_rng(0).normal(size=(2, 100, 3))
+        >>> ca.Moments.from_arrays(Z, Y).select([2, 0]).covariate_names
+        ('y2', 'y0')
+        """
+        at = list(columns)
+        return replace(
+            self,
+            mean_y=self.mean_y[at],
+            cov_zy=self.cov_zy[:, at],
+            cov_y=self.cov_y[np.ix_(at, at)],
+            covariate_names=tuple(self.covariate_names[c] for c in at),
+        )
+
+    @property
+    def n_pairs(self) -> NDArray[np.int64]:
+        """Rows with each covariate: here all of them.
+
+        >>> import numpy as np, covalign as ca
+        >>> Z, Y = np.random.default_rng(0).normal(size=(2, 100, 3))
+        >>> ca.Moments.from_arrays(Z, Y).n_pairs.tolist()
+        [100, 100, 100]
+        """
+        return np.full(len(self.mean_y), self.n or 0, dtype=np.int64)
+
+    @property
+    def pairs(self) -> list[tuple[Any, Moments]]:
+        """Which covariates were observed on the same rows, and the moments of those: here all, on all rows.
+
+        >>> import numpy as np, covalign as ca
+        >>> Z, Y = np.random.default_rng(0).normal(size=(2, 100, 3))
+        >>> [(columns, seen.n) for columns, seen in ca.Moments.from_arrays(Z, Y).pairs]
+        [(slice(None, None, None), 100)]
+        """
+        return [(slice(None), self)]
+
+    def completed(self, riding: int = 0) -> Moments:
+        """Moments in which nothing is missing: these.
+
+        >>> import numpy as np, covalign as ca
+        >>> Z, Y = np.random.default_rng(0).normal(size=(2, 100, 3))
+        >>> m = ca.Moments.from_arrays(Z, Y)
+        >>> m.completed() is m
+        True
+        """
+        return self
+
+    def with_names(self, names: Sequence[str]) -> Moments:
+        """The same moments with other covariate names.
+
+        >>> import numpy as np, covalign as ca
+        >>> Z, Y = np.random.default_rng(0).normal(size=(2, 100, 3))
+        >>> ca.Moments.from_arrays(Z, Y).with_names(["age", "dose", "stage"]).covariate_names
+        ('age', 'dose', 'stage')
+        """
+        return replace(self, covariate_names=tuple(names))
+
+    def __repr__(self) -> str:
+        k, p = self.cov_zy.shape
+        return f"Moments(n={self.n}, {k} latent dimensions, {p} covariates: {errors.some(self.covariate_names)})"
+
+
+class Accumulator:
+    """Running mean and scatter of the rows [z y], which may arrive in any portions.
+
+    Rows are gathered into blocks of a fixed size, so portions leave no trace in the result. A block is shifted by its
+    first row (a constant column becomes exactly zero), then by its mean, and merged with what came before by Chan's
+    formula, which is one more row of the block:  scatter += B'B + (n c / (n + c)) d d'.
+    """
+
+    def __init__(self, k: int, p: int, block_bytes: int | None = None) -> None:
+        self.k, self.p, self.n = k, p, 0
+        self.mean = np.zeros(k + p)
+        self._scatter = np.zeros((k + p, k + p))  # its upper triangle counts
+        self._block = np.empty((block_rows(k + p, block_bytes) + 1, k + p))
+        self._first = np.empty(k + p)
+        self._filled = 0
+
+    def add(self, Z: Any, Y: Array, rows: NDArray[np.intp] | None = None) -> None:
+        """Take in Z[rows], Y[rows] (all of them by default)."""
+        if Z.shape[1] != self.k:
+            raise errors.columns_differ("Z", self.k, Z.shape[1])
+        if Y.shape[1] != self.p:
+            raise errors.columns_differ("Y", self.p, Y.shape[1])
+        n, room = Y.shape[0] if rows is None else len(rows), len(self._block) - 1
+        start = 0
+        while start < n:
+            stop = min(n, start + room - self._filled)
+            take: Any = slice(start, stop) if rows is None else rows[start:stop]
+            self._fill(Z[take].toarray() if sparse.issparse(Z) else Z[take], Y[take])
+            start = stop
+            if self._filled == room:
+                self._absorb()
+
+    def _fill(self, z: Any, y: Array) -> None:
+        """Copy rows into the block, in float64, shifted by the block's first row."""
+        if self._filled == 0:
+            self._first[: self.k], self._first[self.k :] = z[0], y[0]
+        into = self._block[self._filled : self._filled + len(y)]
+        with np.errstate(invalid="ignore", over="ignore"):  # not finite is noticed, and named, in _absorb
+            np.subtract(z, self._first[: self.k], out=into[:, : self.k])
+            np.subtract(y, self._first[self.k :], out=into[:, self.k :])
+        self._filled += len(y)
+
+    def flush(self) -> None:
+        """Add what is still gathered to the sums."""
+        self._absorb()
+
+    def _absorb(self) -> None:
+        c, n = self._filled, self.n
+        if c == 0:
+            return
+        B = self._block[:c]
+        with np.errstate(invalid="ignore", over="ignore"):
+            centre = B.mean(axis=0)
+            B -= centre
+        if not np.isfinite(centre).all():
+            self._refuse(int(np.flatnonzero(~np.isfinite(centre))[0]))
+        d = self._first + centre - self.mean
+        self._block[c] = np.sqrt(n * c / (n + c)) * d
+        add_gram(self._scatter, self._block[: c + 1])
+        self.mean += d * (c / (n + c))
+        self.n, self._filled = n + c, 0
+
+    def _refuse(self, column: int) -> None:
+        if column < self.k:
+            raise errors.not_finite("Z", str(column))
+        raise errors.not_finite("Y", str(column - self.k))
+
+    @property
+    def empty(self) -> bool:
+        """No row has come yet."""
+        return self.n + self._filled == 0
+
+    def moments(self, names: Sequence[str] | None = None) -> Moments:
+        """The moments of all rows so far."""
+        self._absorb()
+        if self.empty:
+            raise errors.no_rows()
+        k, cov = self.k, mirror(self._scatter) / self.n
+        return Moments(
+            n=self.n,
+            mean_z=self.mean[:k].copy(),
+            mean_y=self.mean[k:].copy(),
+            # Copies, because sums over views run in another order than over what a file gives back.
+            cov_z=cov[:k, :k].copy(),
+            cov_zy=cov[:k, k:].copy(),
+            cov_y=cov[k:, k:].copy(),
+            covariate_names=tuple(names) if names is not None else _default_names(self.p),
+        )
+
+
+def fold_moments(Z: Any, Y: Any, folds: int, riding: int = 0) -> list[Moments | None]:
+    """Moments of every fold (None where it has no row), in one pass; ``fold_of_rows`` decides who is in which.
+
+    The last ``riding`` columns of Z have no say in that.
+    """
+    Z, table = as_rows(Z, Y)
+    return sums_of_folds(Z, Y, folds, lambda: Accumulator(Z.shape[1], table.shape[1]), riding)
+
+
+def sums_of_folds(Z: Any, Y: Any, folds: int, accumulator: Callable[[], Any], riding: int = 0) -> list[Any]:
+    """What an accumulator makes of the rows of every fold (None where it has no row), in one pass."""
+    names = covariate_names(Y)
+    Z, Y = as_rows(Z, Y)
+    if Y.shape[0] == 0:
+        raise errors.no_rows()
+    lanes = sums_of_lanes(Z, Y, folds, accumulator, block_rows(Z.shape[1] + Y.shape[1]), riding)
+    return [merge(part.moments(names) for part in parts if not part.empty) for parts in zip(*lanes, strict=True)]
+
+
+def merge(parts: Iterable[Moments | None]) -> Moments | None:
+    """The sum of the parts that are there; None where none is."""
+    there = [part for part in parts if part is not None]
+    return sum(there[1:], there[0]) if there else None
+
+
+def merge_groups(parts: Sequence[Moments], groups: Sequence[Mapping[int, Sequence[int]]]) -> list[Moments]:
+    """For each group, {i: covariates of part i, ...}, the sum of its parts:  cov = sum_i w_i (cov_i + d_i d_i').
+
+    w_i = n_i / n, and d_i is the distance of the i-th mean from that of all. The K x K sums of all groups are one
+    product with the table of weights, some rows of the matrices at a time.
+    """
+    made, k = [], len(parts[0].mean_z)
+    W = np.zeros((len(groups), len(parts)))
+    for g, group in enumerate(groups):
+        few = [parts[i].select(columns) for i, columns in group.items()]
+        W[g, list(group)] = [m.n or 0 for m in few]
+        made.append(_merged_but_for_cov_z(few))
+    W /= W.sum(axis=1, keepdims=True)
+    step = max(1, BLOCK_BYTES // (8 * k * len(parts)))
+    for i in range(0, k, step):
+        rows = np.stack([part.cov_z[i : i + step] for part in parts]).reshape(len(parts), -1)
+        for m, within in zip(made, W @ rows, strict=True):
+            m.cov_z[i : i + step] += within.reshape(-1, k)
+    return made
+
+
+def _merged_but_for_cov_z(parts: Sequence[Moments]) -> Moments:
+    """The sum of the parts, where cov_z is only what lies between them."""
+    first, n = parts[0], sum(part.n or 0 for part in parts)
+    w = np.array([part.n or 0 for part in parts]) / n
+    from_z, from_y = (np.array([getattr(m, of) - getattr(first, of) for m in parts]) for of in ("mean_z", "mean_y"))
+    to_z, to_y, root = w @ from_z, w @ from_y, np.sqrt(w)[:, None]
+    d_z, d_y = root * (from_z - to_z), root * (from_y - to_y)
+    return replace(
+        first,
+        n=n,
+        mean_z=first.mean_z + to_z,
+        mean_y=first.mean_y + to_y,
+        cov_z=d_z.T @ d_z,
+        cov_zy=np.einsum("i,ikp->kp", w, [m.cov_zy for m in parts]) + d_z.T @ d_y,
+        cov_y=np.einsum("i,ipq->pq", w, [m.cov_y for m in parts]) + d_y.T @ d_y,
+    )
+
+
+def as_rows(Z: Any, Y: Any) -> tuple[Any, Any]:
+    """Z and Y as two-dimensional numeric arrays (Z possibly sparse, by rows, or a Source) of the same length."""
+    Z, Y = Z if is_source(Z) else _numeric("Z", Z), _numeric("Y", Y)
+    if sparse.issparse(Y):
+        Y = Y.toarray()
+    if Y.ndim == 1:
+        Y = Y[:, None]
+    for name, M in (("Z", Z), ("Y", Y)):
+        if len(M.shape) != 2:
+            raise errors.not_two_dimensional(name, M.shape)
+    if Z.shape[0] != Y.shape[0]:
+        raise errors.lengths_differ(Z.shape[0], Y.shape[0])
+    return Z, Y
+
+
+def covariate_names(Y: Any) -> tuple[str, ...]:
+    """Column names where Y has them, else y0, y1, ..."""
+    if hasattr(Y, "columns"):
+        return tuple(map(str, Y.columns))
+    if hasattr(Y, "to_frame") and getattr(Y, "name", None) is not None:
+        return (str(Y.name),)
+    shape = np.shape(Y)
+    return _default_names(shape[1] if len(shape) == 2 else 1)
+
+
+def _numeric(name: str, M: Any) -> Any:
+    if sparse.issparse(M):
+        return M.tocsr()
+    M = np.asarray(M)
+    if M.dtype.kind in "fiub":
+        return M
+    if M.dtype.kind != "O":
+        raise errors.not_numeric(name, M.dtype)
+    try:
+        return M.astype(np.float64)
+    except (TypeError, ValueError):
+        raise errors.not_numeric(name, M.dtype) from None
+
+
+def _default_names(p: int) -> tuple[str, ...]:
+    return tuple(f"y{i}" for i in range(p))
+
+
+def block_rows(q: int, size: int | None = None) -> int:
+    """Rows of q numbers in a block; a function of q alone, so that blocks are the same however rows arrive."""
+    return int(np.clip((BLOCK_BYTES if size is None else size) // (8 * q), 64, 8192))
+
+
+def _is_covariance(S: Array) -> bool:
+    scale = np.abs(S).max(initial=0.0)
+    if not np.isfinite(scale) or np.abs(S - S.T).max(initial=0.0) > 1e-8 * scale:
+        return False
+    return bool(np.linalg.eigvalsh(S)[0] >= -max(1e-8, rank_cutoff(len(S), 1.0)) * scale) if len(S) else True

@@ -1,0 +1,1 @@
+"""Fitted models as files: arrays and JSON in one archive, no code."""

@@ -1,0 +1,72 @@
+"""One file for a fitted model: arrays and JSON in a zip archive. Nothing in it is ever executed."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+import covalign as package
+from covalign._core import validation as errors
+from covalign._core.linalg import Array
+
+FORMAT, VERSION = "covalign", 1
+
+
+def write(path: Any, meta: dict[str, Any], arrays: dict[str, Array]) -> None:
+    """A model's file; readers see the old one or the new, never half."""
+    head = {"format": FORMAT, "version": VERSION, "covalign": package.__version__, **meta}
+    text = np.frombuffer(json.dumps(head, ensure_ascii=False).encode(), dtype=np.uint8)
+    contents: dict[str, Any] = {"meta.json": text, **arrays}
+    with replacing(path) as file:
+        np.savez(file, **contents)
+
+
+@contextmanager
+def replacing(path: Any) -> Iterator[BinaryIO]:
+    """A file to be written under a temporary name in the same folder, and renamed when all went well."""
+    path = Path(path)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o666 & ~_umask())  # mkstemp makes files for one pair of eyes
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def read(path: Any) -> tuple[dict[str, Any], dict[str, Array]]:
+    """What ``write`` wrote; a truncated, foreign or newer file is an error that says which."""
+    try:
+        with zipfile.ZipFile(path) as zipped:  # np.load would open other formats, too
+            zipped.getinfo("meta.json.npy")
+        with np.load(path, allow_pickle=False) as archive:
+            meta = json.loads(archive["meta.json"].tobytes())
+            if meta.get("format") != FORMAT:
+                raise errors.foreign_file(path)
+            if meta.get("version", 0) > VERSION:
+                raise errors.newer_file(path, meta["version"], VERSION)
+            return meta, {name: archive[name] for name in archive.files if name != "meta.json"}
+    except (zipfile.BadZipFile, EOFError, OSError, ValueError, AttributeError, KeyError) as error:
+        if isinstance(error, FileNotFoundError):
+            raise errors.data_not_found(path, "a model file written by covalign") from None
+        if isinstance(error, errors.FileFormatError):
+            raise
+        raise errors.foreign_file(path) from error

@@ -1,0 +1,42 @@
+"""Reading models back."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from covalign._core import validation as errors
+from covalign.persist import archive as store
+
+if TYPE_CHECKING:
+    from covalign import InformedFactorAnalysis, LatentAligner
+
+# Kind of model in a file -> the module of its class, imported when a file of that kind is read.
+KINDS = {"LatentAligner": "covalign.aligner.latent", "InformedFactorAnalysis": "covalign.factor.informed"}
+
+
+def load(path: Any) -> LatentAligner | InformedFactorAnalysis:
+    """A model as it was saved, of either kind: it transforms, realigns and goes on fitting to the same numbers.
+
+    >>> import covalign as ca, tempfile, pathlib
+    >>> data = ca.simulate.scenario("PN", n_samples=100)
+    >>> aligner = ca.LatentAligner().fit(data.Z, data.Y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     aligner.save(pathlib.Path(folder) / "model.covalign")
+    ...     same = ca.load(pathlib.Path(folder) / "model.covalign")
+    >>> bool((same.transform(data.Z) == aligner.transform(data.Z)).all())
+    True
+    """
+    return opened(path)[1]
+
+
+def opened(path: Any) -> tuple[dict[str, Any], LatentAligner | InformedFactorAnalysis]:
+    """The head of a model's file, and the model."""
+    meta, arrays = store.read(path)
+    kind = meta.get("kind")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise errors.unknown_model(path, kind)
+    try:
+        return meta, getattr(import_module(KINDS[kind]), kind)._restored(meta, arrays)
+    except (KeyError, TypeError, IndexError, ValueError, AttributeError, AssertionError) as error:
+        raise errors.foreign_file(path) from error

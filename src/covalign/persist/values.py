@@ -1,0 +1,119 @@
+"""Values as JSON knows them, and back: parameters, levels of categories, and how tables became numbers.
+
+A level has to come back as what it was, or further rows would not be recognised: a date that became text is equal to no
+date. What JSON has no word for is therefore a small object with its kind, {"date": "2024-05-01"}.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from covalign._core import validation as errors
+from covalign.moments.confounders import Coding
+from covalign.tables.covariates import Column, Encoding
+
+
+class Kind(NamedTuple):
+    """A type that JSON has no word for: how it is written, and read."""
+
+    type: type
+    written: Callable[[Any], Any]
+    read: Callable[[Any], Any]
+
+
+def _moment(saved: list[Any]) -> pd.Timestamp:
+    clock, zone, unit = saved
+    moment = pd.Timestamp(clock)
+    return (moment if zone is None else moment.tz_localize("UTC").tz_convert(zone)).as_unit(unit)
+
+
+def _clock(moment: pd.Timestamp) -> list[Any]:
+    """In UTC, where no hour occurs twice, with the name of its own zone."""
+    if moment.tz is None:
+        return [moment.isoformat(), None, moment.unit]
+    return [moment.tz_convert("UTC").tz_localize(None).isoformat(), str(moment.tz), moment.unit]
+
+
+KINDS = {  # the first that fits: a Timestamp is a date, too
+    "timestamp": Kind(pd.Timestamp, _clock, _moment),
+    "timedelta": Kind(pd.Timedelta, lambda t: [t.isoformat(), t.unit], lambda s: pd.Timedelta(s[0]).as_unit(s[1])),
+    "period": Kind(pd.Period, lambda t: [t.ordinal, t.freqstr], lambda s: pd.Period(ordinal=s[0], freq=s[1])),
+    "interval": Kind(
+        pd.Interval,
+        lambda i: [packed(i.left), packed(i.right), i.closed],
+        lambda s: pd.Interval(unpacked(s[0]), unpacked(s[1]), s[2]),
+    ),
+    "datetime": Kind(datetime.datetime, lambda t: _clock(pd.Timestamp(t)), lambda s: _moment(s).to_pydatetime()),
+    "date": Kind(datetime.date, datetime.date.isoformat, datetime.date.fromisoformat),
+    "time": Kind(datetime.time, datetime.time.isoformat, datetime.time.fromisoformat),
+    "decimal": Kind(decimal.Decimal, str, decimal.Decimal),
+    "tuple": Kind(tuple, lambda t: [packed(item) for item in t], lambda s: tuple(map(unpacked, s))),
+}
+
+
+def packed(value: Any) -> Any:
+    """The value in the words of JSON; ``unpacked`` makes an equal one of it. Refused where there is no way."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    for name, kind in KINDS.items():
+        if isinstance(value, kind.type) and value is not pd.NaT:
+            return {name: kind.written(value)}
+    raise errors.cannot_be_saved(value)
+
+
+def unpacked(saved: Any) -> Any:
+    """The value that was ``packed``."""
+    if not isinstance(saved, dict):
+        return saved
+    ((name, written),) = saved.items()
+    return KINDS[name].read(written)
+
+
+def plain(value: Any) -> Any:
+    """A parameter as JSON knows it; what JSON does not know (a generator) as text."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+
+
+def label(name: Any) -> Any:
+    """The name of a row, ``packed`` where there is a way, else as text."""
+    try:
+        return packed(name)
+    except errors.CannotBeSavedError:
+        return str(name)
+
+
+def pack_coding(coding: Coding) -> dict[str, Any]:
+    """How covariates and confounders became numbers."""
+    return {
+        "encoding": [_pack_column(column) for column in coding.covariates.columns],
+        "confounders": [_pack_column(column) for column in coding.confounders.columns],
+        "confounders_in_y": coding.named,
+    }
+
+
+def unpack_coding(meta: dict[str, Any]) -> Coding:
+    """The coding that ``pack_coding`` packed."""
+    return Coding(_encoding(meta["encoding"]), _encoding(meta["confounders"]), meta["confounders_in_y"])
+
+
+def _pack_column(column: Column) -> list[Any]:
+    try:
+        return [column.source, column.kind, [packed(level) for level in column.levels], list(column.names)]
+    except errors.CannotBeSavedError as error:
+        raise errors.levels_cannot_be_saved(column.source, error) from None
+
+
+def _encoding(saved: list[Any]) -> Encoding:
+    return Encoding(
+        tuple(Column(source, kind, tuple(map(unpacked, levels)), tuple(own)) for source, kind, levels, own in saved)
+    )

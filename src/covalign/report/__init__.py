@@ -1,9 +1,0 @@
-"""Reports: one file to open in a browser, with a slider that moves everything.
-
->>> import covalign as ca
->>> ca.report.write(model, "report.html")  # doctest: +SKIP
-"""
-
-from covalign.report.writing import page, summary, write
-
-__all__ = ["page", "summary", "write"]

@@ -1,0 +1,150 @@
+"""What all figures share: colours, sizes, names that fit, a place beside the Axes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import pandas as pd
+
+from covalign._core import validation as errors
+
+try:
+    import matplotlib as mpl
+    import matplotlib.pyplot as plt
+    from matplotlib.axes import Axes
+    from matplotlib.transforms import Bbox
+except ImportError:
+    raise errors.missing_extra("matplotlib", "plot") from None
+
+REGIME_COLOURS = {
+    "exclusive": "#CC79A7",
+    "independent": "#0072B2",
+    "tunable": "#009E73",
+    "strongest": "#D55E00",
+}
+REGIME_LABELS = {
+    "exclusive": r"exclusive $T_{\mathrm{ex}}$",
+    "independent": r"independent $T_0$",
+    "tunable": r"tunable $T_\lambda$",
+    "strongest": r"strongest $T_1$",
+}
+CATEGORY_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#5F4B3B", "#E5D42A")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")  # another shape where there are more levels than colours
+INK, FAINT, PALE = "#222222", "#8A8A8A", "#EEEEEE"
+SIGNED, SHARE, BETWEEN, ORDER = "RdBu_r", "Blues", "Greens", "viridis"  # with a sign; from 0; from 0 to 1; numbers
+LETTER = 0.075  # inches, of names
+IN_COLUMN = 16  # names of a legend one below the other
+PAGE = 14.0  # inches, the highest figure
+MANY = 2000  # points from which a picture of them is smaller than their drawing
+
+
+def axes_of(ax: Axes | None, size: tuple[float, float]) -> Axes:
+    """The user's Axes, or those of a new figure of this size."""
+    if ax is not None and not isinstance(ax, Axes):
+        raise errors.not_axes(ax)
+    return plt.subplots(figsize=size, layout="constrained")[1] if ax is None else ax
+
+
+def finish(ax: Axes, title: str | None, pad: float = 8) -> Axes:
+    """The look of every figure."""
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.tick_params(labelsize=8)
+    if title:
+        ax.set_title(title, loc="left", fontsize=10, pad=pad)
+    return ax
+
+
+def short(name: Any, most: int = 22) -> str:
+    """A name that fits on one line, with matplotlib's mathematics switched off."""
+    line = " ".join(str(name).split())
+    line = line if len(line) <= most else line[: most - 1] + "…"
+    return line.replace("$", r"\$")
+
+
+def shorts(names: Iterable[Any], most: int = 22) -> list[str]:
+    """Names that fit; where their beginnings are the same they keep their ends, too."""
+    whole = [" ".join(str(name).split()) for name in names]
+    cut = [short(name, most) for name in whole]
+    alike = {one for one, n in Counter(dict(zip(whole, cut, strict=True)).values()).items() if n > 1}
+    half = (most - 1) // 2
+    return [
+        short(f"{name[: most - 1 - half]}…{name[-half:]}", most) if one in alike and len(name) > most else one
+        for name, one in zip(whole, cut, strict=True)
+    ]
+
+
+def fitting(rows: float) -> float:
+    """The size of names, in points, of which so many are one below the other on a page."""
+    return min(8.0, 60 * PAGE / rows)
+
+
+def decimals(value: float) -> str:
+    """Two decimals as they are written into cells: .50, −.03, 1.00."""
+    text = f"{value:.2f}".replace("-0.00", "0.00").replace("-", "−")
+    return text.replace("0.", ".", 1) if text.lstrip("−").startswith("0.") else text
+
+
+def required(figure: str, frame: Any, columns: Iterable[str], source: str) -> None:
+    """Refuse what is not a frame with these columns and at least one row."""
+    if not isinstance(frame, pd.DataFrame) or not set(columns) <= set(frame.columns):
+        raise errors.not_the_frame(figure, columns, source, frame)
+    if frame.empty:
+        raise errors.nothing_to_draw(figure, source)
+
+
+def colour_map(name: str) -> Any:
+    """A map that leaves what is missing grey."""
+    return mpl.colormaps[name].with_extremes(bad="#DDDDDD")
+
+
+def beside(ax: Axes, width: float, pad: float, top: float = 1.0, bottom: float = 0.0) -> Axes:
+    """Axes to the right of others, ``pad`` away and ``width`` wide (inches), between two of their heights (0 to 1).
+
+    They move with the others, in whatever layout these are, and take no room from them.
+    """
+    inset = ax.inset_axes((1.0, bottom, 0.1, top - bottom))
+
+    def locate(_: Any, __: Any) -> Bbox:
+        box, inches = ax.get_position(), ax.figure.bbox.width / ax.figure.dpi
+        return Bbox.from_bounds(
+            box.x1 + pad / inches, box.y0 + bottom * box.height, width / inches, (top - bottom) * box.height
+        )
+
+    inset.set_axes_locator(locate)
+    return inset
+
+
+def colour_bar(ax: Axes, image: Any, label: str, *, pad: float = 0.12, top: float = 1.0, bottom: float = 0.0) -> Any:
+    """What the colours mean, to the right."""
+    bar = ax.figure.colorbar(image, cax=beside(ax, 0.11, pad, top, bottom))
+    bar.set_label(label, fontsize=8)
+    bar.ax.tick_params(labelsize=7, length=2)
+    bar.outline.set_visible(False)
+    return bar
+
+
+def legend_width(labels: list[str], title: str) -> float:
+    """What ``legend_of`` takes, in inches."""
+    columns = 1 + (len(labels) - 1) // IN_COLUMN
+    return max(columns * (0.3 + LETTER * max(map(len, labels), default=0)), LETTER * len(title)) + 0.1
+
+
+def legend_of(ax: Axes, handles: list[Any], labels: list[str], title: str | None) -> None:
+    """A legend to the right. Its texts are set last: matplotlib leaves out labels that begin with an underscore."""
+    legend = ax.legend(
+        handles,
+        [str(i) for i in range(len(labels))],
+        title=title,
+        loc="upper left",
+        bbox_to_anchor=(1.01, 1.02),
+        ncols=1 + (len(labels) - 1) // IN_COLUMN,
+        frameon=False,
+        fontsize=8,
+        title_fontsize=8,
+        alignment="left",
+        handletextpad=0.3,
+    )
+    for text, label in zip(legend.get_texts(), labels, strict=True):
+        text.set_text(label)

@@ -1,0 +1,133 @@
+"""Facts into one HTML file that needs nothing else."""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+import re
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import covalign
+from covalign._core import validation as errors
+from covalign.aligner.latent import LatentAligner
+from covalign.factor import InformedFactorAnalysis
+from covalign.persist import archive as store
+from covalign.show.report import factor_facts as factors
+from covalign.show.report import facts as known
+from covalign.show.report.plain_copy import static
+
+
+def write(
+    model: Any,
+    path: Any,
+    *,
+    title: str = "covalign report",
+    folds: int = 5,
+    command: str = "",
+    overwrite: bool = False,
+) -> Path:
+    """Write the report of a fitted ``LatentAligner`` or ``InformedFactorAnalysis`` to ``path`` (.html); returns it.
+
+    The page is one file, needs no network, and computes every number from P x P matrices as the slider moves. An
+    aligner brings its held-out numbers; a factor model is fitted again without each of ``folds`` (0: without any).
+    ``command`` is a command line that fits the same model, without its regime: the page shows it for every setting.
+
+    >>> import covalign as ca, tempfile, pathlib
+    >>> from covalign import report
+    >>> s = ca.simulate.scenario("PN", n_samples=200)
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "report.html"
+    >>> report.write(ca.LatentAligner().fit(s.Z, s.Y), file).name
+    'report.html'
+    """
+    target = Path(path)
+    if target.exists() and not overwrite:
+        raise errors.target_exists(target)
+    text = page({**summary(model, folds=folds), "command": command}, title)
+    with store.replacing(target) as file:
+        file.write(text.encode())
+    return target
+
+
+def summary(model: Any, *, folds: int = 5) -> dict[str, Any]:
+    """All that a report knows, as plain numbers and text.
+
+    >>> import covalign as ca
+    >>> from covalign import report
+    >>> s = ca.simulate.scenario("PN", n_samples=200)
+    >>> report.summary(ca.LatentAligner().fit(s.Z, s.Y))["covariates"]
+    ['y0', 'y1', 'y2', 'y3', 'y4']
+    """
+    if isinstance(model, InformedFactorAnalysis):
+        return factors.of_model(model, folds)
+    if isinstance(model, LatentAligner):
+        return known.of_aligner(model)
+    raise errors.nothing_to_report(model)
+
+
+def page(facts: dict[str, Any], title: str) -> str:
+    """The whole page. Names are escaped wherever they stand: as text here, as JSON in the script.
+
+    >>> import covalign as ca
+    >>> from covalign import report
+    >>> s = ca.simulate.scenario("PN", n_samples=200)
+    >>> "<title>Mice" in report.page(report.summary(ca.LatentAligner().fit(s.Z, s.Y)), "Mice")
+    True
+    """
+    is_model = "factors" in facts
+    parts = {
+        "title": html.escape(title),
+        "subtitle": html.escape(_subtitle(facts)),
+        "css": _terse("page.css"),
+        "arithmetic": _terse("arithmetic.js"),
+        "drawing": _terse("drawing.js"),
+        "view": _terse("view.js"),
+        "factors": _file("factors.html") if is_model else "",
+        "factors_view": _terse("factors.js") if is_model else "",
+        "facts": as_json({"command": "", **facts}),
+        "static": static(facts),
+        "footer": html.escape(
+            f"covalign {covalign.__version__}. Alignment is corr(dimension, its covariate); coupling is the "
+            "sum of squared correlations between dimensions."
+        ),
+    }
+    # Split once, so that nothing in a part is taken for a place.
+    pieces = _file("page.html").split("@")
+    return "".join(parts[piece] if i % 2 else piece for i, piece in enumerate(pieces))
+
+
+def _subtitle(facts: dict[str, Any]) -> str:
+    p = len(facts["covariates"])
+    named = f"{p} covariate{'s' if p > 1 else ''}"
+    if "factors" in facts:
+        views = facts["factors"]["views"]
+        listed = ", ".join(f"{view['name']} ({view['features']:,})" for view in views)
+        return f"{facts['rows']:,} samples; {listed}; {facts['dimensions']} factors, {p} of them informed by {named}"
+    return f"{facts['rows']:,} rows, {facts['dimensions']:,} dimensions, {named}; shrinkage {facts['shrinkage']:.3g}"
+
+
+def as_json(facts: dict[str, Any]) -> str:
+    """JSON that can stand in a script element: no number that JSON lacks, no character that ends the element."""
+    text = json.dumps(_finite(facts), ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {name: _finite(item) for name, item in value.items()}
+    return [_finite(item) for item in value] if isinstance(value, list) else value
+
+
+def _file(name: str) -> str:
+    return resources.files("covalign.show.report").joinpath("page", name).read_text(encoding="utf-8")
+
+
+def _terse(name: str) -> str:
+    """A script or style as every report carries it: without comments, indents, or spaces around a style's braces."""
+    lines = (re.sub(r"(^|  )//.*|/\*.*\*/", "", line.strip()) for line in _file(name).splitlines())
+    text = "\n".join(line.rstrip() for line in lines if line.strip())
+    return re.sub(r"\s*([{};])\s*", r"\1", text) if name.endswith(".css") else text

@@ -1,0 +1,207 @@
+"""What a report knows of a factor model beyond its regimes: bound, shares, features, samples, gaps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covalign._core import validation as errors
+from covalign._core.linalg import Array
+from covalign.closed_form.regimes import Polar
+from covalign.factor import placement as placing
+from covalign.factor.cross_validation import polar_of
+from covalign.factor.inference.kernel import kernel_of
+from covalign.factor.inference.state import Factors
+from covalign.factor.preparation import Rows, Table
+from covalign.moments.incomplete import fold_moments
+from covalign.show.report.facts import AS_FITTED, FORMAT, code, of_rows, plain
+from covalign.tables.covariates import Column
+
+TOP = 10  # features of a factor in a view
+POINTS = 400  # of the bound's curve
+SAMPLES, CELLS = 1000, 60_000  # of the scatter: the first as long as the second holds
+LIVE = 60_000  # numbers behind shares that move with the slider
+FREE = 6  # free factors in the scatter
+
+
+def of_model(model: Any, folds: int = 5) -> dict[str, Any]:
+    """The facts of a fitted ``InformedFactorAnalysis``; with folds, it is fitted again without each of them."""
+    model._check_fitted()
+    polar = polar_of(model)
+    held, why_not = None, "this report was asked for without folds" if not folds else None
+    if folds:
+        try:
+            held = model._held_out(folds)
+        except errors.CannotHoldOutError as error:
+            why_not = str(error)
+    problem, sums = model._problem, _sums(model)
+    return {
+        "format": FORMAT,
+        "kind": "InformedFactorAnalysis",
+        "covariates": list(model.covariate_names_),
+        "confounders": list(model.confounder_names_),
+        "rows": int(problem.n),
+        "pairs": model.summary(folds=0)["rows"].tolist(),
+        "dimensions": int(problem.k),
+        "shrinkage": None,
+        "regime": AS_FITTED if model.regime_ is None else model.regime_,
+        "lam": 0.5 if model.lam_ is None or np.isnan(model.lam_) else float(model.lam_),
+        "code": code(model, "fa", "X, y"),
+        "between_covariates": plain(problem.data.yy / problem.n),
+        **of_rows(polar, sums.transform(polar.T_0), held, why_not),
+        "factors": {
+            "names": list(model.factor_names_),
+            "active": [bool(active) for active in model.active_factors_],
+            "beta": [float(beta) for beta in model.beta_],
+            "beta_std": [float(std) for std in model.beta_std_],
+            "bound": bound(model),
+            "views": views(model, polar),
+            "samples": samples(model, polar),
+            "missing": missing(model),
+        },
+    }
+
+
+def _sums(model: Any) -> Any:
+    """Moments of the informed factors before any regime, and of the covariates, of the fitted samples."""
+    problem, first = model._problem, model._stage_1
+    if isinstance(first.z, Factors):  # from sums: no row is read again
+        return placing.with_covariates(problem, first, list(range(problem.p)))
+    z, Y = model._means(first)[:, : problem.p], model._rows.Y
+    (sums,) = fold_moments(z, Y, 1, model._table.encoding.blocks)
+    return sums
+
+
+def bound(model: Any) -> dict[str, Any]:
+    """The bound sweep by sweep, thinned to what a figure shows; the last value always stays."""
+    curve = model.elbo_
+    at = np.unique(np.linspace(0, len(curve) - 1, min(len(curve), POINTS)).round().astype(int))
+    return {
+        "sweeps": int(model.n_iter_),
+        "converged": bool(model.converged_),
+        "posterior": str(model.posterior),
+        "at": (at + 1).tolist(),
+        "values": [float(value) for value in curve[at]],
+    }
+
+
+def views(model: Any, polar: Polar) -> list[dict[str, Any]]:
+    """Of every view: name, features, shares of all factors, what those of informed ones follow from, top features."""
+    shares, totals = model.variance_explained(), model.total_variance_explained()
+    live = _live(model, polar)
+    made = []
+    for at, name in enumerate(model._table.views):
+        tops = [model.top_features(k, name, TOP) for k in range(model.n_factors_)]
+        top = [[[str(f), float(w), float(s)] for f, w, s in t.itertuples(index=False)] for t in tops]
+        made.append(
+            {
+                "name": name,
+                "features": len(model._table.views[name].names),
+                "shares": [float(share) for share in shares.loc[name]],
+                "total": float(totals[name]),
+                "live": live[at],
+                "top": top,
+            }
+        )
+    return made
+
+
+def _live(model: Any, polar: Polar) -> list[dict[str, Any] | None]:
+    """Per view, in T_0's coordinates and by features that the same samples have: Q and C of ``facts.shares``.
+
+    None where there are more such groups than a page should carry.
+    """
+    problem, first, p = model._problem, model._stage_1, model._problem.p
+    kernel, T_0 = kernel_of(problem), polar.T_0
+    zz, group = kernel.centred_products_of_means(problem, first)
+    if sum(len(np.unique(group[where])) for where in problem.bounds) * 2 * p * p > LIVE:
+        return [None] * len(problem.bounds)
+    made: list[dict[str, Any] | None] = []
+    for where in problem.bounds:
+        xx, xz, _ = kernel.observed_sums(problem, first, where)
+        varying = xx > 0
+        groups = []
+        for g in np.unique(group[where]):
+            these = varying & (group[where] == g)
+            scaled = xz[these, :p] @ T_0.T / np.sqrt(xx[these])[:, None]
+            groups.append({"Q": plain(scaled.T @ scaled), "C": plain(T_0 @ zz[g, :p, :p] @ T_0.T)})
+        made.append({"varying": int(varying.sum()), "groups": groups})
+    return made
+
+
+# -- samples ----------------------------------------------------------------------------------------------------------
+
+
+def samples(model: Any, polar: Polar) -> dict[str, Any] | None:
+    """Some samples, evenly spread over the table: T_0 z, the free factors as they stand, and what to colour them by."""
+    if not isinstance(model._rows, Rows):
+        return None
+    table, rows, p = model._table, model._rows, model._problem.p
+    strength = model.variance_explained().to_numpy().max(axis=0)
+    free = [k for k in np.argsort(-strength, kind="stable").tolist() if k >= p and model.active_factors_[k]][:FREE]
+    columns = p + len(free) + len(table.encoding.columns)
+    n = min(len(rows.Y), SAMPLES, max(50, CELLS // columns))
+    at = np.unique(np.linspace(0, len(rows.Y) - 1, n).round().astype(int))
+    raw = rows.Y[at] * table.sd_y + table.mean_y + table.nuisance.of_y(rows.C[at])
+    blocks = zip(table.encoding.columns, table.encoding.blocks, strict=True)
+    return {
+        "of": len(rows.Y),
+        "names": [str(i + 1) if table.samples is None else str(table.samples[i]) for i in at],
+        "informed": plain(model._means(model._stage_1)[at, :p] @ polar.T_0.T, 5),
+        "free": [str(model.factor_names_[k]) for k in free],
+        "free_values": plain(model.factors_[np.ix_(at, free)], 5),
+        "colours": [_colour(column, raw[:, list(block)]) for column, block in blocks],
+    }
+
+
+def _colour(column: Column, values: Array) -> dict[str, Any]:
+    """A covariate as it was before coding: numbers, or levels and which of them each sample has (None: missing)."""
+    gone = np.asarray(np.isnan(values).any(axis=1))
+    if column.kind == "number":
+        shown: list[Any] = [None if lost else float(f"{v:.5g}") for v, lost in zip(values[:, 0], gone, strict=True)]
+        return {"name": column.source, "levels": None, "values": shown}
+    if column.kind == "dummies":
+        first = len(column.levels) - values.shape[1]  # 1 where the first level has no dummy
+        known = np.nan_to_num(values)
+        which = np.where(known.max(axis=1) > 0.5, known.argmax(axis=1) + first, 0)
+    else:
+        which = np.nan_to_num(values[:, 0]).round().astype(int)
+    shown = [None if lost else int(level) for level, lost in zip(which, gone, strict=True)]
+    return {"name": column.source, "levels": [str(level) for level in column.levels], "values": shown}
+
+
+# -- gaps -------------------------------------------------------------------------------------------------------------
+
+
+def missing(model: Any) -> dict[str, Any]:
+    """What is observed: of every view its cells, and samples without and with gaps; which views go together."""
+    table: Table = model._table
+    frame, width = model.missing_frame(), len(table.views) + len(table.encoding.columns)
+    sizes = frame["samples"].to_numpy()[::width]
+    shares, known = np.split(frame["observed"].to_numpy().reshape(-1, width), [len(table.views)], axis=1)
+    blocks = zip(table.encoding.blocks, known.T, strict=True)
+    return {
+        "views": [_of_view(name, share, sizes) for name, share in zip(table.views, shares.T, strict=True)],
+        "together": _together(shares > 0, sizes),
+        "covariates": [int(sizes[has == 0].sum()) for block, has in blocks for _ in block],
+    }
+
+
+def _of_view(name: str, share: Array, sizes: NDArray[np.int_]) -> dict[str, Any]:
+    return {
+        "name": name,
+        "observed": float(sizes @ share / sizes.sum()),
+        "whole": int(sizes[share == 1].sum()),
+        "partly": int(sizes[(share > 0) & (share < 1)].sum()),
+        "absent": int(sizes[share == 0].sum()),
+    }
+
+
+def _together(has: NDArray[np.bool_], sizes: NDArray[np.int_]) -> list[dict[str, Any]]:
+    """Samples by the views they have, the most frequent first."""
+    kinds, which = np.unique(has, axis=0, return_inverse=True)
+    counts = np.bincount(which.reshape(-1), sizes, len(kinds))
+    order = np.argsort(-counts, kind="stable")
+    return [{"has": kinds[i].tolist(), "samples": int(counts[i])} for i in order]

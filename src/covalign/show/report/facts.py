@@ -1,0 +1,181 @@
+"""What a report knows, as plain numbers and text: the page computes with these alone, and so do the tests.
+
+Everything a regime does follows from P x P matrices. In T_0's coordinates the fitted rows, and the rows of every fold
+left out, have a covariance C and covariances c_p with y_p, whose standard deviation is s_p. A regime is
+F = unit_rows(f(M)), M that of the rows it was fitted to (without a fold it is another one), and then
+
+    corr(z~) = corr(F C F'),    corr(z~_p, y_q) = F_p c_q / (s_q |F_p|_C),    |F_p|_C^2 = F_p C F_p'.
+
+Where covariates have gaps, the rows that have y_p are a group of their own. In a factor model z are the informed
+factors, and the model before any regime is one more F (``as_fitted``).
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+import numpy as np
+from scipy.stats import t as student
+
+from covalign._core.linalg import Array, to_correlation, unit_rows
+from covalign.closed_form import regimes
+from covalign.closed_form.heldout import HeldOut, interval, standard_error
+from covalign.closed_form.regimes import Polar
+from covalign.moments.incomplete import Rows
+from covalign.moments.moments import Moments
+
+FORMAT = 2
+AS_FITTED = "as fitted"  # a factor model before it is realigned
+
+
+def of_aligner(aligner: Any) -> dict[str, Any]:
+    """The facts of a fitted ``LatentAligner``."""
+    s, held = aligner._solution, aligner._held_out()
+    return {
+        "format": FORMAT,
+        "kind": "LatentAligner",
+        "covariates": list(aligner.covariate_names_),
+        "confounders": list(aligner.confounder_names_),
+        "rows": aligner.n_rows_,
+        "pairs": aligner.n_pairs_.tolist(),
+        "dimensions": int(s.polar.T_0.shape[1]),
+        "shrinkage": float(s.shrinkage),
+        "regime": s.regime,
+        "lam": float(regimes.ENDS.get(s.regime, s.lam)),
+        "code": code(aligner, "aligner", "Z, Y", leave=("regime", "lam")),
+        "between_covariates": plain(to_correlation(aligner.moments_.cov_y)),
+        **of_rows(s.polar, aligner.moments_.transform(s.polar.T_0), held),
+    }
+
+
+def of_rows(polar: Polar, rows: Rows, held: HeldOut | None, why_not_held_out: str | None = None) -> dict[str, Any]:
+    """What every regime follows from: of the fitted rows (moments of T_0 Z and Y), and of every fold left out."""
+    folds = [] if held is None else list(zip(held.polars, held.reduced, strict=True))
+    return {
+        "why_no_exclusive": regimes.frontier_settings(polar, [])[1],
+        "fitted": {**regime(polar), **_judged(rows)},
+        "folds": [{**regime(polar), **_judged(reduced)} for polar, reduced in folds],
+        "quantiles": [None, *student.ppf(0.95, np.arange(1, max(2, len(folds)))).tolist()],  # by degrees of freedom
+        # In every fold the exclusive point needs to exist, or it cannot be judged.
+        "held_out_exclusive": bool(folds) and all(polar.M_inverse is not None for polar, _ in folds),
+        "why_not_held_out": why_not_held_out,
+    }
+
+
+def regime(polar: Polar) -> dict[str, Any]:
+    """What F is a function of; T_0^-1 is there where z has as many dimensions as covariates."""
+    square = polar.T_0.shape[0] == polar.T_0.shape[1]
+    return {
+        "M": plain(polar.M),
+        "M_inverse": None if polar.M_inverse is None else plain(polar.M_inverse),
+        "as_fitted": plain(np.linalg.inv(polar.T_0)) if square else None,
+    }
+
+
+def _judged(rows: Rows) -> dict[str, Any]:
+    return {
+        "n": int(rows.n or 0),
+        "C": plain(rows.cov_z),
+        "groups": [_group(at, seen, rows) for at, seen in rows.pairs],
+    }
+
+
+def _group(columns: Any, seen: Moments, rows: Rows) -> dict[str, Any]:
+    at = np.arange(len(rows.n_pairs))[columns].tolist()
+    shared = seen.cov_z is rows.cov_z
+    return {
+        "columns": at,
+        "C": None if shared else plain(seen.cov_z),  # None: that of all rows
+        "c": plain(seen.cov_zy),
+        "s": np.sqrt(np.diag(seen.cov_y)).tolist(),
+    }
+
+
+def plain(matrix: Any, digits: int = 12) -> list[list[float]]:
+    """A matrix as JSON has it, with as many digits as are wanted."""
+    return [[float(f"{value:.{digits}g}") for value in row] for row in np.asarray(matrix, dtype=np.float64).tolist()]
+
+
+def code(estimator: Any, name: str, data: str, leave: tuple[str, ...] = ()) -> str:
+    """Python that fits the estimator: its class, what was asked that is not the default, and its confounders."""
+    kind = type(estimator)
+    asked, usual = estimator.get_params(), kind().get_params()
+    chosen = {key: value for key, value in asked.items() if key not in leave and value != usual[key]}
+    options = [f"{key}={_literal(value, key)}" for key, value in chosen.items()]
+    given = f"{data}, confounders=C" if estimator.confounder_names_ else data
+    return f"{name} = ca.{kind.__name__}({', '.join(options)}).fit({given})"
+
+
+def _literal(value: Any, name: str) -> str:
+    """A value as Python reads it back; one that has no such form, as a generator, goes by a name like the data do."""
+    text = repr(value.item() if isinstance(value, np.generic) else value)
+    try:
+        ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return name
+    return text
+
+
+# -- the arithmetic of the page ---------------------------------------------------------------------------------------
+
+
+def mixing(of: dict[str, Any], regime: str, lam: float) -> Array:
+    """F of a regime, for the fitted rows or for a fold."""
+    if regime == AS_FITTED:
+        return unit_rows(np.array(of["as_fitted"]))
+    if regime == "exclusive":
+        return unit_rows(np.array(of["M_inverse"]))
+    return regimes.mixed(np.array(of["M"]), regimes.ENDS.get(regime, lam))
+
+
+def correlations(of: dict[str, Any], F: Array) -> tuple[Array, Array]:
+    """corr(z~, y) (P x P; NaN where y_q does not vary) and corr(z~)."""
+    with_y = np.full((len(F), len(F)), np.nan)
+    for group in of["groups"]:
+        C, c, s = np.array(of["C"] if group["C"] is None else group["C"]), np.array(group["c"]), np.array(group["s"])
+        sd = np.sqrt(np.sum((F @ C) * F, axis=1))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            with_y[:, group["columns"]] = np.where(s > 0, F @ c / sd[:, None] / s, np.nan)
+    return with_y, to_correlation(F @ np.array(of["C"]) @ F.T)
+
+
+def measured(facts: dict[str, Any], regime: str, lam: float) -> dict[str, Any]:
+    """All numbers of one setting, as the page shows them."""
+    with_y, among = correlations(facts["fitted"], mixing(facts["fitted"], regime, lam))
+    found = {
+        "with_y": with_y,
+        "among": among,
+        "alignment": np.diag(with_y),
+        "coupling": regimes.squared_distance_from_identity(among),
+        "held_out": None,
+    }
+    if facts["folds"] and (regime != "exclusive" or facts["held_out_exclusive"]):
+        found["held_out"] = _held_out(facts["folds"], regime, lam)
+    return found
+
+
+def _held_out(folds: list[dict[str, Any]], regime: str, lam: float) -> dict[str, Any]:
+    both = [correlations(fold, mixing(fold, regime, lam)) for fold in folds]
+    per_fold = np.array([np.diag(with_y) for with_y, _ in both])
+    average = np.average([among for _, among in both], axis=0, weights=[fold["n"] for fold in folds])
+    low, high = interval(per_fold)
+    return {
+        "alignment": np.array([regimes.mean_or_nan(column) for column in per_fold.T]),
+        "se": standard_error(per_fold),
+        "low": low,
+        "high": high,
+        "coupling": regimes.squared_distance_from_identity(average),
+    }
+
+
+def shares(of_view: dict[str, Any], F: Array) -> Array:
+    """Share of a view's variance by each informed factor: the mean over features of corr(x_d, z~_p)^2.
+
+    Features observed on the same samples share C = M'M there, and Q = sum_d m_d m_d' / x_d'x_d, m_d = M'x_d.
+    """
+    total = np.zeros(len(F))
+    for group in of_view["groups"]:
+        with_x, own = (np.sum((F @ np.array(group[name])) * F, axis=1) for name in ("Q", "C"))
+        total += np.divide(with_x, own, out=np.zeros(len(F)), where=own > 0)
+    return np.asarray(total / max(of_view["varying"], 1))

@@ -1,0 +1,132 @@
+"""What is seen where no script runs: the frontier and tables, at the setting of the fit."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from covalign.closed_form.regimes import mean_or_nan
+from covalign.show.report.facts import measured
+
+WIDTH, HEIGHT, EDGE, RIM = 460, 300, 48, 12  # edge: where numbers stand
+
+
+def static(facts: dict[str, Any]) -> str:
+    """A figure and tables, as HTML."""
+    now = measured(facts, facts["regime"], facts["lam"])
+    named = lam_shown(facts["lam"]) if facts["regime"] == "tunable" else html.escape(facts["regime"])
+    more = _shares(facts["factors"]) if "factors" in facts else ""
+    return (
+        f"<h2>{named}: coupling {now['coupling']:.3f}</h2>{_figure(facts, now)}"
+        '<p class="key"><b class="fitted">fitted rows</b> and <b class="held">held out</b>, from independent to '
+        "strongest. With scripts allowed, this page has a slider for λ.</p>"
+        f"{_alignments(facts, now)}{more}"
+    )
+
+
+def lam_shown(lam: float) -> str:
+    """Two digits on the slider's grid; off it as many as tell lambda from 0 and 1."""
+    digits = 2 if abs(100 * lam - round(100 * lam)) < 1e-9 else 3
+    while 2 < digits < 12 and round(lam, digits) in (0, 1):
+        digits += 1
+    return f"λ = {lam:.{digits}f}"
+
+
+def _alignments(facts: dict[str, Any], now: dict[str, Any]) -> str:
+    rows, held = [], now["held_out"] or dict.fromkeys(("alignment", "low", "high"), [np.nan] * len(facts["covariates"]))
+    for p, name in enumerate(facts["covariates"]):
+        low, high = _shown(held["low"][p]), _shown(held["high"][p])
+        limits = "–" if low == "–" else f"{low} to {high}"
+        rows.append((name, [_shown(now["alignment"][p]), _shown(held["alignment"][p]), limits]))
+    return _table(["covariate", "fitted", "held out", "90 %"], rows)
+
+
+def _shown(value: float) -> str:
+    return "–" if np.isnan(value) else f"{value:.3f}"
+
+
+def _shares(factors: dict[str, Any]) -> str:
+    """Variance explained: factors down, views across."""
+    views = factors["views"]
+    rows = [(name, [f"{view['shares'][k]:.3f}" for view in views]) for k, name in enumerate(factors["names"])]
+    rows.append(("all factors", [f"{view['total']:.3f}" for view in views]))
+    bound = factors["bound"]
+    ended = "Converged" if bound["converged"] else "Not converged"
+    return (
+        f"<h2>Variance explained</h2>{_table(['factor', *(view['name'] for view in views)], rows)}"
+        f'<p class="key">{ended} after {bound["sweeps"]} sweeps at {bound["values"][-1]:.2f} nats.</p>'
+    )
+
+
+def _table(head: Iterable[str], rows: Iterable[tuple[str, Sequence[str]]]) -> str:
+    above = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in head)
+    body = "".join(
+        f'<tr><th scope="row">{html.escape(name)}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'
+        for name, cells in rows
+    )
+    return f'<div class="scroll"><table><thead><tr>{above}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _figure(facts: dict[str, Any], now: dict[str, Any]) -> str:
+    """Mean alignment against coupling along lambda, on the fitted rows and held out, and where the model stands."""
+    along = [measured(facts, "tunable", float(lam)) for lam in np.linspace(0, 1, 21)]
+    curves = {
+        "fitted": [_point(found) for found in along],
+        "held": [_point(f["held_out"]) for f in along if f["held_out"]],
+    }
+    dots = {"fitted": _point(now)} | ({} if now["held_out"] is None else {"held": _point(now["held_out"])})
+    points = np.array([*curves["fitted"], *curves["held"], *dots.values()])
+    right, low, high = max(points[:, 0].max(), 1e-3) * 1.05, np.nanmin(points[:, 1]), np.nanmax(points[:, 1])
+    margin = 0.08 * max(high - low, 1e-2)
+    low, high = low - margin, high + margin
+
+    def at(x: float, y: float) -> tuple[float, float]:
+        across, up = x / right * (WIDTH - EDGE - RIM), (y - low) / (high - low) * (HEIGHT - EDGE - RIM)
+        return round(EDGE + across, 1), round(HEIGHT - EDGE - up, 1)
+
+    def path(curve: list[tuple[float, float]]) -> str:
+        return " L".join("{} {}".format(*at(*point)) for point in curve)
+
+    lines = _axes(at, right, low, high)
+    lines += "".join(f'<path class="line {kind}" d="M{path(curve)}"/>' for kind, curve in curves.items() if curve)
+    for kind, point in dots.items():
+        x, y = at(*point)
+        lines += f'<circle class="now {kind}" cx="{x}" cy="{y}" r="7"/>'
+    return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="Frontier">{lines}</svg>'
+
+
+def _axes(at: Callable[[float, float], tuple[float, float]], right: float, low: float, high: float) -> str:
+    """Lines and numbers: coupling across, mean alignment up."""
+    drawn, bottom, end = "", HEIGHT - EDGE, WIDTH - RIM
+    for tick, text in ticks(0, right):
+        x, _ = at(tick, low)
+        drawn += f'<line class="grid" x1="{x}" x2="{x}" y1="{RIM}" y2="{bottom}"/>'
+        drawn += f'<text class="tick" x="{x}" y="{bottom + 17}" text-anchor="middle">{text}</text>'
+    for tick, text in ticks(low, high):
+        _, y = at(0, tick)
+        drawn += f'<line class="grid" x1="{EDGE}" x2="{end}" y1="{y}" y2="{y}"/>'
+        drawn += f'<text class="tick" x="{EDGE - 7}" y="{y + 4}" text-anchor="end">{text}</text>'
+    middle = (bottom + RIM) / 2
+    return (
+        f'{drawn}<text class="label" x="{(EDGE + end) / 2}" y="{HEIGHT - 8}" text-anchor="middle">coupling</text>'
+        f'<text class="label" x="12" y="{middle}" text-anchor="middle" transform="rotate(-90 12 {middle})">'
+        "mean alignment</text>"
+    )
+
+
+def ticks(low: float, high: float) -> list[tuple[float, str]]:
+    """Round numbers from low to high, three to six of them, and how they are written."""
+    raw = (high - low) / 5
+    power = 10.0 ** np.floor(np.log10(raw))
+    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= raw)
+    digits = max(0, -int(np.floor(np.log10(step) + 1e-9)))
+    counts = np.arange(np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9) + 1)
+    at = [round(float(count * step), digits) + 0.0 for count in counts]
+    return [(tick, f"{tick:.{digits}f}") for tick in at]
+
+
+def _point(found: dict[str, Any]) -> tuple[float, float]:
+    return found["coupling"], mean_or_nan(found["alignment"])

@@ -1,0 +1,92 @@
+"""Sources made of others: fewer rows, more columns, numbers checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from covalign.stream.finite import checked
+from covalign.stream.source import Source, recut
+
+
+class Derived:
+    """What a source made of another has in common with it; ``rows`` are their numbers, where some were left out."""
+
+    def __init__(self, source: Source, shape: tuple[int, int] | None = None) -> None:
+        self.source, self.where, self.in_memory = source, source.where, source.in_memory
+        self.shape, self.dtype, self.names = shape or source.shape, source.dtype, source.names
+        self.origin, self.key = getattr(source, "origin", None), getattr(source, "key", None)
+        self.layout: Any = getattr(source, "layout", None)
+        self.rows: Any = getattr(source, "rows", None)
+
+    @property
+    def index(self) -> Any:
+        """Names of the rows, or None."""
+        return self.source.index
+
+    @property
+    def chunk_rows(self) -> int:
+        """Rows in a chunk unless told otherwise."""
+        return self.source.chunk_rows
+
+
+class Checked(Derived):
+    """The same rows; one that is not finite is an error which names its row and column."""
+
+    def chunks(self, rows: int | None = None, start: int = 0) -> Iterator[Any]:
+        """The rows from ``start`` on, cut at the multiples of ``rows``."""
+        return checked(self.source, self.source.chunks(rows, start), start)
+
+
+class Kept(Derived):
+    """The rows where a table of flags says so."""
+
+    def __init__(self, source: Source, keep: NDArray[np.bool_]) -> None:
+        rows = np.flatnonzero(keep)
+        super().__init__(source, (len(rows), source.shape[1]))
+        self._keep, self.rows = keep, rows
+
+    @property
+    def index(self) -> Any:
+        """Names of the rows, or None."""
+        index = self.source.index
+        return None if index is None else index[self.rows]
+
+    def chunks(self, rows: int | None = None, start: int = 0) -> Iterator[Any]:
+        """The rows from ``start`` on, cut at the multiples of ``rows``."""
+        rows = self.chunk_rows if rows is None else rows
+        return recut(self._pieces(rows, start), rows, start)
+
+    def _pieces(self, rows: int, start: int) -> Iterator[Any]:
+        if start >= len(self.rows):
+            return
+        at = int(self.rows[start])
+        for chunk in self.source.chunks(rows, at):
+            keep = self._keep[at : at + chunk.shape[0]]
+            at += chunk.shape[0]
+            yield chunk if keep.all() else chunk[keep]
+
+
+class Beside(Derived):
+    """[Z C]: further columns, which are in memory, beside those of a source."""
+
+    def __init__(self, source: Source, C: NDArray[np.float64]) -> None:
+        self._C = C
+        super().__init__(source, (source.shape[0], source.shape[1] + C.shape[1]))
+        self.dtype = np.result_type(source.dtype, C.dtype)
+        self.names = None if source.names is None else (*source.names, *(f"confounder {i}" for i in range(C.shape[1])))
+
+    def chunks(self, rows: int | None = None, start: int = 0) -> Iterator[Any]:
+        """The rows from ``start`` on, cut at the multiples of ``rows``."""
+        for chunk in self.source.chunks(rows, start):
+            yield beside(chunk, self._C[start : start + chunk.shape[0]])
+            start += chunk.shape[0]
+
+
+def beside(Z: Any, C: NDArray[np.float64]) -> Any:
+    """[Z C], sparse where Z is."""
+    return sparse.hstack([Z, sparse.csr_matrix(C)], format="csr") if sparse.issparse(Z) else np.hstack([Z, C])

@@ -1,0 +1,161 @@
+"""Which adapter reads what the user has."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from covalign._core import validation as errors
+from covalign.stream.memory import ArrayRows, FrameRows, MappedRows, SparseRows, TorchRows
+from covalign.stream.source import CHUNK_BYTES, Source, Table, is_source, is_zarr
+
+
+def open_rows(
+    data: Any,
+    columns: Sequence[Any] | None = None,
+    *,
+    key: str | None = None,
+    name: str = "Z",
+    chunk_rows: int | None = None,
+    single: bool = False,
+) -> Source:
+    """The rows of ``data`` as a Source, read a chunk at a time and as often as needed.
+
+    ``data`` is an array, DataFrame, sparse matrix, memmap, torch tensor, zarr array, dask array or DataFrame, AnnData,
+    HDF5 dataset, or a path to ``.npy``, ``.npz``, ``.zarr``, ``.parquet`` (file or folder) or ``.h5ad``. ``columns``
+    chooses columns by name (by position where they have no names); ``key`` names the array within an ``.npz``,
+    ``.zarr`` group, ``.h5ad`` or AnnData (``"obsm/X_pca"``). ``chunk_rows`` overrides the number of rows in a chunk.
+    ``single`` lets data of one dimension be one column. ``name`` is what messages call the data.
+
+    >>> import numpy as np
+    >>> from covalign import open_rows
+    >>> source = open_rows(np.arange(10.0).reshape(5, 2), chunk_rows=2)
+    >>> source.shape, [len(chunk) for chunk in source.chunks()]
+    ((5, 2), [2, 2, 1])
+    """
+    options: dict[str, Any] = {"columns": columns, "chunk_rows": chunk_rows, "single": single}
+    if isinstance(data, str | os.PathLike):
+        table = _from_path(Path(data), key, name, options)
+        table.origin, table.key = Path(data), key
+        return table
+    roots = _roots(data)
+    if "anndata" in roots:
+        return _from_anndata(data, key, name, options)
+    if "zarr" in roots:
+        from covalign.stream.chunked import open_node
+
+        return open_node(data, key, name, **options)
+    if key is not None:
+        raise errors.key_without_meaning(name, key)
+    return _from_object(data, roots, name, options)
+
+
+def is_elsewhere(data: Any) -> bool:
+    """Whether rows are to be read a chunk at a time: what is no array, frame or sparse matrix in memory.
+
+    A small memmap is as good as an array (parallel workers of scikit-learn get such ones).
+    """
+    if isinstance(data, str | os.PathLike) or is_source(data):
+        return True
+    if isinstance(data, np.ndarray):
+        return isinstance(data, np.memmap) and data.ndim == 2 and data.nbytes > CHUNK_BYTES
+    roots = _roots(data)
+    return not {"anndata", "zarr", "h5py"}.isdisjoint(roots) or ("torch" in roots and hasattr(data, "detach"))
+
+
+def is_dask(data: Any) -> bool:
+    """A dask array or DataFrame."""
+    return "dask" in _roots(data)
+
+
+def _roots(data: Any) -> set[str]:
+    """The packages that the type of ``data`` and its ancestors come from."""
+    return {kind.__module__.partition(".")[0] for kind in type(data).__mro__}
+
+
+def _from_path(path: Path, key: str | None, name: str, options: dict[str, Any]) -> Table:
+    suffix = path.suffix.lower()
+    if not path.exists():
+        raise errors.data_not_found(path, f"a file or folder for {name}")
+    if suffix == ".zarr" or is_zarr(path):
+        from covalign.stream.chunked import from_zarr
+
+        return from_zarr(path, key, **options)
+    if suffix == ".npz":
+        from covalign.stream.npy import from_npz
+
+        return from_npz(path, key, **options)
+    if suffix in (".h5ad", ".h5", ".hdf5"):
+        from covalign.stream.h5ad import from_h5ad
+
+        return from_h5ad(path, key, **options)
+    if key is not None:
+        raise errors.key_without_meaning(str(path), key)
+    if suffix == ".npy":
+        from covalign.stream.npy import from_npy
+
+        return from_npy(path, **options)
+    if suffix in (".parquet", ".pq") or path.is_dir():
+        from covalign.stream.parquet import ParquetRows
+
+        return ParquetRows(path, **options)
+    raise errors.unknown_suffix(name, path)
+
+
+def _from_anndata(data: Any, key: str | None, name: str, options: dict[str, Any]) -> Table:
+    from covalign.stream.h5ad import from_anndata, from_element
+
+    if hasattr(data, "obs_names"):
+        return from_anndata(data, key, name, **options)
+    return from_element(data, name, **options)  # a sparse matrix in a file
+
+
+def _from_object(data: Any, roots: set[str], name: str, options: dict[str, Any]) -> Table:
+    if isinstance(data, np.memmap):
+        return MappedRows(data, name, **options)
+    if isinstance(data, np.ndarray):
+        return ArrayRows(data, name, **options)
+    if sparse.issparse(data):
+        return SparseRows(data, name, **options)
+    if "torch" in roots:
+        return TorchRows(data, name, **options)
+    if "dask" in roots:
+        return _from_dask(data, name, options)
+    if "h5py" in roots and hasattr(data, "chunks"):
+        from covalign.stream.chunked import HdfRows
+
+        return HdfRows(data, name, **options)
+    if hasattr(data, "to_pandas"):  # polars, pyarrow, xarray: in memory already
+        data = data.to_pandas()
+    if isinstance(data, pd.Series):
+        data = data.to_frame("y0" if data.name is None else data.name)
+    if isinstance(data, pd.DataFrame):
+        return FrameRows(data, name, **options)
+    if isinstance(data, list | tuple) or hasattr(data, "__array__"):
+        return ArrayRows(_as_array(data, name), name, **options)
+    raise errors.unknown_source(name, data)
+
+
+def _from_dask(data: Any, name: str, options: dict[str, Any]) -> Table:
+    from covalign.stream.dask_rows import DaskArrayRows, DaskFrameRows
+
+    if hasattr(data, "to_frame") and not hasattr(data, "columns"):  # a dask Series
+        data = data.to_frame()
+    if hasattr(data, "columns"):
+        return DaskFrameRows(data, name, **options)
+    if hasattr(data, "chunks"):
+        return DaskArrayRows(data, name, **options)
+    raise errors.unknown_source(name, data)
+
+
+def _as_array(data: Any, name: str) -> Any:
+    try:
+        return np.asarray(data)
+    except (TypeError, ValueError):  # ragged lists
+        raise errors.unknown_source(name, data) from None

@@ -1,0 +1,139 @@
+"""Rows that are in memory, or mapped into it: arrays, DataFrames, sparse matrices, memmaps, torch tensors."""
+
+from __future__ import annotations
+
+import mmap
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from covalign._core import validation as errors
+from covalign.stream.source import Table, optional, positions
+
+
+class ArrayRows(Table):
+    """A numpy array: chunks are views of it."""
+
+    in_memory = True
+
+    def __init__(self, array: Any, where: str, **options: Any) -> None:
+        self._array = as_numbers(np.asarray(array), where)
+        super().__init__(where, self._array.shape, self._array.dtype, **options)
+
+    def _read(self, start: int, stop: int) -> Any:
+        return self._array[start:stop]
+
+
+class MappedRows(Table):
+    """A numpy.memmap: chunks are copies, so that whoever reads ahead waits for the disk, and not who computes.
+
+    Pages of the file that were copied are given back: they would count as memory of this process until the end.
+    """
+
+    def __init__(self, array: Any, where: str, **options: Any) -> None:
+        self._array = array.view(np.ndarray)  # slices of a memmap carry its Python object along
+        # What a map with mode "c" has changed exists nowhere else.
+        self._map: Any = array._mmap if getattr(array, "mode", None) in ("r", "r+", "w+") else None
+        self._base = 0 if self._map is None else np.frombuffer(self._map, np.uint8).ctypes.data
+        self.origin = None if self._map is None else array.filename
+        self.layout = (self._array.ctypes.data - self._base, self._array.strides)  # within the file
+        super().__init__(where, array.shape, array.dtype, **options)
+
+    def _read(self, start: int, stop: int) -> Any:
+        rows = self._array[start:stop]
+        piece = np.array(rows, order="C")
+        if hasattr(self._map, "madvise") and hasattr(mmap, "MADV_DONTNEED") and rows.flags.c_contiguous:
+            self._give_back(rows)
+        return piece
+
+    def _give_back(self, rows: Any) -> None:
+        """Whole pages between the first and the last byte of these rows."""
+        first = rows.ctypes.data - self._base
+        begin, end = -(-first // mmap.PAGESIZE) * mmap.PAGESIZE, (first + rows.nbytes) // mmap.PAGESIZE * mmap.PAGESIZE
+        if end > begin:
+            self._map.madvise(mmap.MADV_DONTNEED, begin, end - begin)
+
+
+class SparseRows(Table):
+    """A scipy sparse matrix; other layouts than csr are converted once (as many nonzero values again in memory)."""
+
+    in_memory = True
+
+    def __init__(self, matrix: Any, where: str, **options: Any) -> None:
+        self._matrix = matrix.tocsr()
+        super().__init__(where, matrix.shape, matrix.dtype, **options)
+
+    def _read(self, start: int, stop: int) -> Any:
+        return self._matrix[start:stop]
+
+
+class FrameRows(Table):
+    """A pandas DataFrame of numbers: a chunk is converted at a time."""
+
+    in_memory = True
+
+    def __init__(self, frame: pd.DataFrame, where: str, *, columns: Any = None, **options: Any) -> None:
+        take = positions(where, columns, [str(name) for name in frame.columns], frame.shape[1])
+        if take is not None:  # before types are looked at: other columns may be text
+            frame = frame.iloc[:, take]
+        self._frame = frame.infer_objects()
+        dtype = frame_dtype(self._frame.dtypes, where)
+        options.setdefault("index", frame.index)
+        super().__init__(where, frame.shape, dtype, names=frame.columns, **options)
+
+    def _read(self, start: int, stop: int) -> Any:
+        return frame_values(self._frame.iloc[start:stop], self.dtype)
+
+
+class TorchRows(Table):
+    """A torch tensor on any device: a chunk is detached and brought to the CPU at a time."""
+
+    def __init__(self, tensor: Any, where: str, **options: Any) -> None:
+        torch = optional("torch", "torch")
+        if tensor.layout != torch.strided:
+            raise errors.unknown_source(where, tensor)
+        self._tensor = tensor
+        self.in_memory = tensor.device.type == "cpu"
+        super().__init__(where, tuple(tensor.shape), tensor_values(self._tensor[:0]).dtype, **options)
+
+    def _read(self, start: int, stop: int) -> Any:
+        return tensor_values(self._tensor[start:stop])
+
+
+def tensor_values(tensor: Any) -> Any:
+    """The numbers of a torch tensor, half precision (of which numpy knows one kind, and BLAS none) as float32."""
+    torch = optional("torch", "torch")
+    half = tensor.dtype in (torch.bfloat16, torch.float16)
+    return tensor.detach().to(torch.float32 if half else tensor.dtype).cpu().numpy()
+
+
+def as_numbers(array: Any, where: str) -> Any:
+    """An array of objects as float64 where they are numbers; others as they are."""
+    if array.dtype.kind != "O":
+        return array
+    try:
+        return array.astype(np.float64)
+    except (TypeError, ValueError):
+        raise errors.not_numeric(where, array.dtype) from None
+
+
+def frame_dtype(dtypes: Any, where: str) -> np.dtype[Any]:
+    """The common type of the columns of a frame; a column that is not a number is named."""
+    if not dtypes.index.is_unique:
+        raise errors.repeated_columns(where, dtypes.index[dtypes.index.duplicated()].unique())
+    kinds = []
+    for name, dtype in dtypes.items():
+        numeric = pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_bool_dtype(dtype)
+        if not numeric or getattr(dtype, "kind", "f") == "c":
+            raise errors.column_not_numeric(where, name, dtype)
+        # Types that know missing values become floats, which have NaN for them.
+        kinds.append(dtype if isinstance(dtype, np.dtype) else np.dtype(np.float64))
+    return np.result_type(*kinds) if kinds else np.dtype(np.float64)
+
+
+def frame_values(frame: pd.DataFrame, dtype: np.dtype[Any]) -> Any:
+    """The numbers of a frame, NaN where it has gaps."""
+    if all(isinstance(kind, np.dtype) for kind in frame.dtypes):
+        return frame.to_numpy(dtype=dtype)
+    return frame.to_numpy(dtype=dtype, na_value=np.nan)

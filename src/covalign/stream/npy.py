@@ -1,0 +1,118 @@
+"""Arrays that numpy saved: ``.npy`` files, and ``.npz`` archives read as streams. Nothing is ever unpickled."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.lib import format as npy
+
+from covalign._core import validation as errors
+from covalign.stream.memory import ArrayRows, MappedRows
+from covalign.stream.source import Table
+
+NEED = "an array saved with numpy.save or numpy.savez"
+
+
+def from_npy(path: Path, **options: Any) -> Table:
+    """Rows of an ``.npy`` file, after a check that it is complete."""
+    with path.open("rb") as file:
+        shape, by_columns, dtype = header(file, path)
+        need = file.tell() + int(np.prod(shape)) * dtype.itemsize
+    if path.stat().st_size < need:
+        raise errors.truncated_file(path, need, path.stat().st_size)
+    if by_columns or 0 in shape:  # a row is spread over the file, so it is mapped (nothing can be mapped if empty)
+        array = np.load(path, mmap_mode=None if 0 in shape else "r", allow_pickle=False)
+        return MappedRows(array, str(path), **options)
+    return NpyRows(path, None, shape, dtype, **options)
+
+
+def from_npz(path: Path, key: str | None, **options: Any) -> Table:
+    """Rows of one array of an ``.npz`` archive: the one called ``key``, or the only one."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            have = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
+            if key is None and len(have) == 1:
+                (key,) = have
+            if key not in have:
+                raise errors.which_array(path, key, have)
+            member = f"{key}.npy"
+            with archive.open(member) as file:
+                shape, by_columns, dtype = header(file, path)
+                need = file.tell() + int(np.prod(shape)) * dtype.itemsize
+            if archive.getinfo(member).file_size < need:
+                raise errors.truncated_file(path, need, archive.getinfo(member).file_size)
+    except zipfile.BadZipFile as error:
+        raise errors.unreadable_data(path, NEED, error) from error
+    if by_columns or 0 in shape:  # a zip member cannot be mapped
+        with np.load(path, allow_pickle=False) as arrays:
+            return ArrayRows(arrays[key], str(path), **options)
+    return NpyRows(path, member, shape, dtype, **options)
+
+
+class NpyRows(Table):
+    """Rows stored one after the other: each chunk is read into a buffer of its own.
+
+    Plain reads rather than a memory map: the pages of a map count as memory of the process, and every one of them is
+    an interruption of its own when it is first touched.
+    """
+
+    def __init__(self, path: Path, member: str | None, shape: Any, dtype: np.dtype[Any], **options: Any) -> None:
+        self._path, self._member, self._stored = path, member, dtype
+        super().__init__(str(path), shape, dtype, **options)
+
+    def _pieces(self, rows: int, start: int) -> Iterator[Any]:
+        n, width = self.shape[0], self._stored_width
+        with opened(self._path, self._member) as file:
+            header(file, self._path)
+            file.seek(start * width * self._stored.itemsize, 1)
+            while start < n:
+                stop = min(n, start - start % rows + rows)
+                yield self._finish(self._next(file, stop - start))
+                start = stop
+
+    def _next(self, file: IO[bytes], rows: int) -> Any:
+        piece = np.empty((rows, self._stored_width), dtype=self._stored)
+        flat: Any = piece.reshape(-1).view(np.uint8)
+        into, got = memoryview(flat), 0
+        try:
+            while got < len(into):
+                more = file.readinto(into[got:])  # type: ignore[attr-defined]  # every binary file has it
+                if not more:
+                    raise errors.truncated_file(self._path, len(into), got)
+                got += more
+        except (zipfile.BadZipFile, zlib.error, EOFError) as error:  # a damaged archive
+            raise errors.unreadable_data(self._path, NEED, error) from error
+        return piece
+
+    def _read(self, start: int, stop: int) -> Any:
+        return next(self._pieces(stop, start))
+
+
+@contextmanager
+def opened(path: Path, member: str | None) -> Iterator[IO[bytes]]:
+    """The file, or one member of the archive."""
+    if member is None:
+        with path.open("rb", buffering=0) as file:  # chunks are far larger than a buffer
+            yield file
+    else:
+        with zipfile.ZipFile(path) as archive, archive.open(member) as file:
+            yield file
+
+
+def header(file: IO[bytes], path: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, whether columns are contiguous, and type, with the file left at the first number."""
+    try:
+        version = npy.read_magic(file)
+        read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+        shape, by_columns, dtype = read(file)
+    except (ValueError, EOFError) as error:
+        raise errors.unreadable_data(path, NEED, error) from error
+    if dtype.hasobject:
+        raise errors.pickled_file(path)
+    return tuple(shape), bool(by_columns) and len(shape) > 1, dtype

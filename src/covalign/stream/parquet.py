@@ -1,0 +1,195 @@
+"""Parquet: one file, or a folder of files of the same columns, read a batch of a row group at a time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from covalign._core import validation as errors
+from covalign.stream.source import Table, optional, positions
+
+BUFFER_BYTES = 2**16  # of every column, while it is read
+
+
+class ParquetRows(Table):
+    """The rows of the files in the order of their names. Chunks are floats, so that nulls can be NaN.
+
+    A column of lists, the usual home of an embedding, stands for as many columns as its lists are long.
+    """
+
+    def __init__(self, path: Path, *, columns: Any = None, **options: Any) -> None:
+        self._pq = optional("pyarrow.parquet", "parquet")
+        self._files = parquet_files(path)
+        where, heads = str(path), [self._head(file) for file in self._files]
+        schema = heads[0].schema.to_arrow_schema()
+        labels = index_columns(schema)
+        known = [name for name in schema.names if name not in labels]
+        repeated = {name for name in known if known.count(name) > 1} if len(set(known)) < len(known) else set()
+        if repeated:
+            raise errors.repeated_columns(where, sorted(repeated))
+        take = positions(where, columns, known, len(known))
+        self._names = known if take is None else [known[i] for i in take]
+        self._labels = labels
+        kinds = [number_type(schema.field(name).type, name, where) for name in self._names]
+        for file, head in zip(self._files[1:], heads[1:], strict=True):
+            other = head.schema.to_arrow_schema()
+            self._compare(file, schema, other, whole=take is None)
+            kinds += [number_type(other.field(name).type, name, str(file)) for name in self._names]
+        self._groups = [[head.row_group(i).num_rows for i in range(head.num_row_groups)] for head in heads]
+        n = sum(map(sum, self._groups))
+        dtype = np.result_type(np.float32, *set(kinds))
+        self._widths = self._list_lengths(schema) if n else {}
+        names = [each for name in self._names for each in spread(name, self._widths.get(name))]
+        super().__init__(where, (n, len(names)), dtype, names=names, **options)
+
+    @property
+    def index(self) -> Any:
+        """Row names that pandas wrote into the files, or None; read when asked for."""
+        if not self._labels:
+            return None
+        tables = [self._pq.read_table(file, columns=self._labels).to_pandas() for file in self._files]
+        frame = pd.concat(tables)
+        return frame.set_index(self._labels).index if set(self._labels) <= set(frame.columns) else frame.index
+
+    def _list_lengths(self, schema: Any) -> dict[str, int]:
+        """How long the lists of such columns are: as long as the first."""
+        names = [name for name in self._names if is_list(schema.field(name).type)]
+        if not names:
+            return {}
+        at = next(i for i, sizes in enumerate(self._groups) if sum(sizes))
+        first = next(self._batches(self._files[at], range(len(self._groups[at])), 1, names))
+        return {name: len(first.column(name)[0].as_py() or ()) for name in names}
+
+    def _head(self, file: Path) -> Any:
+        try:
+            return self._pq.read_metadata(file)
+        except (ValueError, OSError) as error:  # pyarrow's ArrowInvalid is a ValueError
+            raise errors.unreadable_data(file, "a parquet file", error) from error
+
+    def _compare(self, file: Path, first: Any, other: Any, *, whole: bool) -> None:
+        """Every column used is there; without a choice of columns, there is no other either."""
+        have = [name for name in other.names if name not in index_columns(other)]
+        for name in self._names:
+            if name not in have:
+                raise errors.schema_changed(file, name, first.field(name).type, "no such column")
+            need, got = first.field(name).type, other.field(name).type
+            if not is_number(got) or is_list(need) != is_list(got):
+                raise errors.schema_changed(file, name, need, got)
+        extra = [name for name in have if name not in set(self._names)]
+        if whole and extra:
+            raise errors.schema_changed(file, extra[0], "absent", other.field(extra[0]).type)
+
+    def _pieces(self, rows: int, start: int) -> Iterator[Any]:
+        for file, sizes in zip(self._files, self._groups, strict=True):
+            ends = np.cumsum([0, *sizes])
+            if start >= ends[-1]:  # no row of this file is wanted
+                start -= int(ends[-1])
+                continue
+            first = int(np.searchsorted(ends, start, side="right")) - 1
+            skip, start = start - int(ends[first]), 0
+            for batch in self._batches(file, range(first, len(sizes)), rows, self._names):
+                if skip >= batch.num_rows:
+                    skip -= batch.num_rows
+                    continue
+                # In the order asked for: which one pyarrow returns has changed between versions.
+                yield as_array(batch.select(self._names), self._widths, self.dtype, file)[skip:]
+                skip = 0
+
+    def _batches(self, file: Path, groups: range, rows: int, names: list[str]) -> Iterator[Any]:
+        try:
+            # By default pyarrow holds the bytes of all row groups asked for, or at least of a whole one.
+            with self._pq.ParquetFile(file, pre_buffer=False, buffer_size=BUFFER_BYTES) as opened:
+                yield from opened.iter_batches(batch_size=rows, row_groups=list(groups), columns=names)
+        except (ValueError, OSError) as error:  # pages that cannot be decoded
+            raise errors.unreadable_data(file, "a parquet file", error) from error
+
+    def _read(self, start: int, stop: int) -> Any:
+        raise NotImplementedError  # batches are read in order
+
+
+def parquet_files(path: Path) -> list[Path]:
+    """The file, or those of the folder (not hidden ones, nor the markers that some writers leave)."""
+    if path.is_file():
+        return [path]
+    files = sorted(file for file in path.glob("*.parquet") if file.name[0] not in "._")
+    if not files:
+        raise errors.empty_folder(path)
+    return files
+
+
+def columns_of(path: Path) -> list[str]:
+    """Names of the columns, without those in which pandas keeps the names of rows."""
+    file = parquet_files(path)[0]
+    try:
+        schema = optional("pyarrow.parquet", "parquet").read_schema(file)
+    except (ValueError, OSError) as error:
+        raise errors.unreadable_data(file, "a parquet file", error) from error
+    return [name for name in schema.names if name not in index_columns(schema)]
+
+
+def index_columns(schema: Any) -> list[str]:
+    """Columns in which pandas keeps the names of rows."""
+    text = (schema.metadata or {}).get(b"pandas")
+    index = json.loads(text).get("index_columns", []) if text else []
+    return [name for name in index if isinstance(name, str) and name in schema.names]
+
+
+def is_number(kind: Any) -> bool:
+    """Whether pyarrow has a number, or a list of numbers, in such a column."""
+    types = optional("pyarrow", "parquet").types
+    kind = kind.value_type if is_list(kind) else kind
+    tests = (types.is_floating, types.is_integer, types.is_boolean, types.is_decimal)
+    return any(test(kind) for test in tests)
+
+
+def is_list(kind: Any) -> bool:
+    """Whether pyarrow has a list in such a column."""
+    types = optional("pyarrow", "parquet").types
+    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
+
+
+def spread(name: str, width: int | None) -> list[str]:
+    """Names of the columns that one of a file stands for."""
+    return [name] if width is None else [f"{name}_{i}" for i in range(width)]
+
+
+def number_type(kind: Any, name: str, where: str) -> np.dtype[Any]:
+    """The numpy type of a column of numbers."""
+    if not is_number(kind):
+        raise errors.column_not_numeric(where, name, kind)
+    kind = kind.value_type if is_list(kind) else kind
+    if optional("pyarrow", "parquet").types.is_decimal(kind):
+        return np.dtype(np.float64)
+    dtype: np.dtype[Any] = np.dtype(kind.to_pandas_dtype())
+    return dtype
+
+
+def as_array(batch: Any, widths: dict[str, int], dtype: np.dtype[Any], file: Path) -> Any:
+    """A batch as a C-ordered array of one type, NaN for null; integers beyond 2^53 are rounded as numpy rounds them."""
+    pa = optional("pyarrow", "parquet")
+    wide = pa.from_numpy_dtype(dtype)
+    if not widths:
+        schema = pa.schema([(name, wide) for name in batch.schema.names])
+        return np.asarray(batch.cast(schema, safe=False).to_tensor(null_to_nan=True, row_major=True))
+    columns = []
+    for name in batch.schema.names:
+        column = batch.column(name)
+        if name in widths:
+            column = flat_lists(column, widths[name], name, file)
+        numbers = column.cast(wide, safe=False).to_numpy(zero_copy_only=False)
+        columns.append(numbers.reshape(batch.num_rows, -1))
+    return columns[0] if len(columns) == 1 else np.hstack(columns)
+
+
+def flat_lists(column: Any, width: int, name: str, file: Path) -> Any:
+    """The numbers of lists that are all of one length, one after another."""
+    lengths = optional("pyarrow.compute", "parquet").list_value_length(column).to_numpy(zero_copy_only=False)
+    wrong = lengths[lengths != width]  # a missing list has no length
+    if len(wrong):
+        raise errors.lists_differ(file, name, width, "no list" if np.isnan(wrong[0]) else int(wrong[0]))
+    return column.flatten()

@@ -1,0 +1,216 @@
+"""One face for rows wherever they lie: a shape, names, and chunks of rows that can be read again and again."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from covalign._core import validation as errors
+
+# Large enough that opening, seeking and starting BLAS do not show. Below 32 MB the C library hands freed buffers out
+# again; a larger one is new pages every time, which the system has to clear first (reads are then half as fast).
+CHUNK_BYTES = 2**24
+
+
+class Source(Protocol):
+    """A table of numbers of which only chunks are held at a time."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the numbers in every chunk."""
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """Names of the columns, where they have any."""
+
+    @property
+    def index(self) -> Any:
+        """Names of the rows as a pandas Index, where they have any, else None; read when asked for."""
+
+    @property
+    def where(self) -> str:
+        """What to call this table in a message."""
+
+    @property
+    def in_memory(self) -> bool:
+        """Chunks are views, or made from what is in memory: nothing is gained by reading ahead."""
+
+    @property
+    def chunk_rows(self) -> int:
+        """Rows in a chunk unless told otherwise."""
+
+    def chunks(self, rows: int | None = None, start: int = 0) -> Iterator[Any]:
+        """The rows from ``start`` on, in order, as dense arrays or csr matrices cut at the multiples of ``rows``."""
+
+
+def is_source(data: Any) -> bool:
+    """Whether this is a Source already."""
+    return hasattr(data, "chunks") and hasattr(data, "in_memory")
+
+
+class Table(ABC):
+    """What all adapters share: choice of columns, size of chunks, and cutting what was stored into them.
+
+    An adapter says how rows ``[start, stop)`` are read. ``unit`` is the number of rows that are stored together (a
+    chunk of the format): reads begin and end at its multiples, so nothing stored is read twice. ``single`` lets one
+    dimension stand for one column.
+    """
+
+    in_memory = False
+    origin: Any = None  # the file or folder that the rows are read from, where that is known
+    key: str | None = None  # which of the arrays in it
+
+    def __init__(
+        self,
+        where: str,
+        shape: Sequence[int],
+        dtype: Any,
+        *,
+        names: Iterable[Any] | None = None,
+        index: Any = None,
+        columns: Sequence[Any] | None = None,
+        chunk_rows: int | None = None,
+        unit: int = 1,
+        single: bool = False,
+    ) -> None:
+        if single and len(shape) == 1:
+            shape = (shape[0], 1)
+        if len(shape) != 2:
+            raise errors.not_two_dimensional(where, tuple(shape))
+        n, k = int(shape[0]), int(shape[1])
+        if n == 0 or k == 0:
+            raise errors.source_without_rows(where, (n, k))
+        known = None if names is None else tuple(map(str, names))
+        self.where, self.unit, self._index = where, unit, index
+        self.dtype: np.dtype[Any] = working_dtype(where, dtype)
+        self._take = positions(where, columns, known, k)
+        self.names = known if known is None or self._take is None else tuple(known[i] for i in self._take)
+        self.shape: tuple[int, int] = (n, k if self._take is None else len(self._take))
+        self._stored_width = k
+        self._chunk_rows = None if chunk_rows is None else errors.check_chunk_rows(chunk_rows)
+
+    @property
+    def index(self) -> Any:
+        """Names of the rows, or None."""
+        return self._index
+
+    @property
+    def chunk_rows(self) -> int:
+        """Rows in a chunk: about CHUNK_BYTES of what is read, in whole stored units."""
+        if self._chunk_rows is not None:
+            return self._chunk_rows
+        rows = max(1, CHUNK_BYTES // (self._stored_width * self.dtype.itemsize))
+        return max(1, rows // self.unit) * self.unit
+
+    def chunks(self, rows: int | None = None, start: int = 0) -> Iterator[Any]:
+        """The rows from ``start`` on, cut at the multiples of ``rows``."""
+        rows = self.chunk_rows if rows is None else errors.check_chunk_rows(rows)
+        start = errors.check_start(start, self.shape[0])
+        return recut(self._pieces(rows, start), rows, start)
+
+    def _pieces(self, rows: int, start: int) -> Iterator[Any]:
+        """Consecutive rows from ``start`` on, in the portions that suit the storage."""
+        n, step = self.shape[0], max(1, rows // self.unit) * self.unit
+        first = start - start % step
+        for at in range(first, n if start < n else 0, step):
+            yield self._finish(self._read(at, min(at + step, n)), max(0, start - at))
+
+    def _finish(self, piece: Any, skip: int = 0) -> Any:
+        """Chosen columns in the working type, without the first ``skip`` rows."""
+        if sparse.issparse(piece):
+            piece = piece.tocsr()
+        elif piece.ndim == 1:
+            piece = piece[:, None]
+        if skip:
+            piece = piece[skip:]
+        if self._take is not None:
+            piece = piece[:, self._take]
+        return piece.astype(self.dtype, copy=False)
+
+    @abstractmethod
+    def _read(self, start: int, stop: int) -> Any:
+        """Rows [start, stop) with all columns."""
+
+
+def recut(pieces: Iterable[Any], rows: int, start: int = 0) -> Iterator[Any]:
+    """The rows of the pieces, cut where the row's number (the first is ``start``) is a multiple of ``rows``.
+
+    The grid does not depend on ``start``, so work taken up in the middle sees the very same chunks.
+    """
+    held: list[Any] = []
+    room = rows - start % rows  # rows that the chunk still takes
+    for piece in pieces:
+        at = 0
+        while piece.shape[0] - at >= room:
+            # A piece that is a whole chunk is passed on as it is, without a copy.
+            part = piece if at == 0 and piece.shape[0] == room else piece[at : at + room]
+            at, room = at + room, rows
+            if held:
+                part = stacked([*held, part])
+                held.clear()
+            yield part
+        if at < piece.shape[0]:
+            held.append(piece[at:])
+            room -= piece.shape[0] - at
+    if held:
+        yield stacked(held)
+
+
+def stacked(parts: Sequence[Any]) -> Any:
+    """Parts below one another."""
+    if len(parts) == 1:
+        return parts[0]
+    if any(sparse.issparse(part) for part in parts):
+        return sparse.vstack(parts, format="csr")
+    return np.concatenate(parts)
+
+
+def working_dtype(where: str, dtype: Any) -> np.dtype[Any]:
+    """The type chunks have: as stored, in the machine's byte order, half precision widened (BLAS has none)."""
+    dtype = np.dtype(dtype)
+    if dtype.kind not in "fiub":
+        raise errors.not_numeric(where, dtype)
+    return np.dtype(np.float32) if dtype == np.float16 else dtype.newbyteorder("=")
+
+
+def positions(
+    where: str, columns: Sequence[Any] | None, names: Sequence[str] | None, width: int
+) -> NDArray[np.intp] | None:
+    """Positions of the columns asked for, by name where there are names, else by number; None for all."""
+    if columns is None:
+        return None
+    asked = [columns] if isinstance(columns, str) else list(columns)
+    if names is None:
+        wrong = [c for c in asked if not isinstance(c, int | np.integer) or not 0 <= c < width]
+        if wrong or not asked:
+            raise errors.columns_without_names(where, wrong, width)
+        return np.array(asked, dtype=np.intp)
+    at = {name: i for i, name in enumerate(names)}
+    wrong = [c for c in asked if str(c) not in at]
+    if wrong or not asked:
+        raise errors.columns_not_there(where, wrong, names)
+    return np.array([at[str(c)] for c in asked], dtype=np.intp)
+
+
+def is_zarr(path: Path) -> bool:
+    """A zarr array or group, of whichever version."""
+    return any((path / mark).exists() for mark in ("zarr.json", ".zarray", ".zgroup"))
+
+
+def optional(module: str, extra: str) -> Any:
+    """An optional package, imported now; where it is missing, an error that names the extra to install."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise errors.missing_extra(module.partition(".")[0], extra) from error

@@ -1,0 +1,171 @@
+"""How rows are appended to each format, in a temporary folder, so that work can stop anywhere and go on later."""
+
+from __future__ import annotations
+
+import os
+from io import BytesIO
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.lib import format as npy
+
+from covalign.stream.npy import from_npy
+from covalign.stream.source import optional
+
+
+class Writer(Protocol):
+    """Appends rows in whole grains; the sink decides when, and remembers how far it came."""
+
+    @property
+    def grain(self) -> int:
+        """Rows that are written together (the last ones may be fewer)."""
+
+    def begin(self, done: int) -> int:
+        """Prepare to go on after ``done`` rows; returns how many are really there, 0 for a new start."""
+
+    def append(self, start: int, rows: Any) -> None:
+        """Write rows whose first one is ``start``."""
+
+    def sync(self) -> None:
+        """Wait until all that was appended is on the disk."""
+
+    def finish(self) -> Path:
+        """The complete file or folder, ready to be renamed."""
+
+    def close(self) -> None:
+        """Let go of open files."""
+
+
+class NpyWriter:
+    """One ``.npy`` file, whose header tells the final shape from the start."""
+
+    grain = 1
+
+    def __init__(self, folder: Path, shape: tuple[int, int], dtype: np.dtype[Any]) -> None:
+        self._path = folder / "rows.npy"
+        self._file: Any = None
+        head = BytesIO()
+        npy.write_array_header_1_0(
+            head, {"descr": npy.dtype_to_descr(dtype), "fortran_order": False, "shape": tuple(shape)}
+        )
+        self._head, self._row_bytes = head.getvalue(), shape[1] * dtype.itemsize
+
+    def begin(self, done: int) -> int:
+        """Go on if the rows are there; what lies behind them is written over."""
+        if not self._path.exists() or self._path.stat().st_size < self._offset(done):
+            done = 0
+        self._file = self._path.open("r+b" if done else "wb", buffering=0)
+        if not done:
+            _write_all(self._file, self._head)
+        return done
+
+    def append(self, start: int, rows: Any) -> None:
+        """Write rows at their place."""
+        self._file.seek(self._offset(start))
+        _write_all(self._file, np.ascontiguousarray(rows).reshape(-1).view(np.uint8))
+
+    def sync(self) -> None:
+        """Wait for the disk."""
+        os.fsync(self._file.fileno())
+
+    def finish(self) -> Path:
+        """The file."""
+        self.close()
+        return self._path
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _offset(self, row: int) -> int:
+        return len(self._head) + row * self._row_bytes
+
+
+class ZarrWriter:
+    """A zarr array (format 3), a chunk of rows in a file of its own; column names are its attribute ``names``."""
+
+    def __init__(self, folder: Path, shape: tuple[int, int], dtype: np.dtype[Any], names: Any, grain: int) -> None:
+        self._zarr = optional("zarr", "zarr")
+        self._path, self._unsynced = folder / "rows.zarr", set[Path]()
+        self._shape, self._dtype, self._names, self.grain = shape, dtype, names, min(grain, shape[0])
+        self._array: Any = None
+
+    def begin(self, done: int) -> int:
+        """Open the array, or make a new one."""
+        if done and (self._path / "zarr.json").exists():
+            self._array = self._zarr.open_array(str(self._path), mode="r+")
+            return done
+        self._array = self._zarr.create_array(
+            str(self._path),
+            shape=self._shape,
+            chunks=(self.grain, self._shape[1]),
+            dtype=self._dtype,
+            attributes=None if self._names is None else {"names": list(self._names)},
+            zarr_format=3,
+            overwrite=True,
+        )
+        self._unsynced.add(self._path / "zarr.json")
+        return 0
+
+    def append(self, start: int, rows: Any) -> None:
+        """Write whole chunks."""
+        self._array[start : start + len(rows)] = rows
+        chunks = range(start // self.grain, -(-(start + len(rows)) // self.grain))
+        self._unsynced |= {self._path / "c" / str(i) / "0" for i in chunks}
+
+    def sync(self) -> None:
+        """Wait for the disk; a chunk of nothing but zeros has no file."""
+        for path in self._unsynced:
+            if path.exists():
+                _sync(path)
+        self._unsynced.clear()
+
+    def finish(self) -> Path:
+        """The folder."""
+        return self._path
+
+    def close(self) -> None:
+        """Nothing is kept open."""
+
+
+class ParquetWriter(NpyWriter):
+    """Rows as plain numbers first; at the end they are copied, a row group at a time, into one parquet file.
+
+    A parquet file has its table of contents at the end, so one that was interrupted can be neither read nor continued.
+    The price is room for the rows twice while they are copied.
+    """
+
+    def __init__(self, folder: Path, shape: tuple[int, int], dtype: np.dtype[Any], names: Any, group: int) -> None:
+        self._pa, self._pq = optional("pyarrow", "parquet"), optional("pyarrow.parquet", "parquet")
+        self._folder, self._group = folder, group
+        labels = [f"x{i}" for i in range(shape[1])] if names is None else list(names)
+        self._schema = self._pa.schema([(name, self._pa.from_numpy_dtype(dtype)) for name in labels])
+        super().__init__(folder, shape, dtype)
+
+    def finish(self) -> Path:
+        """One file of all row groups."""
+        plain, whole = super().finish(), self._folder / "rows.parquet"
+        with whole.open("wb") as file:  # a Python file, so that a full disk is Python's own OSError
+            # Dictionaries are for values that repeat: with results they cost a third more room and most of the time.
+            with self._pq.ParquetWriter(file, self._schema, use_dictionary=False) as writer:
+                for chunk in from_npy(plain).chunks(self._group):
+                    columns = [self._pa.array(column) for column in np.ascontiguousarray(chunk.T)]
+                    writer.write_table(self._pa.Table.from_arrays(columns, schema=self._schema), self._group)
+            file.flush()
+            os.fsync(file.fileno())
+        return whole
+
+
+def _write_all(file: Any, data: Any) -> None:
+    """Write everything: an unbuffered file may take less than it is given."""
+    left = memoryview(data)
+    while len(left):
+        left = left[file.write(left) :]
+
+
+def _sync(path: Path) -> None:
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())

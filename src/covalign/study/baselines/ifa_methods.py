@@ -1,0 +1,91 @@
+"""Informed factor analysis with the face of the methods it is compared with."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+
+from covalign._core import validation as errors
+from covalign._core.linalg import Array
+from covalign.aligner.latent import LatentAligner
+from covalign.factor import InformedFactorAnalysis
+from covalign.study.baselines.linear import principal_components
+from covalign.study.baselines.method import Fitted, stacked
+
+
+@dataclass(frozen=True)
+class IFA:
+    """iFA: stage 1 alone (``lam=None``), or realigned to a lambda, or to the exclusive regime where that exists.
+
+    >>> from covalign import baselines
+    >>> baselines.IFA(lam=0.5).name
+    'iFA (lam=0.5)'
+    """
+
+    lam: float | None = None
+    exclusive: bool = False
+
+    @property
+    def name(self) -> str:
+        """iFA, or iFA with its regime."""
+        if self.exclusive:
+            return "iFA (ex)"
+        return "iFA (no T)" if self.lam is None else f"iFA (lam={self.lam:g})"
+
+    paired = True
+
+    def absent(self) -> str | None:
+        """It is always here."""
+        return None
+
+    def fit(self, views: dict[str, Array], Y: Array, n_factors: int, seed: int, budget: int) -> Fitted:
+        """Stage 1 (at most ``budget`` sweeps; a handful suffices) and, if asked, stage 2."""
+        fa = InformedFactorAnalysis(n_factors, max_iter=budget, random_state=seed).fit(views, Y)
+        if self.exclusive:
+            fa = fa.realign(regime="exclusive")
+        elif self.lam is not None:
+            fa = fa.realign(self.lam)
+        return Fitted(fa.factors_, fa.loadings_, fa.elbo_, place=fa.transform)
+
+
+@dataclass(frozen=True)
+class Aligned:
+    """What one does with a representation: principal components (or the features themselves), then T_lambda.
+
+    ``components=False`` turns the features themselves, shrunk by cross-validation as ``LatentAligner`` does, into P
+    dimensions. With components there are K: the informed ones, then the rest of their space.
+
+    >>> from covalign import baselines
+    >>> baselines.Aligned(lam=0.5).name
+    'PCA, then T_0.5'
+    """
+
+    lam: float
+    components: bool = True
+
+    @property
+    def name(self) -> str:
+        """The route."""
+        return f"{'PCA' if self.components else 'ridge'}, then T_{self.lam:g}"
+
+    paired = True
+
+    def absent(self) -> str | None:
+        """It is always here."""
+        return None
+
+    def fit(self, views: dict[str, Array], Y: Array, n_factors: int, seed: int, budget: int) -> Fitted:
+        """Closed forms: neither ``seed`` nor ``budget`` is used. The factors have no loadings of their own."""
+        X = stacked(views)
+        R = principal_components(X, n_factors).loadings if self.components else np.eye(X.shape[1])
+        aligner = LatentAligner(lam=self.lam, keep_rest=self.components)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", errors.SingularTransformWarning)  # T_1 is singular by intention
+            aligner.fit(X @ R, Y)
+
+        def place(new: dict[str, Array]) -> Array:
+            return np.asarray(aligner.transform(stacked(new) @ R))
+
+        return Fitted(place(views), place=place)

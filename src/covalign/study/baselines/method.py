@@ -1,0 +1,202 @@
+"""The one face all methods share: data in, factors out, and what one needs to compare them fairly."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import metadata
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from scipy import sparse
+
+from covalign._core import validation as errors
+from covalign._core.linalg import Array, is_constant
+from covalign.closed_form import metrics
+from covalign.moments.moments import as_rows
+from covalign.tables.covariates import encode, match_rows
+
+Views = dict[str, Array]
+
+
+class Fitted(NamedTuple):
+    """What a method hands back. ``seconds`` and ``versions`` only if it ran in a process of its own.
+
+    >>> import numpy as np
+    >>> from covalign.study.baselines import Fitted
+    >>> Fitted(np.zeros((3, 2))).loadings is None
+    True
+    """
+
+    factors: Array  # n x K
+    loadings: dict[str, Array] | None = None  # view -> D x K
+    curve: Array | None = None  # its own objective, step by step
+    seconds: float | None = None
+    versions: dict[str, str] | None = None
+    place: Callable[[Views], Array] | None = None  # new samples' features alone, standardised -> their factors
+
+
+class Method(Protocol):
+    """A method with its settings. Views are (n x D, columns standardised), Y is (n x P, standardised).
+
+    >>> from covalign import baselines
+    >>> method = baselines.PCA()  # any object with these four
+    >>> method.name, method.paired, method.absent()
+    ('PCA', False, None)
+    """
+
+    @property
+    def name(self) -> str:
+        """As it is called in tables and figures, settings included."""
+
+    @property
+    def paired(self) -> bool:
+        """Whether factor p stands for covariate p by construction."""
+
+    def absent(self) -> str | None:
+        """Why it cannot run here, or None."""
+
+    def fit(self, views: dict[str, Array], Y: Array, n_factors: int, seed: int, budget: int) -> Fitted:
+        """Fit; ``budget`` is the number of iterations, epochs or steps, for methods that have such a thing."""
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """A fitted method, ready to be compared.
+
+    >>> import covalign as ca
+    >>> from covalign import baselines
+    >>> s = ca.simulate.scenario("PN", n_samples=200)
+    >>> result = baselines.run(baselines.PLS(), s.X, s.Y, n_factors=10)
+    >>> result.informed.shape, result.place(s.X[:3]).shape
+    ((200, 5), (3, 5))
+    """
+
+    method: str
+    paired: bool
+    factors: Array
+    informed: Array  # n x P: column p stands for covariate p; matched and signed where the method does not pair
+    loadings: dict[str, Array] | None
+    seconds: float
+    versions: dict[str, str]
+    curve: Array | None = field(default=None, repr=False)
+    place: Callable[[Any], Array] | None = field(default=None, repr=False)
+
+
+def run(method: Method, X: Any, Y: Any, n_factors: int, seed: int = 0, budget: int = 2000) -> Result:
+    """Fit one method and time it.
+
+    X is an array or DataFrame, or a dict of views; Y a table of covariates (categories become dummies). Every method
+    gets the same numbers: the columns of X and Y standardised. Unpaired methods have the informed factors chosen as in
+    the paper: the one-to-one matching with the largest sum of absolute correlations, signs made positive.
+
+    ``place`` of the result takes new samples (X as here, the same columns) and returns their informed factors without
+    knowing their covariates; it is None for methods that have no such thing.
+
+    >>> import covalign as ca
+    >>> from covalign import baselines
+    >>> s = ca.simulate.scenario("PN", n_samples=200, random_state=0)
+    >>> pca = baselines.run(baselines.PCA(), s.X, s.Y, n_factors=10)
+    >>> pca.method, pca.paired, pca.factors.shape, pca.informed.shape
+    ('PCA', False, (200, 10), (200, 5))
+    """
+    why = method.absent()
+    if why is not None:
+        raise errors.absent_method(method.name, why)
+    views, Y = named_views(X, Y)
+    scales, Y = {name: Scale.of(view) for name, view in views.items()}, standardised(Y)
+    views = {name: scales[name].apply(view) for name, view in views.items()}
+    if Y.shape[1] > n_factors:
+        raise errors.too_many_factors_asked(Y.shape[1], n_factors)
+    start = time.perf_counter()
+    fitted = method.fit(views, Y, n_factors, seed, budget)
+    seconds = time.perf_counter() - start if fitted.seconds is None else fitted.seconds
+    factors = np.asarray(fitted.factors, dtype=np.float64)
+    p = Y.shape[1]
+    pairs = metrics.Matching(np.arange(p), np.ones(p)) if method.paired else metrics.match(factors, Y)
+    versions = versions_of("scikit-learn") if fitted.versions is None else fitted.versions
+    place = None if fitted.place is None else placing(fitted.place, pairs, scales)
+    informed = pairs.apply(factors)
+    return Result(
+        method.name, method.paired, factors, informed, fitted.loadings, seconds, versions, fitted.curve, place
+    )
+
+
+def placing(
+    place: Callable[[Views], Array], pairs: metrics.Matching, scales: dict[str, Scale]
+) -> Callable[[Any], Array]:
+    """What ``place`` makes of new samples, scaled and matched as the fitted ones were."""
+
+    def informed(X: Any) -> Array:
+        new = X if isinstance(X, Mapping) else {"X": X}
+        return pairs.apply(place({name: scale.apply(np.asarray(new[name])) for name, scale in scales.items()}))
+
+    return informed
+
+
+def standardised_views(X: Any, Y: Any) -> tuple[dict[str, Array], Array]:
+    """{view: n x D} and n x P with mean 0 and variance 1 in every column (constant features are 0).
+
+    Rows are matched by index where there is one, in the order of the first view.
+    """
+    views, covariates = named_views(X, Y)
+    return {name: standardised(view) for name, view in views.items()}, standardised(covariates)
+
+
+def named_views(X: Any, Y: Any) -> tuple[dict[str, Array], Array]:
+    """The same in the units of the data."""
+    views = dict(X) if isinstance(X, Mapping) else {"X": X}
+    if not views:
+        raise errors.no_views()
+    first = next(iter(views.values()))
+    covariates = encode(match_rows(first, Y)).to_numpy()
+    out = {}
+    for name, values in views.items():
+        rows, _ = as_rows(match_rows(first, values), covariates)
+        rows = np.asarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64)
+        if not np.isfinite(rows).all():
+            raise errors.not_finite(str(name), str(int(np.flatnonzero(~np.isfinite(rows).all(axis=0))[0])))
+        out[str(name)] = rows
+    return out, covariates
+
+
+class Scale(NamedTuple):
+    """Mean and standard deviation of columns (ddof = 0), for other rows of them, too."""
+
+    mean: Array
+    sd: Array
+    varies: Array  # 1, or 0 where it is constant
+
+    @classmethod
+    def of(cls, A: Array) -> Scale:
+        """Those of A."""
+        mean, variance = A.mean(axis=0), A.var(axis=0)
+        constant = is_constant(mean, variance)
+        return cls(mean, np.where(constant, 1.0, np.sqrt(variance)), np.where(constant, 0.0, 1.0))
+
+    def apply(self, A: Array) -> Array:
+        """(A - mean) / sd; what was constant becomes 0."""
+        return np.asarray((A - self.mean) / self.sd * self.varies)
+
+
+def standardised(A: Array) -> Array:
+    """Columns with mean 0 and variance 1 (ddof = 0); constant ones become 0."""
+    return Scale.of(A).apply(A)
+
+
+def stacked(views: dict[str, Array]) -> Array:
+    """All views side by side (n x sum D)."""
+    return np.hstack(list(views.values()))
+
+
+def split(loadings: Array, views: dict[str, Array]) -> dict[str, Array]:
+    """The rows of (sum D x K) loadings, view by view."""
+    ends = np.cumsum([view.shape[1] for view in views.values()])
+    return dict(zip(views, np.split(loadings, ends[:-1]), strict=True))
+
+
+def versions_of(*packages: str) -> dict[str, str]:
+    """Installed versions, Python's first."""
+    return {"python": platform.python_version(), **{name: metadata.version(name) for name in packages}}

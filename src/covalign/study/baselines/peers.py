@@ -1,0 +1,290 @@
+"""The published packages, run by an interpreter that has them and spoken to through files.
+
+``make peers`` puts them into ``.venv-peers``, so that their pins never touch ours. The interpreter is the one named by
+the environment variable COVALIGN_PEERS, else the one in ``.venv-peers`` in the current folder or beside our own
+environment. A peer that is not installed there is reported as absent; nothing stands in for it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from covalign._core import validation as errors
+from covalign._core.linalg import Array
+from covalign.study.baselines.linear_decoder import posterior_means
+from covalign.study.baselines.method import Fitted
+
+WORKER = Path(__file__).with_name("peer_worker.py")
+REMEDY = "install the peers with  make peers  or name an interpreter that has them in COVALIGN_PEERS."
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A package in the other environment. ``timeout`` is in seconds; None waits as long as it takes."""
+
+    timeout: float | None = field(default=None, kw_only=True)
+
+    key: ClassVar[str]  # what the worker calls it
+    package: ClassVar[str]
+    paired: ClassVar[bool]
+
+    @property
+    def name(self) -> str:
+        """As it is called in tables and figures."""
+        raise NotImplementedError
+
+    def settings(self) -> dict[str, Any]:
+        """What its function in the worker wants to know beyond the data."""
+        return {}
+
+    def absent(self) -> str | None:
+        """Why it cannot run here, with the remedy, or None. Nothing of the peer is imported to find out."""
+        python = interpreter()
+        if python is None:
+            return f"there is no environment with {self.package}: {REMEDY}"
+        answer = ask(python)
+        if answer.trouble is not None:
+            return f"{python} does not answer ({answer.trouble}): {REMEDY}"
+        if answer.versions.get(self.key, {}).get(self.package) is None:
+            return f"{self.package} is not installed for {python}: {REMEDY}"
+        return None
+
+    def fit(self, views: dict[str, Array], Y: Array, n_factors: int, seed: int, budget: int) -> Fitted:
+        """Write the task, let the worker fit, read its answer. Features that do not vary get loadings of 0."""
+        python = interpreter()
+        if python is None:
+            raise errors.absent_method(self.name, str(self.absent()))
+        varying = {name: np.nanmax(view, axis=0) > np.nanmin(view, axis=0) for name, view in views.items()}
+        shown = {name: view[:, varying[name]] for name, view in views.items()}
+        said = {"n_factors": int(n_factors), "seed": int(seed), "budget": int(budget), "settings": self.settings()}
+        with tempfile.TemporaryDirectory(prefix="covalign-") as folder:
+            task, answer = (str(Path(folder) / name) for name in ("task.npz", "answer.npz"))
+            write_task(task, shown, Y, said)
+            trouble = call(python, [self.key, task, answer], folder, self.timeout).trouble
+            if trouble is not None or not Path(answer).exists():
+                raise errors.peer_failed(self.name, trouble or "it wrote no answer")
+            fitted = read_answer(answer, self.name, varying, (len(Y), n_factors))
+        return fitted._replace(place=partial(posterior_means, views, fitted.factors, fitted.loadings or {}))
+
+
+@dataclass(frozen=True)
+class MOFA(Peer):
+    """Multi-omics factor analysis (mofapy2) with the paper's settings; at most ``budget`` iterations.
+
+    >>> import covalign as ca
+    >>> from covalign import baselines
+    >>> s = ca.simulate.scenario("PN", n_samples=200)
+    >>> baselines.run(baselines.MOFA(), s.X, s.Y, n_factors=10)  # after make peers  # doctest: +SKIP
+    """
+
+    key = "mofa"
+    package = "mofapy2"
+    name = "MOFA"
+    paired = False
+
+
+@dataclass(frozen=True)
+class SOFA(Peer):
+    """Semi-supervised factor analysis (biosofa): factor p is guided by covariate p.
+
+    ``scaling_factor`` weighs the covariates against the features. Covariates of two values are Bernoulli, all others
+    Gaussian. The sign of a guided factor is that of its own regression slope, so that it rises with its covariate.
+    ``budget`` is the number of steps, all of which are made.
+
+    >>> import covalign as ca
+    >>> from covalign import baselines
+    >>> s = ca.simulate.scenario("PN", n_samples=200)
+    >>> baselines.run(baselines.SOFA(), s.X, s.Y, n_factors=10)  # after make peers  # doctest: +SKIP
+    """
+
+    scaling_factor: float = 0.1
+    learning_rate: float = 0.01
+
+    key = "sofa"
+    package = "biosofa"
+    paired = True
+
+    @property
+    def name(self) -> str:
+        """SOFA with its scaling factor."""
+        return f"SOFA (sf={self.scaling_factor:g})"
+
+    def settings(self) -> dict[str, Any]:
+        """Weight of the covariates and learning rate."""
+        return {"scaling_factor": self.scaling_factor, "learning_rate": self.learning_rate}
+
+
+@dataclass(frozen=True)
+class MOFAFLEX(Peer):
+    """MOFA-FLEX (mofaflex) with one guided factor for each covariate, among K in all: it needs P < K.
+
+    Prior of the weights and learning rate are those of the package's preset for MOFA; ``guiding_scale`` = 1 gives the
+    covariates the weight that a scaling factor of 0.1 gives them in SOFA. Likelihoods and signs are as in SOFA. It
+    stops by its own rule, after ``budget`` epochs at the latest.
+
+    >>> import covalign as ca
+    >>> from covalign import baselines
+    >>> s = ca.simulate.scenario("PN", n_samples=200)
+    >>> baselines.run(baselines.MOFAFLEX(), s.X, s.Y, n_factors=10)  # after make peers  # doctest: +SKIP
+    """
+
+    guiding_scale: float = 1.0
+    learning_rate: float = 0.05
+
+    key = "mofaflex"
+    package = "mofaflex"
+    name = "MOFA-FLEX"
+    paired = True
+
+    def settings(self) -> dict[str, Any]:
+        """Weight of the covariates and learning rate."""
+        return {"guiding_scale": self.guiding_scale, "learning_rate": self.learning_rate}
+
+
+@dataclass(frozen=True)
+class MuVI(Peer):
+    """MuVI (muvi) without prior feature sets: it has no factors guided by covariates, so it is matched afterwards.
+
+    Its covariates are regressors beside the factors: given Y, it takes out of the factors what Y explains. So by
+    default it is not given Y. It stops by its own rule, after ``budget`` epochs at the latest.
+
+    >>> import covalign as ca
+    >>> from covalign import baselines
+    >>> s = ca.simulate.scenario("PN", n_samples=200)
+    >>> baselines.run(baselines.MuVI(), s.X, s.Y, n_factors=10)  # after make peers  # doctest: +SKIP
+    """
+
+    regress_out: bool = False
+
+    key = "muvi"
+    package = "muvi"
+    paired = False
+
+    @property
+    def name(self) -> str:
+        """MuVI, and whether it was given Y."""
+        return "MuVI (Y regressed out)" if self.regress_out else "MuVI"
+
+    def settings(self) -> dict[str, Any]:
+        """Whether it is given Y."""
+        return {"regress_out": self.regress_out}
+
+
+# -- the interpreter --------------------------------------------------------------------------------------------------
+
+
+def interpreter() -> str | None:
+    """The peers' Python, or None. Links are not followed: that would leave a virtual environment."""
+    named = os.environ.get("COVALIGN_PEERS")
+    if named:
+        return os.path.abspath(named)
+    for folder in (Path.cwd(), Path(sys.prefix).parent):
+        python = folder / ".venv-peers" / "bin" / "python"
+        if python.exists():
+            return str(python)
+    return None
+
+
+class Reply(NamedTuple):
+    """What a call printed, and what went wrong with it if anything did."""
+
+    text: str
+    trouble: str | None
+
+
+class Inventory(NamedTuple):
+    """{peer: {package: version or None}}, or why there is none."""
+
+    versions: dict[str, dict[str, str | None]]
+    trouble: str | None
+
+
+def call(python: str, arguments: list[str], folder: str | None = None, timeout: float | None = None) -> Reply:
+    """Run the worker. An interrupt or a timeout ends it, too.
+
+    -I keeps our folders and PYTHONPATH out of its imports; threads are set by the environment, as they are for us. A
+    notebook's plotting backend is not known over there, hence Agg.
+    """
+    command = [python, "-I", str(WORKER), *arguments]
+    environment = {**os.environ, "MPLBACKEND": "Agg"}
+    try:
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            env=environment,
+            timeout=timeout,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return Reply("", f"stopped after {timeout:g} seconds")
+    except OSError as error:
+        return Reply("", str(error))
+    return Reply(done.stdout, tail(done.stderr) or f"exit code {done.returncode}" if done.returncode else None)
+
+
+def tail(text: str, lines: int = 8) -> str:
+    """The last lines of an error stream."""
+    return "\n".join(text.strip().splitlines()[-lines:])
+
+
+@cache
+def ask(python: str) -> Inventory:
+    """Which peers an interpreter has: asked once in a session."""
+    reply = call(python, ["--have"], timeout=60)
+    if reply.trouble is not None:
+        return Inventory({}, (reply.trouble.splitlines() or [""])[-1])
+    try:
+        return Inventory(json.loads(reply.text), None)
+    except json.JSONDecodeError:
+        return Inventory({}, "not a list of peers")
+
+
+# -- the files --------------------------------------------------------------------------------------------------------
+
+
+def write_task(path: str, views: dict[str, Array], Y: Array, said: dict[str, Any]) -> None:
+    """Views, Y and a JSON text. Views go by number: a name may hold anything."""
+    arrays: dict[str, Any] = {f"view_{m}": view for m, view in enumerate(views.values())}
+    np.savez(path, json=np.array(json.dumps({**said, "n_views": len(views)})), Y=Y, **arrays)
+
+
+def read_answer(path: str, name: str, varying: dict[str, Array], shape: tuple[int, int]) -> Fitted:
+    """Factors, loadings, curve, seconds and versions, if they are what was asked for."""
+    with np.load(path, allow_pickle=False) as file:
+        said = json.loads(str(file["json"]))
+        factors, curve = file["factors"], file["curve"]
+        loadings = {view: file[f"loadings_{m}"] for m, view in enumerate(varying)}
+    needed = {"factors": (factors, shape)}
+    needed |= {f"loadings of {view!r}": (W, (int(varying[view].sum()), shape[1])) for view, W in loadings.items()}
+    for what, (got, need) in needed.items():
+        if got.shape != need:
+            raise errors.peer_failed(name, f"{what} need shape {need}, got {got.shape}")
+        if not np.isfinite(got).all():
+            raise errors.peer_failed(name, f"{what} are not all finite (it diverged)")
+    return Fitted(
+        factors.astype(np.float64),
+        {view: spread(W, varying[view]) for view, W in loadings.items()},
+        curve[np.isfinite(curve)].astype(np.float64),
+        float(said["seconds"]),
+        said["versions"],
+    )
+
+
+def spread(W: Array, varying: Array) -> Array:
+    """Loadings of all features from those of the varying ones; the others' are 0."""
+    full = np.zeros((len(varying), W.shape[1]))
+    full[varying] = W
+    return full

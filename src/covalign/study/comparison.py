@@ -1,0 +1,221 @@
+"""All methods on one's own data: a table with a line for each.
+
+What the numbers are, and when a method has none, is in ``covalign.study.judgement``. Methods that take most of a
+minute a fit have folds only if asked. Interrupted, the same call goes on from what it kept.
+
+"""
+
+from __future__ import annotations
+
+import hashlib
+import traceback
+import warnings
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from sklearn.exceptions import ConvergenceWarning
+
+import covalign as package
+from covalign._core import validation as errors
+from covalign.study import contenders, runner
+from covalign.study.baselines import method as face
+from covalign.study.baselines.method import Method
+from covalign.study.complete_cases import complete
+from covalign.study.judgement import Data, Settings, divisions, held_out, in_sample
+from covalign.study.results_store import Row, Store, Unit, setting
+from covalign.tables.covariates import encode
+
+METRICS = (
+    *("held_out_alignment", "held_out_se", "alignment", "coupling", "held_out_coupling", "variance", "total_variance"),
+    *("disentanglement", "completeness", "informativeness", "sap", "nsap", "seconds"),
+)
+COLUMNS = ("method", "family", "status", *METRICS, "folds", "note")
+NO_EXCLUSIVE = "covariates are linearly dependent (as all dummies of a category are), so there is no exclusive regime"
+LEAST_ROWS = 10  # of the cross-validated metrics
+
+
+class Task(NamedTuple):
+    """A method's work: the fit to all rows, or (``folds`` > 0) to each training fold."""
+
+    method: Method
+    folds: int = 0
+
+    def unit(self, digest: str) -> Unit:
+        """Where it is kept."""
+        return Unit(digest, self.method.name, setting(folds=self.folds), 0)
+
+
+def compare(
+    X: Any,
+    Y: Any,
+    n_factors: int = 10,
+    methods: Iterable[str | Method] | None = None,
+    *,
+    seed: int = 0,
+    budget: int = 2000,
+    folds: int = 5,
+    slow_folds: int = 0,
+    skip_slow: bool = False,
+    timeout: float | None = None,
+    gaps: str | None = None,
+    keep: str | Path | None = None,
+) -> pd.DataFrame:
+    """One line for each method, the best held-out alignment first (then in-sample).
+
+    X is a table, or a dict of views; Y the covariates. ``methods`` are names or objects (all there are, if None).
+    ``budget`` is the number of iterations of methods that have such a thing, ``timeout`` (seconds a fit) is obeyed by
+    the packages that run in a process of their own, ``folds`` are those of held-out alignment (0: none), ``slow_folds``
+    those of methods for which ``skip_slow`` is meant. Gaps are refused, or treated as ``gaps`` says ("drop", "mean").
+
+    Finished methods are written into the folder ``keep``, and taken from there if data and settings are the same.
+    ``status`` is "done", or "absent" or "failed" with the reason in ``note``, which else says why a number is missing.
+    A method that failed on the folds alone keeps its other numbers.
+
+    >>> import covalign as ca
+    >>> from covalign.study.comparison import compare
+    >>> s = ca.simulate.scenario("PN", n_samples=100, n_covariates=2, random_state=0)
+    >>> table = compare(s.X, s.Y, n_factors=5, methods=["PCA", "Y as factors"])
+    >>> table["method"].tolist(), table["held_out_alignment"].isna().tolist()
+    (['PCA', 'Y as factors'], [False, True])
+    """
+    ready = complete(X, Y, gaps)
+    data = numbers(ready.views, ready.Y)
+    check(data, n_factors, (folds, slow_folds), seed)
+    settings = Settings(n_factors, seed, budget)
+    wanted = contenders.chosen(methods, is_representation(data))
+    wanted = [contenders.patient(one, timeout) for one in wanted if not (skip_slow and contenders.is_slow(one))]
+    absent = {one.name: why for one in wanted if (why := one.absent()) is not None}
+    tasks = []
+    for one in wanted:
+        if one.name not in absent:
+            divided = folds_of(one, folds, slow_folds)
+            tasks += [Task(one), Task(one, divided)] if divided else [Task(one)]
+    rows, reasons = [], {name: ("absent", why) for name, why in absent.items()}
+    for name, result in results(tasks, data, settings, None if keep is None else Store(keep)):
+        if isinstance(result, tuple):
+            reasons.setdefault(name, result)
+        else:
+            rows += result
+    return tabled(wanted, rows, reasons, folds, slow_folds)
+
+
+def numbers(views: dict[str, pd.DataFrame], Y: pd.DataFrame) -> Data:
+    """Arrays, covariates encoded as everywhere (categories as dummies)."""
+    coded = encode(Y)
+    arrays, covariates = face.named_views(views, coded)
+    return Data(arrays, covariates, tuple(coded.columns))
+
+
+def is_representation(data: Data) -> bool:
+    """One table, narrow enough to be turned without taking its principal components first."""
+    return len(data.views) == 1 and next(iter(data.views.values())).shape[1] <= contenders.WIDEST
+
+
+def check(data: Data, n_factors: int, folds: tuple[int, ...], seed: int) -> None:
+    """Refuse, before any method runs, what none could do."""
+    n, p = data.Y.shape
+    if p > n_factors:
+        raise errors.too_many_factors_asked(p, n_factors)
+    if n < LEAST_ROWS:
+        raise errors.too_few_rows_for_folds(n, LEAST_ROWS)
+    for count in dict.fromkeys(errors.check_division(count, n) for count in folds):
+        for train, _ in divisions(data.Y, count, seed):
+            constant = np.ptp(data.Y[train], axis=0) == 0
+            if constant.any():
+                raise errors.constant_in_fold(np.array(data.names)[constant], count)
+
+
+def folds_of(method: Method, folds: int, slow_folds: int) -> int:
+    """How many folds a method gets."""
+    if method.name in contenders.NOT_PLACED:
+        return 0
+    return slow_folds if contenders.is_slow(method) else folds
+
+
+# -- the work ---------------------------------------------------------------------------------------------------------
+
+
+def results(
+    tasks: list[Task], data: Data, settings: Settings, store: Store | None
+) -> Iterator[tuple[str, list[Row] | tuple[str, str]]]:
+    """(method, its rows) as they come, or (method, (status, why not)); what the store has is not computed again."""
+    digest = digest_of(data, settings)
+    finished = set() if store is None else store.units(digest)
+    left = [task for task in tasks if task.unit(digest) not in finished]
+    if store is not None and len(left) < len(tasks):
+        kept = store.frame(digest)
+        for task in tasks:
+            if task not in left:
+                own = kept[(kept["method"] == task.method.name) & (kept["setting"] == task.unit(digest).setting)]
+                yield task.method.name, [Row(*row) for row in own[["method", "metric", "value"]].to_numpy()]
+    with runner.single_threaded(), runner.ended_properly(), runner.progress([t.unit("compare") for t in left]) as tick:
+        failed = set()
+        for task in left:
+            if task.method.name not in failed:
+                result = attempt(task, data, settings)
+                if isinstance(result, tuple):
+                    failed.add(task.method.name)
+                elif store is not None:
+                    store.append(task.unit(digest), result)
+                yield task.method.name, result
+            tick(task.unit("compare"))
+
+
+def attempt(task: Task, data: Data, settings: Settings) -> list[Row] | tuple[str, str]:
+    """A task's rows, or (status, reason): one method's failure is not the others'."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # budgets are part of the comparison
+            if task.folds:
+                return list(held_out(task.method, data, settings, task.folds))
+            return list(in_sample(task.method, data, settings))
+    except errors.DependentCovariatesError:
+        return "absent", NO_EXCLUSIVE
+    except errors.PeerError as error:
+        return "failed", " ".join(str(error).split())
+    except Exception:
+        return "failed", traceback.format_exc().strip().splitlines()[-1]
+
+
+def digest_of(data: Data, settings: Settings) -> str:
+    """A name for data and settings: another number, another name."""
+    digest = hashlib.sha256(repr((package.__version__, settings, data.names)).encode())
+    for name, values in [*data.views.items(), ("", data.Y)]:
+        digest.update(repr((name, values.shape)).encode())
+        digest.update(np.ascontiguousarray(values).data)
+    return digest.hexdigest()[:16]
+
+
+# -- the table --------------------------------------------------------------------------------------------------------
+
+
+def tabled(
+    wanted: list[Method], rows: list[Row], reasons: dict[str, tuple[str, str]], folds: int, slow_folds: int
+) -> pd.DataFrame:
+    """Rows as a table with a line for each method; those without numbers come last."""
+    values: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        values.setdefault(row.method, {})[row.metric.replace("-", "_").replace(" ", "_")] = float(row.value)
+    lines = []
+    for method in wanted:
+        status, why = reasons.get(method.name, ("done", why_not_held_out(method, folds, slow_folds)))
+        line = {"method": method.name, "family": contenders.family(method), "status": status, "note": why}
+        lines.append({**line, **values.get(method.name, {})})
+    table = pd.DataFrame(lines, columns=list(COLUMNS)).astype(dict.fromkeys((*METRICS, "folds"), np.float64))
+    table["folds"] = table["folds"].fillna(0).astype(int)
+    order = table.assign(undone=table["status"] != "done")
+    by = ["undone", "held_out_alignment", "alignment"]
+    order = order.sort_values(by, ascending=[True, False, False], kind="stable", na_position="last")
+    return table.loc[order.index].reset_index(drop=True)
+
+
+def why_not_held_out(method: Method, folds: int, slow_folds: int) -> str:
+    """Why a method has no held-out number; empty if it has one."""
+    if method.name in contenders.NOT_PLACED:
+        return f"not held out: {contenders.NOT_PLACED[method.name]}"
+    if contenders.is_slow(method) and not slow_folds:
+        return "not held out: it is slow; --slow-folds 5 (slow_folds=5) does it"
+    return "" if folds or contenders.is_slow(method) else "not held out: no folds were asked for"

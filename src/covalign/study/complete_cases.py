@@ -1,0 +1,117 @@
+"""The same complete numbers for every method: most cannot take gaps, so what is done about them is said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from covalign._core import validation as errors
+from covalign.tables.covariates import as_frame
+
+KINDS = ("drop", "mean")
+
+
+class Complete(NamedTuple):
+    """Views and covariates of the same samples in the same order, without gaps, and what was done to have them so."""
+
+    views: dict[str, pd.DataFrame]
+    Y: pd.DataFrame
+    said: str | None
+
+
+def complete(X: Any, Y: Any, gaps: str | None = None) -> Complete:
+    """Tables joined by sample name where all have names, else by position.
+
+    A gap is an empty cell, or a sample that a table does not have. With ``gaps=None`` they are refused; ``"drop"``
+    leaves out every sample with a gap; ``"mean"`` gives features their means, and leaves out samples without all
+    covariates: filling in what is to be explained would be inventing it.
+    """
+    if gaps is not None and gaps not in KINDS:
+        raise errors.not_one_of("--gaps", gaps, KINDS)
+    views, covariates = joined(X, Y)
+    found, whole = gaps_of({**views, "covariates": covariates}), whole_samples([*views.values(), covariates])
+    n = len(covariates)
+    if whole.all():
+        return Complete(views, covariates, None)
+    if gaps is None:
+        raise errors.gaps_in_comparison(found, int((~whole).sum()), n)
+    kept = whole if gaps == "drop" else whole_samples([covariates])
+    if not kept.any():
+        raise errors.no_complete_samples(found)
+    views = {name: view[kept] for name, view in views.items()}
+    said = f"gaps ({found}): {int((~kept).sum())} of {n} samples were left out"
+    if gaps == "mean":
+        views = {name: filled(name, view) for name, view in views.items()}
+        said += ", features' means stand in the others'"
+    return Complete(views, covariates[kept].infer_objects(), said)
+
+
+def joined(X: Any, Y: Any) -> tuple[dict[str, pd.DataFrame], pd.DataFrame]:
+    """All tables with the same rows: every sample that any of them has, empty where a table does not have it."""
+    given = dict(X) if isinstance(X, Mapping) else {"X": X}
+    if not given:
+        raise errors.no_views()
+    views = {str(name): numbers(str(name), view) for name, view in given.items()}
+    tables = {**views, "covariates": as_frame(Y)}
+    if len(views) == len(tables):
+        raise errors.same_view_twice("covariates")
+    unnamed = [isinstance(table.index, pd.RangeIndex) for table in tables.values()]
+    if any(unnamed):
+        rows = {name: len(table) for name, table in tables.items()}
+        if len(set(rows.values())) > 1:
+            raise errors.view_rows_differ(rows)
+        named = [table.index for table, without in zip(tables.values(), unnamed, strict=True) if not without]
+        samples = named[0] if named else next(iter(tables.values())).index
+        tables = {name: table.set_axis(samples, axis=0) for name, table in tables.items()}
+    else:
+        samples = pd.Index(dict.fromkeys(sample for table in tables.values() for sample in table.index))
+    for table in tables.values():
+        if not table.index.is_unique:
+            raise errors.duplicated_rows(list(table.index[table.index.duplicated()].unique()))
+    tables = {name: table.reindex(samples) for name, table in tables.items()}
+    covariates = tables.pop("covariates")
+    return tables, covariates
+
+
+def numbers(name: str, view: Any) -> pd.DataFrame:
+    """A view as a table of floating-point numbers."""
+    if not isinstance(view, pd.DataFrame):
+        values = np.asarray(view.toarray() if hasattr(view, "toarray") else view)
+        if values.ndim != 2:
+            raise errors.not_two_dimensional(name, values.shape)
+        view = pd.DataFrame(values)
+    wrong = [column for column, dtype in view.dtypes.items() if not pd.api.types.is_numeric_dtype(dtype)]
+    if wrong:
+        raise errors.columns_not_numeric(name, wrong)
+    table: pd.DataFrame = view.astype(np.float64)
+    return table
+
+
+def whole_samples(tables: list[pd.DataFrame]) -> Any:
+    """True for the rows without a gap in any of the tables."""
+    return np.logical_and.reduce([table.notna().all(axis=1).to_numpy() for table in tables])
+
+
+def gaps_of(tables: dict[str, pd.DataFrame]) -> str:
+    """How many samples each table lacks, and how many cells of the others are empty."""
+    found = []
+    for name, table in tables.items():
+        empty = table.isna()
+        lacking = empty.all(axis=1)
+        cells = int(empty[~lacking].to_numpy().sum())
+        if lacking.any():
+            found.append(f"{int(lacking.sum())} sample(s) without {name}")
+        if cells:
+            found.append(f"{cells} empty cell(s) in {name}")
+    return ", ".join(found)
+
+
+def filled(name: str, view: pd.DataFrame) -> pd.DataFrame:
+    """Every empty cell becomes the mean of its column."""
+    empty = view.columns[view.isna().all(axis=0)]
+    if len(empty):
+        raise errors.features_all_missing(name, [str(column) for column in empty])
+    return view.fillna(view.mean())

@@ -1,0 +1,293 @@
+"""What a fit costs before it is run: passes, bytes, memory and time, from sizes and the rates of a machine.
+
+With n rows, K dimensions and P covariates, q = K + P; F folds; W workers of c cores each; b bytes a number:
+
+    read      n K b / (W r)                every row once
+    centre    n q / (W c g)                rows to float64, sorted by fold, centred: bound by memory
+    gram      n q (q + 1) / (W c s)        the symmetric product, multiplications and additions
+    merge     ceil(t / W) F q^2 / m        t tasks, each with the sums of F folds to be made and merged
+    travel    8 F q^2 (4 L) / w            L = ceil(log_4 t) levels of the tree, four sums to a place; none if W = 1
+    dask      .45 (centre + gram)          what dask adds on busy cores (benchmarks/cluster.py); none if W = 1
+    solve     (ceil(F / c) + 1) K^3 / e    decompositions of all folds, c at a time, in one place
+
+A worker reads, then computes: nothing is hidden behind anything else here, so where reading overlaps (one machine,
+files) this is an upper bound. Informed factor analysis takes the product of [X Y] instead, F = 1, and its sweeps are
+free of n.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+
+from covalign._core import validation as errors
+from covalign._core.linalg import add_gram, limited
+from covalign.moments.cluster import FAN_IN, LEAST_BYTES, MOST_BYTES, TASKS
+from covalign.moments.moments import Accumulator, Moments
+from covalign.stream.passes import BLOCK_BYTES, Dealer
+
+SWEEPS = 30  # of informed factor analysis, until it has converged
+DASK = 0.45  # of the work: scheduler, worker threads, chunks made anew; measured with two workers on two cores
+CHUNK_BYTES = 2**27  # what dask advises for a chunk
+
+
+class Job(NamedTuple):
+    """The sizes of a fit. ``factors`` asks for informed factor analysis as well."""
+
+    rows: int
+    dims: int
+    covariates: int
+    workers: int = 1
+    cores: int = 1  # of a worker
+    itemsize: int = 4
+    folds: int = 5
+    factors: int | None = None
+
+
+class Rates(NamedTuple):
+    """What a core (the disk, the network) does in a second."""
+
+    gram: float  # flops of the symmetric product in float64
+    centre: float  # numbers made float64, sorted by fold and centred
+    merge: float  # entries of a covariance matrix whose memory is taken, and which is merged into another
+    solve: float  # K^3 of a symmetric eigendecomposition
+    read: float  # bytes from where the data are, for each worker; infinite where they are in memory
+    network: float = 1e9  # bytes between two workers
+
+
+class Term(NamedTuple):
+    """A line of the arithmetic."""
+
+    name: str
+    formula: str
+    value: float
+    unit: str
+
+
+def checked(
+    rows: float,
+    dims: float,
+    covariates: float,
+    workers: float = 1,
+    cores: float = 1,
+    dtype: str = "float32",
+    folds: float = 5,
+    factors: float | None = None,
+) -> Job:
+    """A job of whole, positive numbers that make sense together."""
+    numbers = {"rows": rows, "dims": dims, "covariates": covariates, "workers": workers, "cores": cores, "folds": folds}
+    whole = {name: errors.check_number(f"--{name}", value) for name, value in numbers.items()}
+    if dtype not in ("float32", "float64"):
+        raise errors.unknown_precision(dtype)
+    if whole["covariates"] > whole["dims"]:
+        raise errors.too_many_covariates(whole["covariates"], whole["dims"])
+    wanted = None if factors is None else errors.check_number("--factors", factors)
+    return Job(**whole, itemsize=np.dtype(dtype).itemsize, factors=wanted)
+
+
+def tasks(job: Job) -> int:
+    """How many sums are merged: runs of chunks as ``cluster`` cuts them, or the lanes of a single process."""
+    if job.workers == 1:
+        return job.cores
+    size = job.rows * job.dims * job.itemsize
+    return max(1, math.ceil(size / min(max(size / TASKS, LEAST_BYTES), MOST_BYTES)))
+
+
+def aligner(job: Job, rates: Rates) -> list[Term]:
+    """Seconds of every step of ``LatentAligner.fit``, as in the head of this file."""
+    return [*_one_pass(job, rates, job.folds), _solve(job, rates)]
+
+
+def factor_analysis(job: Job, rates: Rates) -> list[Term]:
+    """Seconds of every step of ``InformedFactorAnalysis.fit`` where rows are more than features."""
+    D, K = job.dims, job.factors or 0
+    sweeps = SWEEPS * 4 * D * D * K / (job.cores * rates.gram)
+    return [*_one_pass(job, rates, 1), Term("sweeps", f"{SWEEPS} 4 D^2 K / (c s)", sweeps, "s")]
+
+
+def _one_pass(job: Job, rates: Rates, folds: int) -> list[Term]:
+    n, q, W, c, t = job.rows, job.dims + job.covariates, job.workers, job.cores, tasks(job)
+    levels = math.ceil(math.log(t, FAN_IN)) if t > 1 else 0
+    merge = math.ceil(t / W) * folds * q * q / rates.merge
+    travel = 0.0 if W == 1 else 8 * folds * q * q * FAN_IN * levels / rates.network
+    centre, gram = n * q / (W * c * rates.centre), n * q * (q + 1) / (W * c * rates.gram)
+    return [
+        Term("read", "n K b / (W r)", n * job.dims * job.itemsize / (W * rates.read), "s"),
+        Term("centre", "n q / (W c g)", centre, "s"),
+        Term("gram", "n q (q + 1) / (W c s)", gram, "s"),
+        Term("merge", f"ceil(t / W) F q^2 / m, F = {folds}, t = {t}", merge, "s"),
+        Term("travel", f"8 F q^2 {FAN_IN} L / w, L = {levels}", travel, "s"),
+        Term("dask", f"{DASK:g} (centre + gram)", DASK * (centre + gram) if W > 1 else 0.0, "s"),
+    ]
+
+
+def _solve(job: Job, rates: Rates) -> Term:
+    at_once = math.ceil(job.folds / job.cores) + 1
+    return Term("solve", "(ceil(F / c) + 1) K^3 / e", at_once * job.dims**3 / rates.solve, "s")
+
+
+def sizes(job: Job) -> list[Term]:
+    """Passes over the data, bytes read and moved, memory of a worker."""
+    n, K, q, F, W, t = job.rows, job.dims, job.dims + job.covariates, job.folds, job.workers, tasks(job)
+    sums = 8 * F * q * q
+    chunk = min(CHUNK_BYTES, n * K * job.itemsize)
+    memory = job.cores * (chunk + 2 * sums + F * BLOCK_BYTES) + (FAN_IN * sums if W > 1 else 0)
+    return [
+        Term("passes", "fit: 1, transform: 1", 1.0, ""),
+        Term("bytes read", "n K b", n * K * job.itemsize, "B"),
+        Term("bytes between workers", "at most 8 F q^2 (t - 1)", 0.0 if W == 1 else sums * (t - 1), "B"),
+        Term("memory of a worker", "c (chunk + 16 F q^2 + 8 MB F) + 32 F q^2", memory, "B"),
+    ]
+
+
+def total(terms: list[Term]) -> float:
+    """Seconds of all steps."""
+    return sum(term.value for term in terms if term.unit == "s")
+
+
+# -- for readers ------------------------------------------------------------------------------------------------------
+
+
+def parts(job: Job, rates: Rates) -> dict[str, list[Term]]:
+    """The arithmetic by what it is about."""
+    fits = {"LatentAligner": aligner(job, rates)}
+    if job.factors is not None:
+        fits["InformedFactorAnalysis"] = factor_analysis(job, rates)
+    return {"sizes": sizes(job), **fits}
+
+
+def page(job: Job, rates: Rates) -> str:
+    """Rates, then a table (term, formula, value) of every part, with the sum of its seconds."""
+    core = f"{rates.gram / 1e9:.1f} GFLOP/s (s), {rates.centre / 1e6:.0f} M numbers/s centred (g)"
+    once = f"{rates.merge / 1e6:.0f} M entries/s merged (m), K^3 = {rates.solve / 1e9:.1f}e9/s solved (e)"
+    links = f"{rates.read / 1e9:.2f} GB/s read (r), {rates.network / 1e9:.2f} GB/s between workers (w)"
+    lines = [
+        f"n = {job.rows:,}, K = {job.dims}, P = {job.covariates}, q = K + P = {job.dims + job.covariates}, "
+        f"b = {job.itemsize}, F = {job.folds}, W = {job.workers} workers with c = {job.cores} core(s)",
+        f"a core: {core}",
+        f"        {once}",
+        f"links:  {links}",
+    ]
+    for title, terms in parts(job, rates).items():
+        lines += ["", title]
+        lines += [f"  {term.name:22} {term.formula:44} {readable(term.value, term.unit):>12}" for term in terms]
+        if title != "sizes":
+            lines.append(f"  {'expected time':22} {'sum':44} {readable(total(terms), 's'):>12}")
+    return "\n".join(lines) + "\n"
+
+
+def as_json(job: Job, rates: Rates) -> str:
+    """The same for machines; an infinite rate is null."""
+    known = {name: rate if math.isfinite(rate) else None for name, rate in rates._asdict().items()}
+    found = {title: [term._asdict() for term in terms] for title, terms in parts(job, rates).items()}
+    seconds = {title: total(terms) for title, terms in parts(job, rates).items() if title != "sizes"}
+    return json.dumps({"job": job._asdict(), "rates": known, "terms": found, "seconds": seconds}, indent=1) + "\n"
+
+
+def readable(value: float, unit: str) -> str:
+    """A number with the unit that suits its size."""
+    if unit == "B":
+        power = min(4, max(0, int(math.log10(max(value, 1)) // 3)))
+        return f"{value / 1000**power:.3g} {('B', 'kB', 'MB', 'GB', 'TB')[power]}"
+    if unit == "s":
+        for size, name in ((86400.0, "days"), (3600.0, "h"), (60.0, "min")):
+            if value >= 2 * size:
+                return f"{value / size:.3g} {name}"
+        return f"{value:.3g} s"
+    return f"{value:g}"
+
+
+# -- this machine -----------------------------------------------------------------------------------------------------
+
+
+def measured(job: Job, *, read: float | None = None, network: float = 1e9) -> Rates:
+    """The rates of this machine at the sizes of the job, all its cores busy, in a few seconds.
+
+    ``read`` in bytes a second replaces the measurement of the disk for temporary files.
+    """
+    cores, q = os.cpu_count() or 1, min(job.dims + job.covariates, 2048)
+    rows = int(np.clip(BLOCK_BYTES // (8 * q), 64, 8192))
+    with limited():
+        gram = _per_core(lambda: _gram_work(rows, q), cores) * rows * q * (q + 1)
+        centre = _per_core(lambda: _centre_work(rows, q, job), cores) * rows * q
+        solve = _solve_rate(min(job.dims, 768))
+    return Rates(gram, centre, _merge_rate(min(q, 1024)), solve, read or _disk(), network)
+
+
+def _per_core(make: Callable[[], Callable[[], object]], cores: int, seconds: float = 0.3) -> float:
+    """How often a second a core does the work while the others do, too; the first try does not count."""
+    works = [make() for _ in range(cores)]
+
+    def often(work: Callable[[], object]) -> float:
+        work()
+        took: list[float] = []
+        begin = time.perf_counter()
+        while len(took) < 3 or time.perf_counter() - begin < seconds:
+            start = time.perf_counter()
+            work()
+            took.append(time.perf_counter() - start)
+        return 1 / float(np.median(took))
+
+    with ThreadPoolExecutor(cores) as pool:
+        return float(np.mean(list(pool.map(often, works))))
+
+
+def _gram_work(rows: int, q: int) -> Callable[[], object]:
+    B, C = np.random.default_rng(0).standard_normal((rows, q)), np.zeros((q, q))
+    return lambda: add_gram(C, B)
+
+
+def _centre_work(rows: int, q: int, job: Job) -> Callable[[], object]:
+    """What is done with rows before the product: read from larger data, sorted by fold, made float64, centred."""
+    Z = np.ones((8 * rows, max(1, q - job.covariates)), dtype=np.float32 if job.itemsize == 4 else np.float64)
+    Z += np.arange(len(Z), dtype=Z.dtype)[:, None]
+    Y = np.ones((len(Z), q - Z.shape[1]))
+    block, deal, at = np.empty((rows, Z.shape[1])), Dealer(), [0]
+
+    def work() -> None:
+        at[0] = (at[0] + rows) % len(Z)
+        some, labels = Z[at[0] : at[0] + rows], Y[at[0] : at[0] + rows]
+        parts = deal.sorted(some, labels, job.folds) if job.folds > 1 else [(0, some, labels)]
+        for _, z, _ in parts:
+            np.subtract(z, Z[0], out=block[: len(z)])
+            block[: len(z)] -= block[: len(z)].mean(axis=0)
+
+    return work
+
+
+def _merge_rate(q: int) -> float:
+    m = Moments.from_covariances(np.eye(q), np.ones((q, 1)) / q, np.eye(1), n=10)
+
+    def work() -> None:
+        Accumulator(q, 1).add(np.zeros((1, q)), np.zeros((1, 1)))
+        m + m  # a sum is what is measured
+
+    return q * q * _per_core(lambda: work, 1, 0.2)
+
+
+def _solve_rate(k: int) -> float:
+    S = np.cov(np.random.default_rng(0).standard_normal((k, 2 * k)))
+    return k**3 * _per_core(lambda: lambda: np.linalg.eigh(S), 1, 0.3)
+
+
+def _disk(size: int = 2**27) -> float:
+    """Bytes a second from a file that the system was asked to forget."""
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(os.urandom(2**20) * (size >> 20))
+        file.flush()
+        os.fsync(file.fileno())
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        file.seek(0)
+        start = time.perf_counter()
+        while file.read(2**24):
+            pass
+        return size / (time.perf_counter() - start)

@@ -1,0 +1,116 @@
+"""What a method achieves on samples it has seen, and on samples it has not.
+
+Metrics are the paper's, on the rows fitted. Beside them stands **held-out alignment**, as with many features any
+supervised method aligns well with the rows it was given. It is the mean over folds of corr(z_p, y_p) on left-out rows,
+and it is fair in this sense: every method is fitted to the same training rows, features and covariates are standardised
+by these rows' means and deviations, informed factors are chosen and signed on them, and a left-out sample is placed
+**from its features alone, by what the method itself has learned**:
+
+- PCA, PLS and both supervised PCAs have factors F = X R; new samples get theirs by the same R, exactly.
+- iFA and the aligner have a ``transform``; iFA's is the posterior mean with the covariates integrated out.
+- MOFA, SOFA, MOFA-FLEX and MuVI decode linearly; a sample gets the posterior mean under the fitted loadings, noise and
+  covariance of factors, as in iFA (``covalign.study.baselines.linear_decoder``).
+- "Y as factors" and the iVAE know a sample's factors only if they are told its covariates: no number, and a note that
+  says so.
+
+A regression of the fitted factors on X was considered as one rule for all and rejected: where a method's factor is (all
+but) the covariate, it would measure that regression and not the method. Held-out coupling is that of the correlations
+averaged over folds, as in ``covalign.closed_form.heldout``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from covalign._core.linalg import Array
+from covalign.closed_form.heldout import standard_error
+from covalign.closed_form.regimes import mean_or_nan, squared_distance_from_identity
+from covalign.study import scores
+from covalign.study.baselines import method as face
+from covalign.study.baselines.method import Method
+from covalign.study.results_store import Row
+
+
+class Settings(NamedTuple):
+    """What all methods share."""
+
+    n_factors: int
+    seed: int
+    budget: int
+
+
+class Data(NamedTuple):
+    """Complete numbers: views (n x D each) and encoded covariates (n x P, by name)."""
+
+    views: dict[str, Array]
+    Y: Array
+    names: tuple[str, ...]
+
+    def rows(self, which: Any) -> Data:
+        """Some of the samples."""
+        return Data({name: view[which] for name, view in self.views.items()}, self.Y[which], self.names)
+
+
+def in_sample(method: Method, data: Data, settings: Settings) -> Iterator[Row]:
+    """The paper's metrics on the rows fitted, and seconds."""
+    name, result = method.name, run(method, data, settings)
+    yield from scores.plane(name, result.informed, data.Y)
+    yield from scores.explained(name, data.views, result.informed, result.factors)
+    yield from scores.disentanglement(name, result.informed, data.Y)
+    yield Row(name, "seconds", result.seconds)
+
+
+def held_out(method: Method, data: Data, settings: Settings, folds: int) -> Iterator[Row]:
+    """Alignment and coupling of left-out samples, placed from their features by a fit to the others."""
+    name, aligned, correlations, sizes = method.name, [], [], []
+    for train, test in divisions(data.Y, folds, settings.seed):
+        place = run(method, data.rows(train), settings).place
+        if place is None:
+            return
+        new = data.rows(test)
+        informed = place(new.views)
+        aligned.append(paired_correlations(informed, new.Y))
+        correlations.append(correlation(informed))
+        sizes.append(len(test))
+    of_folds = np.array(aligned)
+    yield Row(name, "held-out alignment", float(np.mean([mean_or_nan(column) for column in of_folds.T])))
+    yield Row(name, "held-out se", float(standard_error(np.array([[mean_or_nan(fold)] for fold in of_folds]))[0]))
+    average = np.average(correlations, axis=0, weights=sizes)
+    yield Row(name, "held-out coupling", squared_distance_from_identity(average))
+    yield Row(name, "folds", folds)
+
+
+def run(method: Method, data: Data, settings: Settings) -> face.Result:
+    """``baselines.run`` with the settings of this comparison."""
+    return face.run(method, data.views, data.Y, settings.n_factors, settings.seed, settings.budget)
+
+
+def paired_correlations(Z: Array, Y: Array) -> Array:
+    """corr(z_p, y_p): 0 for a factor that does not vary, NaN for a covariate that does not vary in these rows."""
+    constant = np.ptp(Y, axis=0) == 0
+    paired = np.mean(face.standardised(Z) * face.standardised(Y), axis=0)
+    return np.where(constant, np.nan, paired)
+
+
+def correlation(Z: Array) -> Array:
+    """corr(Z); a factor that does not vary correlates with itself alone."""
+    F = face.standardised(Z)
+    C = np.asarray(F.T @ F / len(F))
+    np.fill_diagonal(C, 1.0)
+    return C
+
+
+def divisions(Y: Array, folds: int, seed: int) -> list[tuple[Any, Any]]:
+    """(rows to fit, rows left out) of each fold: the same for all methods, flags and classes in equal shares."""
+    from sklearn.model_selection import KFold, StratifiedKFold
+
+    if folds == 0:
+        return []
+    flags = [p for p in range(Y.shape[1]) if len(np.unique(Y[:, p])) == 2]
+    _, group = np.unique(Y[:, flags], axis=0, return_inverse=True)
+    stratified = flags and np.bincount(group.reshape(-1)).min() >= folds
+    kind = StratifiedKFold if stratified else KFold
+    return list(kind(folds, shuffle=True, random_state=seed).split(Y, group.reshape(-1)))

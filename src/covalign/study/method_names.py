@@ -1,0 +1,29 @@
+"""The methods of the comparison by name, and how patient one must be with each."""
+
+from __future__ import annotations
+
+from covalign.study import baselines
+from covalign.study.baselines.method import Method
+
+CLASSICAL = ("PCA", "PLS", "SPCA (Bair)", "SPCA (Barshan)", "Y as factors")
+FAST = (*CLASSICAL, "MOFA", "iVAE")
+
+
+def slow(scaling_factors: tuple[float, ...]) -> list[str]:
+    """Methods that take a minute a fit."""
+    return [*(f"SOFA (sf={sf:g})" for sf in scaling_factors), "MOFA-FLEX", "MuVI"]
+
+
+def by_name(name: str) -> Method:
+    """A method from its name."""
+    if name.startswith("SOFA (sf="):
+        return baselines.SOFA(scaling_factor=float(name.removeprefix("SOFA (sf=").rstrip(")")))
+    return {method.name: method for method in baselines.catalogue()}[name]
+
+
+def expected_seconds(name: str) -> float:
+    """A guess, for the time left: what a fit of the paper's size takes."""
+    for start, seconds in (("SOFA", 45.0), ("MOFA-FLEX", 40.0), ("MuVI", 40.0), ("iVAE", 10.0), ("MOFA", 3.0)):
+        if name.startswith(start):
+            return seconds
+    return 2.0 if name.startswith("iFA") else 0.5

@@ -1,0 +1,133 @@
+"""Experiments on real data: breast cancer multi-omics, and pretrained representations."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from covalign._core.linalg import Array
+from covalign.bridges import datasets
+from covalign.closed_form import regimes
+from covalign.closed_form.heldout import best_shrinkage, shrinkage_path
+from covalign.closed_form.metrics import alignment, coupling
+from covalign.closed_form.metrics.matching import match
+from covalign.factor import InformedFactorAnalysis
+from covalign.moments.moments import Moments, fold_moments, merge
+from covalign.study import method_names as known
+from covalign.study.baselines import method as face
+from covalign.study.profiles import Inputs, Profile
+from covalign.study.results_store import Row, Unit, setting
+from covalign.study.scores import explained, plane
+from covalign.study.theory import parsed
+from covalign.tables.covariates import encode
+
+Rows = NDArray[np.intp]
+
+# -- breast cancer ----------------------------------------------------------------------------------------------------
+
+
+def tcga_units(profile: Profile, inputs: Inputs) -> list[Unit]:
+    """Five folds, each repetition with its own division; nothing without the data."""
+    if inputs.tcga is None:
+        return []
+    units = []
+    for rep in range(profile.reps):
+        names = ["iFA", *known.FAST, *(known.slow(profile.scaling_factors) if rep < profile.slow_reps else [])]
+        for fold in range(profile.folds):
+            at = setting(fold=fold, k=profile.real_k, budget=profile.real_budget)
+            units += [Unit("tcga", name, at, rep) for name in names]
+    return units
+
+
+def tcga(unit: Unit, profile: Profile, inputs: Inputs) -> Iterator[Row]:
+    """Alignment, coupling and variance on the rows fitted; for iFA also on the fold left out, labels unseen."""
+    data = datasets.breast_tcga(inputs.tcga)
+    fitted, unseen = split(data.covariates["subtype"], profile.folds, int(parsed(unit)["fold"]), unit.rep)
+    X = {name: view.iloc[fitted] for name, view in data.views.items()}
+    Y = encode(data.covariates)
+    views, Y_fitted = face.standardised_views(X, Y.iloc[fitted])
+    if unit.method != "iFA":
+        result = face.run(known.by_name(unit.method), views, Y_fitted, profile.real_k, unit.rep, profile.real_budget)
+        yield from plane(unit.method, result.informed, Y_fitted)
+        yield from explained(unit.method, views, result.informed, result.factors)
+        yield Row(unit.method, "seconds", result.seconds)
+        return
+    fa = InformedFactorAnalysis(profile.real_k, max_iter=profile.real_budget, random_state=unit.rep)
+    fa.fit(X, Y.iloc[fitted])
+    new, p = {name: view.iloc[unseen] for name, view in data.views.items()}, Y.shape[1]
+    for name, model in {
+        "iFA (no T)": fa,
+        **{f"iFA (lam={lam:g})": fa.realign(lam) for lam in profile.real_lams},
+    }.items():
+        informed = model.factors_[:, :p]
+        yield from plane(name, informed, Y_fitted)
+        yield from explained(name, views, informed, model.factors_)
+        yield Row(name, "held-out alignment", alignment(model.transform(new)[:, :p], Y.iloc[unseen].to_numpy()))
+
+
+def split(labels: pd.Series, folds: int, fold: int, seed: int) -> tuple[Rows, Rows]:
+    """Rows to fit and rows left out, the labels' shares kept in both."""
+    from sklearn.model_selection import StratifiedKFold
+
+    divisions = StratifiedKFold(folds, shuffle=True, random_state=seed)
+    fitted, unseen = list(divisions.split(np.zeros(len(labels)), labels))[fold]
+    return fitted, unseen
+
+
+# -- pretrained representations ---------------------------------------------------------------------------------------
+
+ROUTES = {"exclusive": np.nan, "independent": 0.0, "tunable": 0.5, "strongest": 1.0}
+
+
+def embedding_units(profile: Profile, inputs: Inputs) -> list[Unit]:
+    """Every representation, halved anew in each repetition."""
+    reps = min(profile.reps, 5)
+    return [Unit("embedding", name, setting(embedding=name), rep) for name in inputs.embeddings for rep in range(reps)]
+
+
+def embedding(unit: Unit, profile: Profile, inputs: Inputs) -> Iterator[Row]:
+    """Alignment and coupling of every route: fitted to all rows (in sample), and to half of them (the other half)."""
+    data = datasets.embedding(inputs.embeddings[unit.method])
+    Z, Y = np.asarray(data.Z, dtype=np.float64), data.covariates.to_numpy(dtype=np.float64)
+    half = np.random.default_rng(unit.rep).permutation(len(Z))
+    fitted, unseen = half[: len(Z) // 2], half[len(Z) // 2 :]
+    for label, rows, judged in (("in sample", half, half), ("held out", fitted, unseen)):
+        test = Moments.from_arrays(Z[judged], Y[judged])
+        for name, T in routes(Z[rows], Y[rows]).items():
+            moved = test.transform(T)
+            yield Row(name, f"alignment, {label}", alignment(moved))
+            yield Row(name, f"coupling, {label}", coupling(moved))
+
+
+def routes(Z: Array, Y: Array) -> dict[str, Array]:
+    """T (P x K) of the paper's baselines, of the paper's route (after Procrustes) and of ours (ridge, then exact)."""
+    m = Moments.from_arrays(Z, Y)
+    k, p = m.cov_zy.shape
+    best = match(m)
+    chosen = np.zeros((p, k))
+    chosen[np.arange(p), best.columns] = best.signs
+    rotation = procrustes(m)
+    made = {"max-correlation dimensions": chosen, "Procrustes": rotation}
+    folds = fold_moments(Z, Y, 5)
+    shrinkage = best_shrinkage(shrinkage_path(folds))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        after = regimes.whitened_polar(m.transform(rotation))
+        ours = regimes.whitened_polar(merge(folds) or m, shrinkage)
+    for regime, lam in ROUTES.items():
+        label = {"exclusive": "T_ex", "independent": "T_0", "tunable": f"T_{lam:g}", "strongest": "T_1"}[regime]
+        if after.M_inverse is not None or regime != "exclusive":
+            made[f"Procrustes, then {label}"] = regimes.turned(after, regime, lam) @ rotation
+        if ours.M_inverse is not None or regime != "exclusive":
+            made[f"ridge, then {label}"] = regimes.turned(ours, regime, lam)
+    return made
+
+
+def procrustes(m: Moments) -> Array:
+    """V U' (P x K) with S_zy = U D V', Y standardised: the rotation of Z that comes closest to Y."""
+    U, _, Vt = np.linalg.svd(m.cov_zy / np.sqrt(np.diag(m.cov_y)), full_matrices=False)
+    return np.asarray((U @ Vt).T)

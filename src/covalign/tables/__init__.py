@@ -1,0 +1,1 @@
+"""Tables as people keep them: read, matched by row name, coded as numbers."""

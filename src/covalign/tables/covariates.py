@@ -1,0 +1,298 @@
+"""Covariates as people keep them (numbers, flags, categories, stages) become named numeric columns.
+
+>>> import covalign as ca
+>>> ca.covariates.encode([[1.0, 0.0], [2.0, 1.0]]).columns.tolist()
+['y0', 'y1']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from itertools import count, islice
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pandas.api import types
+
+from covalign._core import validation as errors
+from covalign.stream import Kept, is_source
+
+
+class Column(NamedTuple):
+    """How one column of the user's table becomes one or several numeric columns.
+
+    >>> import pandas as pd, covalign as ca
+    >>> ca.covariates.Encoding.learn(pd.DataFrame({"sex": ["f", "m", "f"]})).columns[0]
+    Column(source='sex', kind='binary', levels=('f', 'm'), names=('sex_m',))
+    """
+
+    source: str
+    kind: str  # "number", "binary" (1 is the second level), "ordered" (0, 1, ...), "dummies" (one column a level)
+    levels: tuple[Any, ...]
+    names: tuple[str, ...]
+
+
+class Encoding(NamedTuple):
+    """A learned coding of a table of covariates, to be applied to further rows.
+
+    >>> import pandas as pd, covalign as ca
+    >>> Y = pd.DataFrame({"age": [40, 52, 61, 47], "type": ["a", "b", "c", "a"]})
+    >>> coding = ca.covariates.Encoding.learn(Y)
+    >>> coding.names, coding.blocks
+    (['age', 'type_a', 'type_b', 'type_c'], ((0,), (1, 2, 3)))
+    >>> coding.apply(Y[2:3]).to_numpy().tolist()
+    [[61.0, 0.0, 0.0, 1.0]]
+    """
+
+    columns: tuple[Column, ...]
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the numeric columns."""
+        return [name for column in self.columns for name in column.names]
+
+    @property
+    def blocks(self) -> tuple[tuple[int, ...], ...]:
+        """Positions of the numeric columns that come from the same column of the table, hence are missing together."""
+        ends = np.cumsum([len(column.names) for column in self.columns]).tolist()
+        return tuple(tuple(range(end - len(c.names), end)) for c, end in zip(self.columns, ends, strict=True))
+
+    @classmethod
+    def learn(cls, frame: pd.DataFrame, *, drop_first: bool = False, declared: bool = False) -> Encoding:
+        """Decide a coding from what is observed; ``declared`` keeps category levels that do not occur in these rows.
+
+        >>> import pandas as pd, covalign as ca
+        >>> stage = pd.Categorical(["I", "III", "I"], categories=["I", "II", "III"], ordered=True)
+        >>> ca.covariates.Encoding.learn(pd.DataFrame({"stage": stage})).columns[0].levels
+        ('I', 'II', 'III')
+        """
+        columns = tuple(_learn_column(str(name), frame[name], drop_first, declared) for name in frame.columns)
+        encoding = cls(columns)
+        _refuse_duplicates(encoding.names)
+        return encoding
+
+    def apply(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The numeric columns of these rows, NaN where a covariate is missing."""
+        absent = [column.source for column in self.columns if column.source not in frame.columns]
+        if absent:
+            raise errors.columns_missing(absent, frame.columns)
+        if self._is_identity(frame):
+            return frame
+        values, at = np.empty((len(frame), len(self.names))), 0
+        for column in self.columns:
+            values[:, at : at + len(column.names)] = _apply_column(column, frame[column.source])
+            at += len(column.names)
+        return pd.DataFrame(values, index=frame.index, columns=self.names, copy=False)
+
+    def _is_identity(self, frame: pd.DataFrame) -> bool:
+        """Whether these are finite float64 numbers already: millions of rows need no copy."""
+        same = list(frame.columns) == self.names and all(column.kind == "number" for column in self.columns)
+        if not same or not all(dtype == np.float64 for dtype in frame.dtypes):
+            return False
+        return all(np.isfinite(frame[name].to_numpy()).all() for name in frame.columns)
+
+
+def encode(Y: Any, *, drop_first: bool = False, missing: str = "raise") -> pd.DataFrame:
+    """Y (DataFrame, Series or array) as named numeric columns.
+
+    Numbers stay as they are; booleans and two-level categories become one 0/1 column (1 is the second level); other
+    categories one dummy a level, named like ``subtype_Basal`` (all but the first with ``drop_first``); ordered
+    categories their rank 0, 1, ... ``missing="drop"`` leaves incomplete rows out instead of raising; ``"pairs"`` keeps
+    them, NaN where something is missing.
+
+    >>> import pandas as pd, covalign as ca
+    >>> Y = pd.DataFrame({"age": [40, 52, 61], "subtype": pd.Categorical(["LumA", "Basal", "Her2"])})
+    >>> ca.covariates.encode(Y).columns.tolist()
+    ['age', 'subtype_Basal', 'subtype_Her2', 'subtype_LumA']
+    """
+    frame = as_frame(Y)
+    frame = frame.loc[complete_rows(frame, missing)]
+    encoded = Encoding.learn(frame, drop_first=drop_first).apply(frame)
+    refuse_constant(encoded)
+    return encoded
+
+
+def as_frame(Y: Any) -> pd.DataFrame:
+    """Y as a DataFrame with string column names; y0, y1, ... where it has none.
+
+    >>> import covalign as ca
+    >>> ca.covariates.as_frame([[1, 2], [3, 4]]).columns.tolist()
+    ['y0', 'y1']
+    """
+    if hasattr(Y, "to_pandas"):
+        Y = Y.to_pandas()
+    if isinstance(Y, pd.Series):
+        Y = Y.to_frame("y0" if Y.name is None else Y.name)
+    if not isinstance(Y, pd.DataFrame):
+        values = np.asarray(Y)
+        if values.ndim not in (1, 2):
+            raise errors.not_two_dimensional("Y", values.shape)
+        values = values[:, None] if values.ndim == 1 else values
+        Y = pd.DataFrame(values, columns=[f"y{i}" for i in range(values.shape[1])])
+    if Y.shape[1] == 0:
+        raise errors.no_covariates()
+    frame: pd.DataFrame = Y.copy(deep=False)  # the numbers are the user's: nothing here writes to them
+    frame.columns = pd.Index([str(name) for name in Y.columns])
+    _refuse_duplicates(frame.columns)
+    mixed = any(dtype.kind == "O" for dtype in frame.dtypes)
+    return frame.infer_objects() if mixed else frame
+
+
+def complete_rows(frame: pd.DataFrame, missing: str = "raise", *, partial: bool = False) -> NDArray[np.bool_]:
+    """Which rows to use: those with every covariate; with ``missing="raise"`` another is an error naming its column.
+
+    With ``missing="pairs"`` all rows are used, and a covariate needs to be there in two of them (unless ``partial``).
+
+    >>> import pandas as pd, covalign as ca
+    >>> ca.covariates.complete_rows(pd.DataFrame({"age": [40, None, 61]}), "drop").tolist()
+    [True, False, True]
+    """
+    gaps = frame.isna()
+    if errors.check_missing(missing) == "pairs":
+        observed = len(frame) - gaps.sum(axis=0).to_numpy()
+        if (observed < 2).any() and not partial:
+            raise errors.too_few_observed(frame.columns[observed < 2], observed[observed < 2])
+        return np.ones(len(frame), dtype=bool)
+    if missing == "raise":
+        for name in frame.columns[gaps.any(axis=0)]:
+            raise errors.missing_values(name, int(gaps[name].sum()), list(frame.index[gaps[name]]))
+    return np.asarray(~gaps.any(axis=1), dtype=bool)
+
+
+def complete_pairs(Z: Any, frame: pd.DataFrame, missing: str, *, partial: bool = False) -> tuple[Any, pd.DataFrame]:
+    """The rows of Z and of the covariates to be used; ``partial`` if further rows may bring what these lack.
+
+    >>> import numpy as np, pandas as pd, covalign as ca
+    >>> Z, Y = ca.covariates.complete_pairs(np.eye(3), pd.DataFrame({"age": [40, None, 61]}), "drop")
+    >>> Z.shape, Y["age"].tolist()
+    ((2, 3), [40.0, 61.0])
+    """
+    if Z.shape[0] != len(frame):
+        raise errors.lengths_differ(Z.shape[0], len(frame))
+    complete = complete_rows(frame, missing, partial=partial)
+    if complete.all():
+        return Z, frame
+    kept = Kept(Z, complete) if is_source(Z) else Z.loc[complete] if isinstance(Z, pd.DataFrame) else Z[complete]
+    return kept, frame.loc[complete]
+
+
+def match_rows(Z: Any, Y: Any) -> Any:
+    """Y in the row order of Z: by index where both have one, else as it is.
+
+    >>> import pandas as pd, covalign as ca
+    >>> Z, Y = pd.DataFrame({"z": [1, 2]}, index=["a", "b"]), pd.Series([20, 10], index=["b", "a"])
+    >>> ca.covariates.match_rows(Z, Y).tolist()
+    [10, 20]
+    """
+    if not (isinstance(Z, pd.DataFrame | pd.Series) and isinstance(Y, pd.DataFrame | pd.Series)):
+        return Y
+    if Z.index.equals(Y.index):
+        return Y
+    for index in (Z.index, Y.index):
+        if not index.is_unique:
+            raise errors.duplicated_rows(list(index[index.duplicated()].unique()))
+    only_z, only_y = Z.index.difference(Y.index, sort=False), Y.index.difference(Z.index, sort=False)
+    if len(only_z) or len(only_y):
+        raise errors.rows_do_not_match(list(only_z), list(only_y))
+    return Y.loc[Z.index]
+
+
+def refuse_constant(encoded: pd.DataFrame) -> None:
+    """A column that does not vary cannot be aligned with.
+
+    >>> import pandas as pd, covalign as ca
+    >>> ca.covariates.refuse_constant(pd.DataFrame({"age": [40.0, 52.0]}))  # varies: nothing happens
+    """
+    values = encoded.to_numpy()
+    constant = np.all(values == values[:1], axis=0)
+    if np.isnan(values).any():
+        constant = encoded.nunique().to_numpy() < 2
+    if constant.any():
+        raise errors.constant_covariates(encoded.columns[constant])
+
+
+def numbered(stem: str, n: int, taken: Collection[str]) -> list[str]:
+    """Names for n dimensions that have no covariate: free0, free1, ..., but none that a covariate has.
+
+    >>> import covalign as ca
+    >>> ca.covariates.numbered("free", 3, ["age", "free1"])
+    ['free0', 'free2', 'free3']
+    """
+    names = (f"{stem}{i}" for i in count())
+    return list(islice((name for name in names if name not in taken), n))
+
+
+def _refuse_duplicates(names: Any) -> None:
+    index = pd.Index(names)
+    if index.has_duplicates:
+        raise errors.duplicated_columns(index[index.duplicated()].unique())
+
+
+def _learn_column(name: str, values: pd.Series, drop_first: bool, declared: bool) -> Column:
+    if not types.is_numeric_dtype(values.dtype) and values.hasnans:
+        values = values.dropna().infer_objects()
+    dtype = values.dtype
+    if types.is_bool_dtype(dtype) and not isinstance(dtype, pd.CategoricalDtype):
+        return Column(name, "binary", (False, True), (name,))
+    if types.is_numeric_dtype(dtype) and not types.is_complex_dtype(dtype):
+        return Column(name, "number", (), (name,))
+    if isinstance(dtype, pd.CategoricalDtype):
+        categories = dtype.categories if declared else values.cat.remove_unused_categories().cat.categories
+        if dtype.ordered:
+            # A stage that happens to be absent still separates its neighbours, so ranks count all declared levels.
+            return Column(name, "ordered", tuple(dtype.categories), (name,))
+        levels = tuple(categories)
+    elif types.is_object_dtype(dtype) or types.is_string_dtype(dtype):
+        levels = _levels_of_text(name, values)
+    else:
+        raise errors.unusable_type(name, dtype)
+    if len(levels) == 2:
+        return Column(name, "binary", levels, (f"{name}_{levels[1]}",))
+    shown = levels[1:] if drop_first and len(levels) > 1 else levels
+    return Column(name, "dummies", levels, tuple(f"{name}_{level}" for level in shown))
+
+
+def _levels_of_text(name: str, values: pd.Series) -> tuple[Any, ...]:
+    """Sorted levels of a text column that reads like a category: values recur."""
+    if len(values) == 0:
+        raise errors.too_few_observed([name], [0])
+    kinds = sorted({type(value).__name__ for value in values})
+    if not all(isinstance(value, str) for value in values):
+        raise errors.unusable_type(name, f"a mixture of {', '.join(kinds)}" if len(kinds) > 1 else kinds[0])
+    distinct, n = list(values.unique()), len(values)
+    if pd.to_numeric(pd.Series(distinct, dtype=object), errors="coerce").notna().all():
+        raise errors.numbers_as_text(name, distinct[0])
+    if (n > 2 and len(distinct) == n) or len(distinct) > max(10, n / 2):
+        raise errors.text_without_levels(name, len(distinct), n)
+    return tuple(sorted(distinct))
+
+
+def _apply_column(column: Column, values: pd.Series) -> NDArray[np.float64]:
+    if column.kind == "number" and isinstance(values.dtype, np.dtype) and values.dtype != object:
+        return _numbers(column, values)  # where a gap is NaN already
+    if values.hasnans:
+        there = values.notna().to_numpy()
+        filled = np.full((len(values), len(column.names)), np.nan)
+        filled[there] = _apply_column(column, values[there].infer_objects())
+        return filled
+    if column.kind == "number":
+        return _numbers(column, values)
+    codes = pd.Index(column.levels).get_indexer(pd.Index(np.asarray(values, dtype=object)))
+    if (codes < 0).any():
+        raise errors.unseen_level(column.source, pd.unique(np.asarray(values, dtype=object)[codes < 0]))
+    if column.kind in ("binary", "ordered"):
+        return np.asarray(codes[:, None], dtype=np.float64)
+    dummies = codes[:, None] == np.arange(len(column.levels))
+    return np.asarray(dummies[:, len(column.levels) - len(column.names) :], dtype=np.float64)
+
+
+def _numbers(column: Column, values: pd.Series) -> NDArray[np.float64]:
+    numbers = pd.to_numeric(values).to_numpy(dtype=np.float64)
+    if not np.isfinite(numbers).all():
+        infinite = int(np.isinf(numbers).sum())
+        if infinite:
+            raise errors.infinite_values(column.source, infinite)
+        numbers = np.where(np.isnan(numbers), np.nan, numbers)  # NaN has many bit patterns; rows are told by their bits
+    return numbers[:, None]

@@ -1,0 +1,141 @@
+"""Left-out samples of a factor model: the fits, the placing and the regimes, against a loop that does it by hand."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+import covalign as ca
+from covalign import InformedFactorAnalysis
+from covalign.closed_form.heldout import interval
+from covalign.factor import cross_validation as crossvalidation
+
+
+def data(n: int = 240, seed: int = 0):
+    s = ca.simulate.scenario("PN", n_samples=n, n_features=40, n_factors=6, n_covariates=3, random_state=seed)
+    return s.X, s.Y
+
+
+def by_hand(model, X, Y, move, folds=5, confounders=None):
+    """Alignment of every fold (folds x P): fit without it, realign, place its samples from X alone, correlate."""
+    fold_of = crossvalidation.folds_of(model, folds)
+    found = []
+    for fold in range(folds):
+        test = fold_of == fold
+        C = None if confounders is None else confounders[~test]
+        fit = InformedFactorAnalysis(model.n_factors_).fit(X[~test], Y[~test], confounders=C)
+        T = move(fit).T_
+        z = fit.transform(X[test], confounders=None if confounders is None else confounders[test])[:, : Y.shape[1]]
+        y = Y[test]
+        if confounders is not None:
+            A = np.column_stack([np.ones(len(Y)), confounders])
+            y = y - A[test] @ np.linalg.lstsq(A[~test], Y[~test], rcond=None)[0]
+        found.append([np.corrcoef(a, b)[0, 1] for a, b in zip((z @ T.T).T, y.T, strict=True)])
+    return np.array(found)
+
+
+@pytest.mark.parametrize(
+    "move",
+    [
+        lambda fit: fit,
+        lambda fit: fit.realign(0.4),
+        lambda fit: fit.realign(regime="strongest"),
+        lambda fit: fit.realign(regime="exclusive"),
+    ],
+    ids=["as fitted", "tunable", "strongest", "exclusive"],
+)
+def test_held_out_alignment_is_that_of_a_loop(move):
+    X, Y = data()
+    model = InformedFactorAnalysis(6).fit(X, Y)
+    need = by_hand(model, X, Y, move)
+    table = move(model).summary()
+    np.testing.assert_allclose(table["held_out"], need.mean(axis=0), atol=1e-6)
+    np.testing.assert_allclose(table["se"], need.std(axis=0, ddof=1) / np.sqrt(5), atol=1e-6)
+    np.testing.assert_allclose(table[["low", "high"]].T, interval(need), atol=1e-6)
+    np.testing.assert_array_equal(table["in_sample"], move(model).alignment_)
+    assert table["rows"].tolist() == [240] * 3
+
+
+def test_confounders_are_those_of_the_training_samples():
+    X, Y = data(seed=1)
+    C = np.random.default_rng(0).standard_normal((240, 1))
+    X, Y = X + 2 * C, Y + C
+    model = InformedFactorAnalysis(6).fit(X, Y, confounders=C)
+    need = by_hand(model, X, Y, lambda fit: fit.realign(0.5), confounders=C)
+    np.testing.assert_allclose(model.realign(0.5).summary()["held_out"], need.mean(axis=0), atol=1e-6)
+
+
+def test_noise_is_called_noise_though_the_fitted_samples_flatter():
+    rng = np.random.default_rng(2)
+    X, Y = rng.standard_normal((150, 30)), rng.standard_normal((150, 2))
+    table = InformedFactorAnalysis(4).fit(X, Y).realign(regime="strongest").summary()
+    assert table["in_sample"].max() > 0.9
+    assert (table["held_out"].abs() < 0.3).all()
+    assert (table["low"] < 0).all()
+
+
+def test_gaps_and_categories_take_part():
+    X, Y = data(seed=3)
+    X = pd.DataFrame(X, columns=[f"x{d}" for d in range(40)])
+    X.iloc[:60, 20:] = np.nan
+    frame = pd.DataFrame(Y[:, :2], columns=["age", "dose"])
+    frame.loc[5:30, "dose"] = np.nan
+    frame["stage"] = np.array(["i", "ii", "iii"])[np.digitize(Y[:, 2], [-0.5, 0.5])]
+    model = InformedFactorAnalysis(8, tol=1e-5).fit(X, frame)
+    table = model.realign(0.5).summary()
+    assert table.index.tolist() == ["age", "dose", "stage_i", "stage_ii", "stage_iii"]
+    assert table["rows"].tolist() == [240, 214, 240, 240, 240]
+    assert table.loc["age", "held_out"] > 0.5
+    assert table.notna().all().all()
+
+
+def test_row_order_does_not_matter():
+    X, Y = data(seed=4)
+    order = np.random.default_rng(0).permutation(240)
+    one, other = (InformedFactorAnalysis(6).fit(X[at], Y[at]).summary() for at in (slice(None), order))
+    np.testing.assert_allclose(one, other, atol=1e-6)
+
+
+def test_folds_are_fitted_once_for_all_regimes(monkeypatch):
+    X, Y = data(seed=5)
+    model, calls = InformedFactorAnalysis(6).fit(X, Y), []
+    real = crossvalidation.without
+    monkeypatch.setattr(crossvalidation, "without", lambda *a: calls.append(1) or real(*a))
+    for moved in (model, model.realign(0.2), model.realign(0.9)):
+        moved.summary()
+    assert len(calls) == 5
+    model.fit(X[:200], Y[:200]).summary()
+    assert len(calls) == 10
+
+
+def test_without_folds_nothing_is_fitted():
+    X, Y = data(seed=6)
+    table = InformedFactorAnalysis(6).fit(X, Y).summary(folds=0)
+    assert table["held_out"].isna().all()
+    assert table["in_sample"].notna().all()
+
+
+def test_a_saved_model_can_be_judged_again(tmp_path):
+    X, Y = data(seed=7)
+    model = InformedFactorAnalysis(6).fit(X, Y).realign(0.5)
+    model.save(tmp_path / "m.covalign")
+    pd.testing.assert_frame_equal(ca.load(tmp_path / "m.covalign").summary(), model.summary())
+
+
+def test_what_cannot_be_judged_says_why(tmp_path):
+    X, Y = data(n=16)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        small = InformedFactorAnalysis(4).fit(X, Y)
+    with pytest.raises(ValueError, match=r"at least 10 on either side, .* got 16 in all"):
+        small.summary()
+    X, Y = data()
+    np.save(tmp_path / "x.npy", X)
+    streamed = InformedFactorAnalysis(6).fit(tmp_path / "x.npy", Y)
+    with pytest.raises(ValueError, match="rows in memory"):
+        streamed.summary()
+    assert streamed.summary(folds=0)["in_sample"].notna().all()

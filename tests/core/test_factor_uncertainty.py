@@ -1,0 +1,194 @@
+"""Intervals of informed factors and of beta: the Laplace approximation is one, and intervals hold the truth."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import covalign as ca
+from covalign import InformedFactorAnalysis
+from covalign.factor.inference import rotation, uncertainty
+
+P = 5
+WIDTH = stats.norm.ppf(0.95)  # 90 % intervals
+
+
+def held(found, std, truth) -> float:
+    """How often the truth of the informed factors lies in its interval."""
+    return float(np.mean(np.abs(found - truth)[:, :P] < WIDTH * std[:, :P]))
+
+
+def own_std(fa) -> np.ndarray:
+    """What is left of the standard deviations if the rotation is taken as given."""
+    return np.sqrt(np.diag(fa._state.z.cov))[None]
+
+
+def fits(name, n, seeds, new=0, n_factors=10, **settings):
+    for seed in seeds:
+        s = ca.simulate.scenario(name, n_samples=n + new, random_state=seed)
+        yield s, InformedFactorAnalysis(n_factors, **settings).fit(s.X[:n], s.Y[:n])
+
+
+# -- the approximation ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def small():
+    s = ca.simulate.scenario("PN", n_samples=300, n_features=30, n_factors=4, n_covariates=2, random_state=0)
+    return InformedFactorAnalysis(4).fit(s.X, s.Y)
+
+
+def test_the_covariance_is_the_inverse_of_minus_the_hessian(small):
+    state, k, p = small._state, 4, 2
+    landscape, gamma = rotation.Landscape.of(small._problem, state), np.arctanh(state.beta)
+
+    def value(x):
+        return landscape.value(rotation.cayley(x[:-p].reshape(k, k)), x[-p:])
+
+    origin, steps = np.append(np.zeros(k * k), gamma), 1e-3 * np.eye(k * k + p)
+    corners = np.array(
+        [[[[value(origin + a * u + b * v) for b in (1, -1)] for a in (1, -1)] for v in steps] for u in steps]
+    )
+    H = (corners[..., 0, 0] - corners[..., 0, 1] - corners[..., 1, 0] + corners[..., 1, 1]) / 4e-6
+    assert np.linalg.eigvalsh(H).max() < 0
+    C = np.linalg.inv(uncertainty.UNKNOWN * np.eye(len(H)) - H)
+    found = uncertainty.laplace(small._problem, state)
+    rows = C[: p * k, : p * k].reshape(p, k, p, k)
+    np.testing.assert_allclose(found.rows, rows, atol=1e-3 * np.abs(rows).max())
+    np.testing.assert_allclose(found.gamma, np.diag(C)[-p:], rtol=1e-3)
+
+
+def test_a_regime_takes_the_covariance_along(small):
+    rows, m, T = small._rotation().rows, small.factors_[:7], np.array([[0.8, -0.5], [0.3, 1.1]])
+    C = rows.reshape(8, 8)  # z~_np = sum_qk T_pq R_qk m_nk, linear in the entries of R
+    expected = [[np.kron(T_p, m_n) @ C @ np.kron(T_p, m_n) for T_p in T] for m_n in m]
+    np.testing.assert_allclose(uncertainty.of_rotation(rows, T, m), expected, rtol=1e-10)
+
+
+def test_what_nothing_is_known_of_stays_bounded():
+    """Without loadings, and covariates that say nothing, every turn of the factors is as good as any other."""
+    rng = np.random.default_rng(0)
+    fa = InformedFactorAnalysis(5).fit(rng.standard_normal((50, 8)), rng.standard_normal((50, 3)))
+    C = fa._rotation().rows.reshape(15, 15)
+    values = np.linalg.eigvalsh(C)
+    assert -1e-12 < values.min() < values.max() <= 1 / uncertainty.UNKNOWN
+    assert fa.factor_std_.max() < 2
+
+
+def test_turns_among_factors_that_explain_nothing_may_be_held(monkeypatch):
+    ((_, fa),) = fits("PN", 500, [0], n_factors=16)
+    assert not fa.active_factors_[10:].any()
+
+    def variance(leading):
+        monkeypatch.setattr(uncertainty, "LEADING", leading)
+        rows, gamma = uncertainty.laplace(fa._problem, fa._state)
+        return np.append(uncertainty.of_rotation(rows, np.eye(P), fa.factors_).mean(axis=0), gamma)
+
+    np.testing.assert_allclose(variance(10), variance(16), rtol=0.02)
+    assert variance(5)[P - 1] < 0.9 * variance(16)[P - 1]  # those of the others have a say
+
+
+def test_factors_turned_off_make_no_difference():
+    s = ca.simulate.scenario("PN", n_samples=500, random_state=0)
+    needed, more = (InformedFactorAnalysis(k).fit(s.X, s.Y) for k in (10, 16))
+    assert more.active_factors_.sum() == 10
+    assert np.isfinite(more.factor_std_).all()
+    np.testing.assert_allclose(more.factor_std_[:, :P].mean(axis=0), needed.factor_std_[:, :P].mean(axis=0), rtol=0.1)
+
+
+@pytest.mark.parametrize("rho", [0.95, 0.3])
+def test_a_factor_seen_without_noise_has_the_beta_of_a_correlation(rho):
+    """sd = (1 - rho^2) / sqrt(N); near rho = 1 half of the variance comes from the spread of y."""
+    rng, n = np.random.default_rng(0), 2000
+    y = rng.standard_normal(n)
+    z = rho * y + np.sqrt(1 - rho**2) * rng.standard_normal(n)
+    X = np.outer(z, rng.standard_normal(40)) + 0.05 * rng.standard_normal((n, 40))
+    fa = InformedFactorAnalysis(1).fit(X, y[:, None])
+    assert fa.beta_std_[0] == pytest.approx((1 - fa.beta_[0] ** 2) / np.sqrt(n), rel=0.05)
+
+
+# -- coverage ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "n", "seeds", "least"),
+    [("PN", 500, 8, 0.84), ("AR", 500, 8, 0.84), ("P", 500, 8, 0.84), ("N", 500, 8, 0.75), ("PN", 3000, 4, 0.85)],
+)
+def test_intervals_hold_the_truth(name, n, seeds, least):
+    found = [
+        (held(fa.factors_, fa.factor_std_, s.Z), held(fa.factors_, own_std(fa), s.Z))
+        for s, fa in fits(name, n, range(seeds))
+    ]
+    now, before = np.mean(found, axis=0)
+    assert least < now < 0.95
+    assert before < now - 0.08  # the rotation is what was missing
+    assert before < (0.65 if n == 500 else 0.82)
+
+
+@pytest.mark.parametrize("name", ["PN", "N"])
+def test_intervals_hold_the_truth_in_the_mean_field(name):
+    found = [held(fa.factors_, fa.factor_std_, s.Z) for s, fa in fits(name, 500, range(6), posterior="mean_field")]
+    assert (0.75 if name == "N" else 0.84) < np.mean(found) < 0.95
+
+
+def test_intervals_of_beta_hold_the_truth():
+    found = [np.abs(fa.beta_ - s.beta) < WIDTH * fa.beta_std_ for s, fa in fits("P", 500, range(30))]
+    assert 0.82 < np.mean(found) < 0.96
+
+
+@pytest.mark.parametrize("regime", [{"lam": 0.0}, {"lam": 0.5}, {"lam": 1.0}, {"regime": "exclusive"}])
+def test_intervals_hold_the_truth_in_every_regime(regime):
+    found = []
+    for s, first in fits("PN", 500, range(6)):
+        fa = first.realign(**regime)
+        truth = s.Z[:, :P] @ fa.T_.T
+        now, before = (held(fa.factors_[:, :P], std, truth) for std in (fa.factor_std_, own_std(fa)))
+        found.append((now, before))
+    now, before = np.mean(found, axis=0)
+    assert 0.84 < now < 0.95
+    assert before < 0.7
+
+
+@pytest.mark.parametrize("lam", [None, 0.5])
+@pytest.mark.parametrize("with_y", [True, False])
+def test_intervals_of_new_samples_hold_the_truth(lam, with_y):
+    found = []
+    for s, first in fits("AR", 500, range(6), new=200):
+        fa = first if lam is None else first.realign(lam)
+        means, std = fa.transform(s.X[500:], s.Y[500:] if with_y else None, return_std=True)
+        found.append(held(means[:, :P], std, s.Z[500:, :P] @ fa.T_.T))
+    assert 0.83 < np.mean(found) < 0.95
+
+
+def test_one_view_of_two_gives_wider_intervals_that_hold_the_truth():
+    found = []
+    for seed in range(6):
+        s = ca.simulate.scenario("PN", 700, {"rna": 70, "protein": 30}, random_state=seed)
+        fa = InformedFactorAnalysis(10).fit({view: X[:500] for view, X in s.X.items()}, s.Y[:500])
+        both, one = (fa.transform({v: s.X[v][500:] for v in views}, return_std=True) for views in (s.X, ["protein"]))
+        assert (one[1] > both[1]).mean() > 0.95
+        found.append(held(*one, s.Z[500:]))
+    assert 0.83 < np.mean(found) < 0.96
+
+
+# -- the face ---------------------------------------------------------------------------------------------------------
+
+
+def test_fitted_samples_have_the_intervals_of_new_ones():
+    ((s, fa),) = fits("PN", 300, [0])
+    np.testing.assert_allclose(fa.transform(s.X, s.Y, return_std=True)[1], fa.factor_std_, rtol=1e-9)
+
+
+def test_the_rotation_is_looked_at_when_asked_for_and_once(monkeypatch):
+    calls, real = [], uncertainty.laplace
+    monkeypatch.setattr(uncertainty, "laplace", lambda *args: calls.append(1) or real(*args))
+    ((s, fa),) = fits("PN", 200, [0])
+    fa.realign(0.5).transform(s.X)
+    assert not calls
+    before = fa.factor_std_
+    assert fa.realign(0.5).factor_std_.shape == before.shape == (200, 10)
+    assert fa.beta_std_.shape == (P,)
+    assert len(calls) == 1
+    assert fa.fit(s.X[:100], s.Y[:100]).factor_std_.shape == (100, 10)
+    assert len(calls) == 2

@@ -1,0 +1,194 @@
+"""The documentation: links and pictures are there, the reference is complete, every public name has an example.
+
+The pages themselves are built by ``make docs``, where every warning is an error.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+import covalign
+from tests.core.test_architecture import public_objects
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+PAGES = [page for page in sorted(DOCS.rglob("*.md")) if not {"_build", "study"} & set(page.relative_to(DOCS).parts)]
+REFERENCE = [page for page in PAGES if page.parent.name == "api"]
+DIRECTIVE = re.compile(r"\.\. auto(module|class|function):: covalign\.(\S+)\n((?:   :.*\n)*)")
+FENCED = re.compile(r"^(```+|:::+)[^\n]*\n.*?^\1\s*$", re.MULTILINE | re.DOTALL)
+
+
+def named(page: Path) -> str:
+    return str(page.relative_to(DOCS))
+
+
+# -- links ------------------------------------------------------------------------------------------------------------
+
+
+def targets(page: Path) -> list[str]:
+    """What a page links to or shows, in this repository."""
+    found = re.findall(r"!?\[[^\]]*\]\(([^)\s]+)\)", FENCED.sub("", page.read_text()))
+    return [target for target in found if "://" not in target]
+
+
+def anchors(page: Path) -> set[str]:
+    """Headings as they are linked to."""
+    titles = re.findall(r"^#+ (.*)$", FENCED.sub("", page.read_text()), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_links_and_pictures_exist(page):
+    for target in targets(page):
+        file, _, anchor = target.partition("#")
+        where = (page.parent / file).resolve() if file else page
+        assert where.exists(), f"{named(page)} points to {target}"
+        if anchor and where.suffix == ".md":
+            assert anchor in anchors(where), f"{named(page)} points to {target}"
+
+
+def test_the_walk_sees_links():
+    assert "img/scale.png" in targets(DOCS / "scaling.md")
+    assert "clusters" in anchors(DOCS / "scaling.md")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_every_page_is_in_a_table_of_contents(page):
+    entries = {
+        (parent.parent / f"{entry}.md").resolve()
+        for parent in PAGES
+        for block in re.findall(r"```\{toctree\}\n(.*?)```", parent.read_text(), re.DOTALL)
+        for entry in block.split()
+        if not entry.startswith(":")
+    }
+    assert page == DOCS / "index.md" or page in entries
+
+
+def test_pictures_are_small():
+    for page in PAGES:
+        for target in targets(page):
+            picture = (page.parent / target).resolve()
+            if picture.suffix in (".png", ".svg") and "study" not in picture.parts:
+                assert picture.stat().st_size < 400_000, picture
+
+
+# -- the reference ----------------------------------------------------------------------------------------------------
+
+
+def public() -> dict[str, object]:
+    """Names and objects, class methods among them."""
+    found = dict(public_objects())
+    for name, thing in public_objects():
+        if inspect.isclass(thing):
+            methods = {f"{name}.{key}": value for key, value in vars(thing).items() if isinstance(value, classmethod)}
+            found.update({key: value for key, value in methods.items() if not key.split(".")[-1].startswith("_")})
+    return found
+
+
+def directives() -> dict[str, tuple[str, str]]:
+    """{name: (module, class or function, options)} of all pages of the reference."""
+    text = "".join(page.read_text() for page in REFERENCE)
+    return {name: (kind, options) for kind, name, options in DIRECTIVE.findall(text)}
+
+
+def in_reference(name: str) -> bool:
+    """Listed itself, or a member of a class that is listed with its members."""
+    there, (owner, _, member) = directives(), name.rpartition(".")
+    if name in there:
+        return True
+    kind, options = there.get(owner, ("", ""))
+    return kind == "class" and ":members:" in options and f":exclude-members: {member}" not in options
+
+
+@pytest.mark.parametrize("name", public())
+def test_every_public_name_is_in_the_reference(name):
+    assert in_reference(name), f"add covalign.{name} to a page in docs/api"
+
+
+@pytest.mark.parametrize("name", directives())
+def test_the_reference_names_only_what_exists(name):
+    thing = covalign
+    for part in name.split("."):
+        thing = getattr(thing, part)
+
+
+@pytest.mark.parametrize(("name", "thing"), public().items(), ids=lambda value: value if isinstance(value, str) else "")
+def test_every_public_name_has_an_example(name, thing):
+    assert ">>> " in (inspect.getdoc(thing) or ""), f"the docstring of covalign.{name} shows no example"
+
+
+def test_the_reference_is_read_as_it_is_written():
+    assert in_reference("LatentAligner.at")
+    assert in_reference("Moments.from_batches")
+    assert not in_reference("LatentAlinger")
+    assert "Moments.from_batches" in public()
+
+
+# -- equations and docstrings, as the pages show them -----------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def extension():
+    """The modules of docs/_ext, which are no package."""
+    sys.path.insert(0, str(DOCS / "_ext"))
+    yield importlib.import_module
+    sys.path.remove(str(DOCS / "_ext"))
+
+
+def equations() -> list[tuple[str, bool]]:
+    """All there are, and whether they stand in a line of their own."""
+    found = []
+    for page in PAGES:
+        text = FENCED.sub("", page.read_text())
+        found += [(equation, True) for equation in re.findall(r"\$\$(.+?)\$\$", text, re.DOTALL)]
+        inline = re.findall(
+            r"(?<!\$)\$([^$\n]+)\$(?!\$)", re.sub(r"`[^`]*`", "", re.sub(r"\$\$.+?\$\$", "", text, flags=re.S))
+        )
+        found += [(equation, False) for equation in inline]
+    return found
+
+
+def test_every_equation_can_be_set(extension):
+    pytest.importorskip("latex2mathml", reason="latex2mathml is not installed")
+    pytest.importorskip("sphinx", reason="sphinx is not installed")
+    mathml = extension("mathml")
+    assert len(equations()) > 20
+    for equation, block in equations():
+        assert mathml.translated(equation, block=block).startswith("<math")
+    with pytest.raises(mathml.Untranslated, match="nonsense"):
+        mathml.translated(r"\nonsense{x}", block=False)
+    with pytest.raises(mathml.Untranslated, match="rows and columns"):
+        mathml.translated(r"\begin{aligned} a &= b \\ c &= d \end{aligned}", block=True)
+    with pytest.raises(mathml.Untranslated, match="2 rows became 1"):  # it drops a last row that ends with &
+        mathml.translated(r"\begin{array}{ll} a & b \\ c & \end{array}", block=True)
+
+
+def test_docstrings_are_shown_as_they_are_written(extension):
+    pytest.importorskip("sphinx", reason="sphinx is not installed")
+    plain = extension("plain_docstrings").plain
+    assert plain(["|corr(z~) - I|, ``T_`` and T_0*"]) == [r"\|corr(z~) - I\|, ``T_`` and T\_0\*", ""]
+    assert plain(["**Ties.** b**2"]) == [r"**Ties.** b\*\*2", ""]
+    assert plain([">>> x_"]) == [">>> x_", ""]
+    assert plain(["    S = T_0"]) == ["::", "", "    S = T_0", ""]
+    assert "``rank_`` : int" in plain(["Attributes", "----------", "rank_ : int", "    How many."])
+
+
+@pytest.mark.parametrize(
+    ("text", "loaded"),
+    [
+        ('<a href="https://example.org">elsewhere</a> <img src="img/a.png">', []),
+        ('<script async src="https://example.org/a.js"></script>', ["https://example.org/a.js"]),
+        ('<link rel="stylesheet" href="//example.org/a.css">', ["//example.org/a.css"]),
+        ('@import "https://example.org/a.css"; b { src: url(//example.org/f.woff) }', None),
+    ],
+)
+def test_what_a_page_would_load_from_elsewhere_is_seen(extension, text, loaded):
+    pytest.importorskip("sphinx", reason="sphinx is not installed")
+    found = extension("nothing_remote").remote(text)
+    assert len(found) == 2 if loaded is None else found == loaded

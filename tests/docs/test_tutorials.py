@@ -1,0 +1,79 @@
+"""Code on documentation pages runs as written, and prints what the page says it prints.
+
+``python examples/tutorials.py --write PAGE`` puts there what it prints.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+spec = importlib.util.spec_from_file_location("tutorials", ROOT / "examples" / "tutorials.py")
+tutorials = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(tutorials)
+
+# The gallery is written by the script that runs its code: tests/test_gallery.py.
+PAGES = [
+    page
+    for page in sorted((ROOT / "docs").glob("*.md"))
+    if page.stem != "gallery" and tutorials.BLOCK.search(page.read_text())
+]
+FEWER_ROWS = "40000"  # than a million
+
+
+def prepare(page: Path, folder: Path) -> None:
+    """What a page supposes to be there: an embedding, which takes a pretrained model to make."""
+    if page.name == "tutorial_embeddings.md":
+        rng = np.random.default_rng(0)
+        np.savez(folder / "clip.npz", Z=rng.normal(size=(60, 8)), labels=np.tile(["cat", "dog", "newt"], 20))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_it_says_what_its_code_says(page, tmp_path, monkeypatch):
+    plt = pytest.importorskip("matplotlib.pyplot", reason="matplotlib is not installed")
+    monkeypatch.setenv("ROWS", FEWER_ROWS)
+    prepare(page, tmp_path)
+    assert tutorials.differences(tutorials.run(page, tmp_path)) == []
+    for picture in (tmp_path / "img").iterdir():
+        assert f"img/{picture.name}" in page.read_text(), "a picture that is not shown"
+        assert (ROOT / "docs" / "img" / picture.name).exists()
+    plt.close("all")
+
+
+def test_the_tutorials_are_found():
+    found = {page.stem for page in PAGES}
+    assert {"tutorial_digits", "tutorial_omics", "tutorial_editing", "tutorial_million"} <= found
+
+
+def test_no_output_is_left_empty():
+    for page in PAGES:
+        for block in tutorials.BLOCK.finditer(page.read_text()):
+            assert block["shown"] is None or block["shown"].strip(), page.name
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed", "agree"),
+    [
+        ("a 0.25", "a   0.26", True),
+        ("a 0.25", "a 0.27", False),
+        ("a 0.25", "b 0.25", False),
+        ("5 rows", "6 rows", False),
+        ("[0.5, 1.0]", "[0.5]", False),
+    ],
+)
+def test_numbers_may_differ_by_one_in_the_last_place(shown, printed, agree):
+    assert tutorials.same(shown, printed) == agree
+
+
+def test_what_is_printed_is_written(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("Text\n\n```python\nprint(1 + 1)\n```\n\n```text\nold\n```\n\n```python\nx = 1\n```\n")
+    blocks = tutorials.run(page, tmp_path)
+    assert len(tutorials.differences(blocks)) == 1
+    page.write_text(tutorials.written(page.read_text(), blocks))
+    assert "```text\n2\n```" in page.read_text()
+    assert tutorials.differences(tutorials.run(page, tmp_path)) == []

@@ -1,0 +1,193 @@
+"""What a report knows of a factor model gives back what the model says, at any setting, from plain numbers alone."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+import covalign as ca
+from covalign import InformedFactorAnalysis
+from covalign.closed_form import metrics
+from covalign.show import report
+from covalign.show.report import factor_facts as factors
+from covalign.show.report import facts
+
+
+@cache
+def complete():
+    s = ca.simulate.scenario("PN", n_samples=200, n_features={"a": 30, "b": 20}, n_factors=7, random_state=1)
+    return InformedFactorAnalysis(7).fit(s.X, s.Y)
+
+
+@cache
+def gappy():
+    s = ca.simulate.scenario("N", n_samples=200, n_features={"a": 30, "b": 20}, n_factors=7, random_state=2)
+    views = {name: pd.DataFrame(X) for name, X in s.X.items()}
+    views["b"].iloc[:50] = np.nan
+    views["a"].iloc[150:160, :7] = np.nan
+    Y = pd.DataFrame(s.Y[:, :3], columns=["age", "dose", "weight"])
+    Y.loc[20:40, "dose"] = np.nan
+    Y["subtype"] = np.array(["x", "y", "z"])[np.digitize(s.Y[:, 3], [-0.5, 0.5])]
+    Y.loc[0:3, "subtype"] = None
+    Y["batch"] = np.array(["p", "q"])[np.arange(200) % 2]
+    return InformedFactorAnalysis(9, tol=1e-6).fit(views, Y, confounders=["batch"])
+
+
+@pytest.fixture(scope="module", params=[complete, gappy], ids=["complete", "gaps"])
+def model(request):
+    return request.param()
+
+
+MOVES = [
+    (facts.AS_FITTED, lambda m: m),
+    ("tunable", lambda m: m.realign(0.35)),
+    ("independent", lambda m: m.realign(regime="independent")),
+    ("strongest", lambda m: m.realign(regime="strongest")),
+]
+
+
+@pytest.mark.parametrize(("regime", "move"), MOVES, ids=[name for name, _ in MOVES])
+def test_numbers_are_those_of_the_model(model, regime, move):
+    known = json.loads(json.dumps(report.summary(model)))
+    moved = move(model)
+    p = len(moved.covariate_names_)
+    found = facts.measured(known, regime, 0.35)
+    np.testing.assert_allclose(found["alignment"], moved.alignment_, atol=1e-8)
+    np.testing.assert_allclose(found["coupling"], metrics.coupling(moved.factors_[:, :p]), atol=1e-8)
+    np.testing.assert_allclose(found["held_out"]["alignment"], moved.summary()["held_out"], atol=1e-8)
+    F = facts.mixing(known["fitted"], regime, 0.35)
+    for at, view in enumerate(known["factors"]["views"]):
+        need = moved.variance_explained().to_numpy()[at, :p]
+        np.testing.assert_allclose(facts.shares(view["live"], F), need, atol=1e-8)
+
+
+def test_a_realigned_model_opens_at_its_own_setting(model):
+    known = report.summary(model.realign(0.8), folds=0)
+    assert (known["regime"], known["lam"]) == ("tunable", 0.8)
+    assert report.summary(model, folds=0)["regime"] == facts.AS_FITTED
+    assert known["folds"] == []
+    assert known["why_not_held_out"] == "this report was asked for without folds"
+
+
+def test_samples_are_those_of_the_model():
+    model = gappy()
+    shown = report.summary(model, folds=0)["factors"]["samples"]
+    assert len(shown["informed"]) == shown["of"] == 200
+    known = report.summary(model, folds=0)
+    F = facts.mixing(known["fitted"], "tunable", 0.6)
+    moved = model.realign(0.6).factors_[:, :6]
+    for p in range(6):
+        assert np.corrcoef(np.array(shown["informed"]) @ F[p], moved[:, p])[0, 1] == pytest.approx(1, abs=1e-6)
+    colours = {colour["name"]: colour for colour in shown["colours"]}
+    assert colours["subtype"]["levels"] == ["x", "y", "z"]
+    assert colours["subtype"]["values"][:4] == [None] * 4
+    assert colours["dose"]["values"][20] is None
+    assert set(colours) == {"age", "dose", "weight", "subtype"}
+
+
+def test_colours_are_the_covariates_before_coding():
+    s = ca.simulate.scenario("PN", n_samples=120, n_features=20, n_factors=6)
+    stage = pd.Categorical(
+        np.array(["low", "mid", "high"])[np.digitize(s.Y[:, 1], [-0.5, 0.5])], ["low", "mid", "high"]
+    )
+    Y = pd.DataFrame(
+        {
+            "age": s.Y[:, 0] * 10 + 50,
+            "stage": stage.as_ordered(),
+            "sex": np.where(s.Y[:, 2] > 0, "f", "m"),
+            "site": np.array(["a", "b", "c", "d"])[np.digitize(s.Y[:, 3], [-0.7, 0, 0.7])],
+        }
+    )
+    for drop_first in (False, True):
+        model = InformedFactorAnalysis(8, drop_first=drop_first).fit(s.X, Y)
+        colours = report.summary(model, folds=0)["factors"]["samples"]["colours"]
+        assert colours[0]["values"] == pytest.approx(Y["age"].tolist(), rel=1e-4)
+        for colour, name in zip(colours[1:], ["stage", "sex", "site"], strict=True):
+            assert [colour["levels"][level] for level in colour["values"]] == Y[name].astype(str).tolist()
+
+
+def test_many_samples_are_thinned_evenly():
+    s = ca.simulate.scenario("PN", n_samples=3000, n_features=20, n_factors=6)
+    shown = report.summary(InformedFactorAnalysis(6).fit(s.X, s.Y), folds=0)["factors"]["samples"]
+    names = [int(name) for name in shown["names"]]
+    assert (len(names), names[0], names[-1], shown["of"]) == (1000, 1, 3000, 3000)
+    assert set(np.diff(names)) <= {3, 4}
+
+
+def test_gaps_are_counted():
+    missing = report.summary(gappy(), folds=0)["factors"]["missing"]
+    first, second = missing["views"]
+    assert (first["whole"], first["partly"], first["absent"]) == (190, 10, 0)
+    assert first["observed"] == pytest.approx(1 - 70 / (200 * 30))
+    assert (second["whole"], second["partly"], second["absent"]) == (150, 0, 50)
+    assert missing["together"] == [{"has": [True, True], "samples": 150}, {"has": [True, False], "samples": 50}]
+    assert missing["covariates"] == [0, 21, 0, 4, 4, 4]
+
+
+def test_gaps_are_counted_by_the_model_alone(monkeypatch):
+    model = gappy()
+    frame = model.missing_frame()
+    monkeypatch.setattr(model, "missing_frame", lambda: frame.assign(samples=2 * frame["samples"]), raising=False)
+    missing = factors.missing(model)
+    assert [view["absent"] for view in missing["views"]] == [0, 100]
+    assert missing["covariates"] == [0, 42, 0, 8, 8, 8]
+
+
+def test_the_bound_and_the_features_are_the_models(model):
+    known = report.summary(model, folds=0)["factors"]
+    assert known["bound"]["values"] == model.elbo_.tolist()
+    assert known["bound"]["at"] == list(range(1, model.n_iter_ + 1))
+    top = model.top_features(1, "a", factors.TOP)
+    assert [row[0] for row in known["views"][0]["top"][1]] == top["feature"].tolist()
+    assert [row[1] for row in known["views"][0]["top"][1]] == top["loading"].tolist()
+    assert known["beta"] == model.beta_.tolist()
+
+
+def test_a_long_curve_is_thinned_and_keeps_its_end():
+    s = ca.simulate.scenario("PN", n_samples=100, n_features=20, n_factors=6)
+    model = InformedFactorAnalysis(6, accelerate=False, max_iter=600, tol=1e-12, posterior="mean_field")
+    with pytest.warns(ConvergenceWarning):
+        model.fit(s.X, s.Y)
+    bound = factors.bound(model)
+    assert len(bound["values"]) <= factors.POINTS
+    assert (bound["at"][0], bound["at"][-1], bound["values"][-1]) == (1, 600, model.elbo_[-1])
+    assert not bound["converged"]
+
+
+def test_many_groups_of_gaps_leave_shares_where_they_are(monkeypatch):
+    monkeypatch.setattr(factors, "LIVE", 100)
+    model = gappy()
+    views = report.summary(model, folds=0)["factors"]["views"]
+    assert [view["live"] for view in views] == [None, None]
+    np.testing.assert_allclose([view["shares"] for view in views], model.variance_explained())
+
+
+def test_rows_read_by_chunks_leave_a_report_without_samples(tmp_path):
+    s = ca.simulate.scenario("PN", n_samples=300, n_features=20, n_factors=6)
+    np.save(tmp_path / "x.npy", s.X)
+    model = InformedFactorAnalysis(6).fit(tmp_path / "x.npy", s.Y)
+    known = report.summary(model)
+    assert known["factors"]["samples"] is None
+    assert known["folds"] == []
+    assert "rows in memory" in known["why_not_held_out"]
+    np.testing.assert_allclose(
+        facts.measured(known, "tunable", 0.5)["alignment"], model.realign(0.5).alignment_, atol=1e-8
+    )
+    model.save(tmp_path / "m.covalign")
+    again = report.summary(ca.load(tmp_path / "m.covalign"))
+    assert again["fitted"] == known["fitted"]
+
+
+def test_code_says_what_was_asked():
+    assert report.summary(complete(), folds=0)["code"] == "fa = ca.InformedFactorAnalysis(n_factors=7).fit(X, y)"
+    assert report.summary(gappy(), folds=0)["code"].endswith("(n_factors=9, tol=1e-06).fit(X, y, confounders=C)")
+
+
+def test_only_models_have_reports():
+    with pytest.raises(ValueError, match="needs a fitted LatentAligner or InformedFactorAnalysis, got dict"):
+        report.summary({})

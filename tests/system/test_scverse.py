@@ -1,0 +1,718 @@
+"""AnnData and MuData in, the same numbers as from arrays out, in places that files can hold."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+import covalign as ca
+from covalign.bridges.scverse.slots import written_as
+from covalign.stream.h5ad import pulling
+
+anndata = pytest.importorskip("anndata", reason="anndata is not installed")
+mudata = pytest.importorskip("mudata", reason="mudata is not installed")
+
+AGES = ["age", "dose"]
+
+PULLS = [False, True] if hasattr(mudata, "set_options") else [False]  # from mudata 0.4 on, columns are never pulled
+
+
+def scanpy_like(n=160, seed=0):
+    """As after scanpy's usual steps: sparse counts, float32 components, obs and uns of all sorts."""
+    rng = np.random.default_rng(seed)
+    Y = rng.standard_normal((n, 3))
+    Z = (Y @ rng.standard_normal((3, 8)) + rng.standard_normal((n, 8))).astype(np.float32)
+    counts = sparse.csr_matrix(rng.poisson(np.exp(Z[:, :6] @ rng.standard_normal((6, 30)) / 6)).astype(np.float32))
+    obs = pd.DataFrame(
+        {
+            "age": Y[:, 0],
+            "dose": Y[:, 1].astype(np.float32),
+            "sex": np.where(Y[:, 2] > 0, "M", "F"),
+            "leiden": pd.Categorical(np.digitize(Y[:, 0], [-0.5, 0.5]).astype(str)),
+            "treated": Y[:, 1] > 0,
+            "batch": pd.Categorical(np.array(["b1", "b2"])[np.arange(n) % 2]),
+            "n_counts": np.asarray(counts.sum(axis=1)).ravel(),
+        },
+        index=[f"CELL{i}-1" for i in rng.permutation(n)],
+    )
+    var = pd.DataFrame({"highly_variable": np.arange(30) % 3 > 0}, index=[f"gene{i}" for i in range(30)])
+    adata = anndata.AnnData(counts, obs=obs, var=var, obsm={"X_pca": Z})
+    adata.layers["dense"] = counts.toarray()
+    adata.varm["PCs"] = rng.standard_normal((30, 8))
+    adata.uns["pca"] = {"variance": np.arange(8.0), "params": {"zero_center": True}}
+    adata.uns["leiden_colors"] = ["#111111", "#222222"]
+    return adata
+
+
+def muon_like(n=160, seed=0, pull=False):
+    """Two modalities with different cells in different orders; columns of obs as muon pulls them, or not."""
+    rng = np.random.default_rng(seed)
+    data = ca.simulate.scenario("PN", n_samples=n, n_features={"rna": 20, "prot": 8}, n_covariates=2, random_state=seed)
+    cells = np.array([f"c{i}" for i in range(n)])
+    first, second = rng.permutation(n)[: n - 20], rng.permutation(n)[: n - 30]
+    rna = anndata.AnnData(
+        sparse.csc_matrix(data.X["rna"][first].astype(np.float32)),
+        obs=pd.DataFrame({"age": data.Y[first, 0], "total": 1.0}, index=cells[first]),
+        var=pd.DataFrame({"highly_variable": np.arange(20) != 3}, index=[f"g{i}" for i in range(20)]),
+    )
+    prot = anndata.AnnData(
+        data.X["prot"][second],
+        obs=pd.DataFrame({"dose": data.Y[second, 1], "total": 2.0}, index=cells[second]),
+        var=pd.DataFrame(index=[f"p{i}" for i in range(8)]),
+    )
+    with pulling(pull):
+        return mudata.MuData({"rna": rna, "prot": prot})
+
+
+def reread(data, tmp_path):
+    if isinstance(data, anndata.AnnData):
+        data.write_h5ad(tmp_path / "a.h5ad")
+        return anndata.read_h5ad(tmp_path / "a.h5ad")
+    with pulling(False):
+        data.write(tmp_path / "m.h5mu")
+        return mudata.read_h5mu(tmp_path / "m.h5mu")
+
+
+def same(a, b):
+    """Equal in value, through nested dicts."""
+    if isinstance(a, dict):
+        return set(a) == set(b) and all(same(a[k], b[k]) for k in a)
+    if isinstance(a, pd.DataFrame):
+        pd.testing.assert_frame_equal(a, b, check_dtype=False, check_names=False)
+        return True
+    return bool(np.array_equal(np.asarray(a), np.asarray(b), equal_nan=np.asarray(a).dtype.kind == "f"))
+
+
+def contents(data):
+    """Everything in an AnnData, as bytes and plain values."""
+    X = data.X.toarray() if sparse.issparse(data.X) else np.asarray(data.X)
+    tables = {f"obsm/{k}": np.asarray(v).tobytes() for k, v in data.obsm.items()}
+    tables |= {f"varm/{k}": np.asarray(v).tobytes() for k, v in data.varm.items()}
+    return X.tobytes(), data.obs.to_csv(), data.var.to_csv(), tables, repr(dict(data.uns))
+
+
+# -- align ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rep", ["X_pca", "obsm/X_pca", "X", "layers/dense"])
+def test_align_gives_the_numbers_of_the_aligner(rep):
+    adata = scanpy_like()
+    columns = ["age", "sex", "leiden", "treated"]
+    arrays = {"X": adata.X, "layers/dense": adata.layers["dense"]}
+    Z = arrays.get(rep, adata.obsm["X_pca"])
+    assert ca.scverse.align(adata, rep, columns, confounders="batch", lam=0.7) is None
+    plain = ca.LatentAligner(lam=0.7).fit(Z, adata.obs[columns], confounders=adata.obs[["batch"]])
+    table, found = adata.obsm["X_aligned"], adata.uns["aligned"]
+    np.testing.assert_allclose(table, plain.transform(Z, confounders=adata.obs[["batch"]]), rtol=1e-4, atol=1e-5)
+    assert list(table.columns) == plain.covariate_names_
+    assert "leiden_0" in table
+    assert "sex_M" in table
+    assert table.index.equals(adata.obs_names)
+    np.testing.assert_allclose(found["transform"], plain.transform_, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(found["alignment"]["held_out"], plain.held_out_alignment_, rtol=1e-6)
+    assert found["shrinkage"] == pytest.approx(plain.shrinkage_)
+    assert found["coupling"] == pytest.approx(plain.coupling_)
+    assert found["params"]["shrinkage"] == "auto"
+    assert found["params"]["confounders"].tolist() == ["batch"]
+    assert found["covalign"] == ca.__version__
+
+
+def test_the_stored_map_is_the_one_that_was_applied():
+    adata = scanpy_like()
+    ca.scverse.align(adata, "X_pca", AGES)
+    found = adata.uns["aligned"]
+    by_hand = (adata.obsm["X_pca"] - found["mean"]) @ found["transform"].T
+    np.testing.assert_allclose(adata.obsm["X_aligned"], by_hand, rtol=1e-4, atol=1e-5)
+
+
+def test_an_array_in_place_of_a_table(tmp_path):
+    adata = scanpy_like()
+    ca.scverse.align(adata, "X_pca", AGES)
+    table = adata.obsm["X_aligned"]
+    ca.scverse.align(adata, "X_pca", AGES, as_frame=False)
+    assert np.array_equal(adata.obsm["X_aligned"], table)
+    assert isinstance(reread(adata, tmp_path).obsm["X_aligned"], np.ndarray)
+    assert list(ca.scverse.names(adata)) == AGES
+
+
+ODD = ["a/b", "50%", "100%2F", ".", "..", "_index", "cell", "7", "Größe μ/ß", "__categories", " ", "x" * 300, "%/", "é"]
+
+
+def test_odd_names_survive_a_file(tmp_path):
+    adata = scanpy_like()
+    adata.obs.index.name = "cell"
+    plain = adata.copy()
+    rng = np.random.default_rng(1)
+    values = adata.obsm["X_pca"] @ rng.standard_normal((8, 7)) + rng.standard_normal((160, 7))
+    for i in range(0, len(ODD), 7):
+        adata, odd = plain.copy(), ODD[i : i + 7]
+        adata.obs = pd.DataFrame(values, index=adata.obs_names, columns=odd)
+        ca.scverse.align(adata, "X_pca", odd, lam=1.0)
+        assert list(ca.scverse.names(adata).values()) == odd
+        table, found = adata.obsm["X_aligned"].copy(), adata.uns["aligned"]
+        adata.obs = adata.obs[[]]  # h5ad could not store the columns themselves
+        back = reread(adata, tmp_path)
+        assert same(table, back.obsm["X_aligned"])
+        assert same(found, back.uns["aligned"])
+        assert back.uns["aligned"]["alignment"].index.tolist() == odd
+        assert list(ca.scverse.names(back).values()) == odd
+        assert list(back.obsm["X_aligned"].rename(columns=ca.scverse.names(back))) == odd
+
+
+@pytest.mark.filterwarnings("ignore")  # zarr's and anndata's, of their formats
+@pytest.mark.parametrize("name", [name for name in ODD if len(name) < 200])
+def test_odd_names_survive_zarr(tmp_path, name):
+    pytest.importorskip("zarr")
+    adata = scanpy_like()
+    adata.obs = pd.DataFrame({name: adata.obs["age"]})
+    ca.scverse.align(adata, "X_pca", [name])
+    table, found, adata.obs = adata.obsm["X_aligned"], adata.uns["aligned"], adata.obs[[]]
+    adata.write_zarr(tmp_path / "a.zarr")
+    back = anndata.read_zarr(tmp_path / "a.zarr")
+    assert same(table, back.obsm["X_aligned"])
+    assert same(found, back.uns["aligned"])
+    assert list(ca.scverse.names(back).values()) == [name]
+
+
+def test_levels_with_slashes_become_columns_that_files_take(tmp_path):
+    adata = scanpy_like()
+    adata.obs["type"] = pd.Categorical(np.array(["CD4/CD8", "NK", "B/plasma"])[np.arange(160) % 3])
+    ca.scverse.align(adata, "X_pca", ["type"], keep_rest=True)
+    back = reread(adata, tmp_path)
+    assert list(back.obsm["X_aligned"])[:3] == ["type_B%2Fplasma", "type_CD4%2FCD8", "type_NK"]
+    assert ca.scverse.names(back)["type_CD4%2FCD8"] == "type_CD4/CD8"
+
+
+def test_escapes_are_undone_by_any_url_decoder():
+    from urllib.parse import unquote
+
+    for name in [*ODD, "%25", "%2", "%2/", "%%2F", "/", "//", "%é2F"]:
+        assert unquote(written_as(name, "cell")) == name
+        assert "/" not in written_as(name)
+        assert written_as(name, "cell") not in (".", "_index", "cell")
+    assert written_as("plain name (50 %)") == "plain name (50 %)"
+
+
+def test_the_aligner_comes_back_from_a_file(tmp_path):
+    adata = scanpy_like()
+    model = ca.scverse.align(adata, "X_pca", ["age", "leiden"], confounders=["batch"], return_model=True)
+    back = reread(adata, tmp_path)
+    again = ca.scverse.aligner(back)
+    C = adata.obs[["batch"]]
+    for one, other in ((model, again), (model.at(lam=0.9), again.at(lam=0.9))):
+        assert np.array_equal(one.transform_, other.transform_)
+        pd.testing.assert_frame_equal(one.summary(), other.summary())
+    Z = adata.obsm["X_pca"]
+    assert np.array_equal(model.transform(Z, confounders=C), again.transform(Z, confounders=C))
+
+
+def test_other_cells_are_turned_alike(tmp_path):
+    adata = scanpy_like()
+    old, new = adata[:100].copy(), adata[100:].copy()
+    model = ca.scverse.align(old, "X_pca", AGES, confounders="batch", return_model=True)
+    del new.obs["age"]
+    old = reread(old, tmp_path)
+    assert ca.scverse.transform(new, like=old) is None
+    expected = model.transform(new.obsm["X_pca"], confounders=new.obs[["batch"]])
+    np.testing.assert_array_equal(new.obsm["X_aligned"], expected)
+    assert not new.uns["aligned"]["fitted_here"]
+    assert old.uns["aligned"]["fitted_here"]
+    new = reread(new, tmp_path)
+    assert ca.scverse.names(new) == ca.scverse.names(old)
+
+
+def test_genes_of_other_cells_are_matched_by_name():
+    adata = scanpy_like()
+    old = adata[:100].copy()
+    new = adata[100:, np.random.default_rng(0).permutation(30)].copy()
+    ca.scverse.align(old, "X", AGES)
+    ca.scverse.transform(new, like=old)
+    straight = ca.scverse.transform(adata[100:], like=old, copy=True)
+    np.testing.assert_allclose(new.obsm["X_aligned"], straight.obsm["X_aligned"], rtol=1e-4, atol=1e-5)
+    with pytest.raises(ValueError, match=r"without 2 of them \('gene0', 'gene1'\)"):
+        ca.scverse.transform(adata[:, 2:].copy(), like=old)
+
+
+def test_a_copy_leaves_the_original_alone():
+    adata = scanpy_like()
+    before = contents(adata)
+    other = ca.scverse.align(adata, "X_pca", AGES, copy=True)
+    assert contents(adata) == before
+    assert "X_aligned" in other.obsm
+    again, model = ca.scverse.align(adata, "X_pca", AGES, copy=True, return_model=True)
+    assert same(other.obsm["X_aligned"], again.obsm["X_aligned"])
+    assert isinstance(model, ca.LatentAligner)
+    factored = ca.scverse.ifa(adata, AGES, n_factors=4, folds=0, copy=True)
+    assert contents(adata) == before
+    assert "ifa" in factored.varm
+    assert "ifa" in factored.uns
+
+
+def test_a_view_becomes_an_object_and_its_parent_stays():
+    adata = scanpy_like()
+    before = contents(adata)
+    view = adata[adata.obs["sex"] == "M"]
+    whole = view.copy()
+    ca.scverse.align(view, "X_pca", AGES)
+    ca.scverse.align(whole, "X_pca", AGES)
+    assert contents(adata) == before
+    assert not view.is_view
+    assert same(view.obsm["X_aligned"], whole.obsm["X_aligned"])
+    view = adata[::2, 3:]
+    ca.scverse.ifa(view, AGES, n_factors=4, folds=0)
+    assert contents(adata) == before
+    assert view.varm["ifa"].shape == (27, 4)
+
+
+@pytest.mark.parametrize("layout", ["csr", "csc", "dense"])
+def test_backed_objects(tmp_path, layout):
+    adata = scanpy_like()
+    adata.X = adata.X.toarray() if layout == "dense" else adata.X.asformat(layout)
+    adata.write_h5ad(tmp_path / "b.h5ad")
+    backed = anndata.read_h5ad(tmp_path / "b.h5ad", backed="r")
+    ca.scverse.align(backed, "X_pca", AGES)
+    ca.scverse.align(adata, "X_pca", AGES)
+    assert same(adata.obsm["X_aligned"], backed.obsm["X_aligned"])
+    for data in (backed, adata):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ca._validation.ColumnLayoutWarning)
+            ca.scverse.align(data, "X", AGES, key_added="X_genes")
+        ca.scverse.ifa(data, AGES, n_factors=4, folds=0)
+    np.testing.assert_allclose(adata.obsm["X_genes"], backed.obsm["X_genes"], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(adata.obsm["X_ifa"], backed.obsm["X_ifa"], rtol=1e-6, atol=1e-8)
+    for call in (lambda: ca.scverse.align(backed, "X_pca", AGES, copy=True), lambda: _on_part(backed)):
+        with pytest.raises(ValueError, match=r"backed by a file.*to_memory"):
+            call()
+    backed.file.close()
+
+
+def _on_part(backed):
+    ca.scverse.align(backed[:50], "X_pca", AGES)
+
+
+def test_order_of_cells_leaves_no_trace():
+    adata = scanpy_like()
+    shuffled = adata[np.random.default_rng(3).permutation(160)].copy()
+    for data in (adata, shuffled):
+        ca.scverse.align(data, "X_pca", AGES)
+    np.testing.assert_allclose(
+        shuffled.obsm["X_aligned"].loc[adata.obs_names], adata.obsm["X_aligned"], rtol=1e-4, atol=1e-5
+    )
+
+
+def test_repeated_cell_names_do_not_matter_within_one_object():
+    adata = scanpy_like()
+    ca.scverse.align(adata, "X_pca", ["age"], confounders="batch")
+    values = adata.obsm["X_aligned"].to_numpy()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # anndata's own
+        twice = scanpy_like()
+        twice.obs_names = ["same"] * 160
+    ca.scverse.align(twice, "X_pca", ["age"], confounders="batch")
+    assert np.array_equal(twice.obsm["X_aligned"].to_numpy(), values)
+
+
+def test_repeated_genes_are_refused_where_new_cells_would_be_matched_by_them():
+    adata = scanpy_like()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # anndata's own
+        adata.var_names = ["g", "g", *adata.var_names[2:]]
+    with pytest.raises(ValueError, match=r"'g' more than once in data.X: call var_names_make_unique"):
+        ca.scverse.align(adata, "X", AGES)
+    ca.scverse.ifa(adata, AGES, 4, mask_var=None, folds=0)  # loadings have positions
+    assert adata.varm["ifa"].notna().all(axis=None)
+
+
+def test_nullable_columns():
+    adata = scanpy_like()
+    adata.obs["sure"] = adata.obs["treated"].astype("boolean")
+    adata.obs["text"] = adata.obs["sex"].astype("string")
+    adata.obs.loc[adata.obs_names[1], "sure"] = pd.NA
+    ca.scverse.align(adata, "X_pca", ["sure", "text"])
+    assert adata.uns["aligned"]["alignment"]["rows"].to_dict() == {"sure": 159, "text_M": 160}
+
+
+def test_columns_called_by_numbers():
+    adata = scanpy_like()
+    plain = ca.scverse.align(adata, "X_pca", "age", copy=True).obsm["X_aligned"]
+    adata.obs = adata.obs.rename(columns={"age": 7})
+    for asked in (7, [7], "7", np.array([7])):
+        ca.scverse.align(adata, "X_pca", asked)
+        assert list(adata.obsm["X_aligned"]) == ["7"]
+        assert np.array_equal(adata.obsm["X_aligned"], plain)
+
+
+def test_columns_of_one_name_are_refused():
+    adata = scanpy_like()
+    adata.obs = adata.obs.rename(columns={"dose": "age"})
+    with pytest.raises(ValueError, match="'age' more than once: rename or drop"):
+        ca.scverse.align(adata, "X_pca", ["age"])
+
+
+def test_covariates_called_like_other_dimensions(tmp_path):
+    adata = scanpy_like()
+    adata.obs["rest1"], adata.obs["free0"] = adata.obs["age"], adata.obs["age"]
+    ca.scverse.align(adata, "X_pca", ["rest1"], keep_rest=True)
+    ca.scverse.ifa(adata, ["free0"], 3, folds=0)
+    back = reread(adata, tmp_path)
+    assert list(back.obsm["X_aligned"]) == ["rest1", "rest0", *(f"rest{i}" for i in range(2, 8))]
+    assert list(back.obsm["X_ifa"]) == ["free0", "free1", "free2"]
+
+
+def test_objects_opened_lazily(tmp_path):
+    pytest.importorskip("xarray")
+    lazily = pytest.importorskip("anndata.experimental")
+    adata = scanpy_like()
+    adata.write_h5ad(tmp_path / "a.h5ad")
+    lazy = lazily.read_lazy(tmp_path / "a.h5ad")
+    for data in (adata, lazy):
+        ca.scverse.align(data, "X_pca", ["age", "leiden", "treated"])
+        ca.scverse.ifa(data, AGES, 3, folds=0)
+    np.testing.assert_allclose(lazy.obsm["X_aligned"], adata.obsm["X_aligned"], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(lazy.obsm["X_ifa"], adata.obsm["X_ifa"], rtol=1e-4, atol=1e-5)
+
+
+def test_covariates_with_gaps():
+    adata = scanpy_like()
+    adata.obs.loc[adata.obs_names[:40], "age"] = np.nan
+    ca.scverse.align(adata, "X_pca", AGES)
+    assert adata.uns["aligned"]["alignment"]["rows"].to_dict() == {"age": 120, "dose": 160}
+    assert adata.obsm["X_aligned"].notna().all(axis=None)
+
+
+def test_running_again_replaces_what_was_there():
+    adata = scanpy_like()
+    ca.scverse.align(adata, "X_pca", AGES)
+    ca.scverse.align(adata, "X_pca", ["leiden"], lam=0.9, store_model=False)
+    assert adata.obsm["X_aligned"].shape[1] == 3
+    assert "model" not in adata.uns["aligned"]
+    with pytest.raises(ValueError, match="store_model=True"):
+        ca.scverse.aligner(adata)
+
+
+def test_what_others_wrote_is_never_replaced():
+    adata = scanpy_like()
+    components = adata.varm["PCs"].copy()
+    for _ in range(2):  # the second time uns has a result of that name, but these loadings are not of it
+        ca.scverse.align(adata, "X_pca", AGES, key_added="X_PCs")
+    assert np.array_equal(adata.varm["PCs"], components)
+    with pytest.raises(ValueError, match=r"varm\['PCs'\] already holds"):
+        ca.scverse.ifa(adata, AGES, 3, folds=0, key_added="X_PCs")
+    adata.obsm["aligned"] = np.zeros((160, 2))
+    ca.scverse.align(adata, "X_pca", AGES)
+    with pytest.raises(ValueError, match=r"obsm\['aligned'\] already holds"):
+        ca.scverse.align(adata, "X_pca", AGES, key_added="aligned")
+    del adata.obsm["aligned"]
+    with pytest.raises(ValueError, match=r"uns\['aligned'\] already holds"):  # it describes X_aligned
+        ca.scverse.align(adata, "X_pca", ["leiden"], key_added="aligned")
+    assert list(ca.scverse.names(adata)) == AGES
+
+
+def test_loadings_of_an_earlier_run_go_with_it():
+    adata = scanpy_like()
+    ca.scverse.ifa(adata, AGES, 3, folds=0)
+    ca.scverse.align(adata, "X_pca", AGES, key_added="X_ifa")
+    assert "ifa" not in adata.varm
+    mdata = muon_like()
+    ca.scverse.ifa(mdata, ["age"], 3, modalities=["rna"], folds=0)
+    mdata["prot"].varm["ifa"] = np.zeros((8, 2))  # not a result of that run
+    ca.scverse.ifa(mdata, ["age"], 3, modalities=["rna"], folds=0)
+    assert mdata["prot"].varm["ifa"].shape == (8, 2)
+    with pytest.raises(ValueError, match=r"prot.varm\['ifa'\] already holds"):
+        ca.scverse.ifa(mdata, ["age"], 3, folds=0)
+
+
+def test_an_embedding_of_a_mudata():
+    mdata = muon_like(pull=False)
+    rng = np.random.default_rng(0)
+    mdata.obsm["X_mofa"] = rng.standard_normal((mdata.n_obs, 5))
+    ca.scverse.align(mdata, "X_mofa", ["rna:age", "dose"])
+    age = mdata["rna"].obs["age"].reindex(mdata.obs_names)
+    dose = mdata["prot"].obs["dose"].reindex(mdata.obs_names)
+    plain = ca.LatentAligner().fit(mdata.obsm["X_mofa"], pd.DataFrame({"rna:age": age, "dose": dose}))
+    np.testing.assert_allclose(mdata.obsm["X_aligned"], plain.transform(mdata.obsm["X_mofa"]))
+    mdata["rna"].obsm["X_pca"] = np.zeros((140, 2))
+    with pytest.raises(ValueError, match=r"got 'X_pca': .*There are 'X_mofa', 'X_aligned'. .* mdata\['rna'\]"):
+        ca.scverse.align(mdata, "X_pca", ["age"])  # which cells a modality has is in obsm, too, but no embedding
+
+
+# -- ifa --------------------------------------------------------------------------------------------------------------
+
+
+def test_ifa_of_an_anndata_gives_the_numbers_of_the_model(tmp_path):
+    adata = scanpy_like()
+    keep = adata.var["highly_variable"].to_numpy()
+    ca.scverse.ifa(adata, ["age", "leiden"], 6, lam=0.5, confounders=["batch"], folds=2, tol=1e-6)
+    X = pd.DataFrame(adata.X.toarray()[:, keep], index=adata.obs_names)
+    Y, C = adata.obs[["age", "leiden"]], adata.obs[["batch"]]
+    plain = ca.InformedFactorAnalysis(6, tol=1e-6).fit({"X": X}, Y, confounders=C).realign(0.5)
+    np.testing.assert_allclose(adata.obsm["X_ifa"], plain.factors_, rtol=1e-6, atol=1e-9)
+    assert list(adata.obsm["X_ifa"]) == ["age", "leiden_0", "leiden_1", "leiden_2", "free0", "free1"]
+    np.testing.assert_allclose(adata.varm["ifa"].to_numpy()[keep], plain.loadings_["X"], rtol=1e-6, atol=1e-9)
+    assert adata.varm["ifa"].to_numpy()[~keep].size
+    assert np.isnan(adata.varm["ifa"].to_numpy()[~keep]).all()
+    found = adata.uns["ifa"]
+    pd.testing.assert_frame_equal(found["alignment"], plain.summary(2), rtol=1e-5)
+    np.testing.assert_allclose(found["variance_explained"].T, plain.variance_explained(), rtol=1e-6)
+    np.testing.assert_allclose(found["beta"]["beta"], plain.beta_)
+    np.testing.assert_allclose(found["elbo"], plain.elbo_)
+    back = reread(adata, tmp_path)
+    assert same(found, back.uns["ifa"])
+    assert same(adata.obsm["X_ifa"], back.obsm["X_ifa"])
+    assert same(adata.varm["ifa"], back.varm["ifa"])
+
+
+def test_an_index_called_like_a_covariate(tmp_path):
+    adata = scanpy_like()
+    adata.var.index.name = "age"
+    ca.scverse.ifa(adata, ["age"], 3, folds=0)
+    back = reread(adata, tmp_path)
+    assert list(back.varm["ifa"]) == list(back.obsm["X_ifa"])
+    assert list(back.varm["ifa"].rename(columns=ca.scverse.names(back, "X_ifa"))) == ["age", "free0", "free1"]
+
+
+@pytest.mark.parametrize("pull", PULLS)
+def test_ifa_of_a_mudata_matches_cells_by_name(tmp_path, pull):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # mudata's, of its old behaviour
+        mdata = muon_like(pull=pull)
+    assert ("rna:age" in mdata.obs) is pull
+    model = ca.scverse.ifa(mdata, ["age", "dose"], 5, folds=2, return_model=True)
+    rna, prot = mdata["rna"], mdata["prot"]
+    used = rna.var_names[rna.var["highly_variable"]]
+    views = {"rna": rna[:, used].to_df(), "prot": prot.to_df()}
+    Y = pd.DataFrame({"age": rna.obs["age"], "dose": prot.obs["dose"]})
+    plain = ca.InformedFactorAnalysis(5).fit(views, Y)
+    samples = pd.Index(plain._table.samples)
+    expected = pd.DataFrame(plain.factors_, index=samples).loc[mdata.obs_names]
+    np.testing.assert_allclose(mdata.obsm["X_ifa"], expected, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(rna.varm["ifa"].loc[used], plain.loadings_["rna"], rtol=1e-5, atol=1e-7)
+    assert rna.varm["ifa"].loc["g3"].isna().all()
+    assert model.n_factors_ == 5
+    np.testing.assert_allclose(prot.varm["ifa"], plain.loadings_["prot"], rtol=1e-5, atol=1e-7)
+    views_found = mdata.uns["ifa"]["views"]
+    assert views_found["cells"].to_dict() == {"rna": 140, "prot": 130}
+    assert views_found["features"].to_dict() == {"rna": 19, "prot": 8}
+    back = reread(mdata, tmp_path)
+    assert same(mdata.uns["ifa"], back.uns["ifa"])
+    assert same(mdata.obsm["X_ifa"], back.obsm["X_ifa"])
+    assert same(rna.varm["ifa"], back["rna"].varm["ifa"])
+
+
+def test_ifa_of_shuffled_modalities_is_the_same():
+    mdata = muon_like()
+    rng = np.random.default_rng(5)
+    parts = {m: part[rng.permutation(part.n_obs)].copy() for m, part in mdata.mod.items()}
+    with pulling(False):
+        shuffled = mudata.MuData(parts)
+    for data in (mdata, shuffled):
+        ca.scverse.ifa(data, ["age", "dose"], 4, folds=0)
+    assert not mdata.obs_names.equals(shuffled.obs_names)
+    np.testing.assert_allclose(shuffled.obsm["X_ifa"].loc[mdata.obs_names], mdata.obsm["X_ifa"], rtol=1e-4, atol=1e-5)
+
+
+def test_columns_of_modalities():
+    mdata = muon_like()
+    with pytest.raises(ValueError, match=r"'total', which several have: say which, 'rna:total' or 'prot:total'"):
+        ca.scverse.ifa(mdata, ["total"])
+    with pytest.raises(ValueError, match=r"got 'rna:agee': did you mean 'rna:age'"):
+        ca.scverse.ifa(mdata, ["rna:agee"])
+    ca.scverse.ifa(mdata, "rna:age", 3, folds=0)
+    assert mdata.obsm["X_ifa"].columns[0] == "rna:age"
+    with pulling(False), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # mudata warns of its own way with pandas
+        mdata.pull_obs("age")
+    assert "rna:age" in mdata.obs or "age" in mdata.obs
+    first = mdata.obsm["X_ifa"].copy()
+    ca.scverse.ifa(mdata, "rna:age", 3, folds=0)
+    assert same(first, mdata.obsm["X_ifa"])
+    # A column of its own goes before those of modalities.
+    mdata.obs["total"] = np.random.default_rng(0).standard_normal(mdata.n_obs)
+    ca.scverse.ifa(mdata, "total", 3, folds=0)
+
+
+def test_flags_of_a_modality_that_lacks_cells():
+    mdata = muon_like()
+    mdata["prot"].obs["flag"] = mdata["prot"].obs["dose"] > 0
+    model = ca.scverse.ifa(mdata, ["flag"], 3, folds=0, return_model=True)
+    flags = mdata["prot"].obs["flag"].astype(float).reindex(mdata.obs_names)
+    there = flags.notna()
+    assert 0 < there.sum() < mdata.n_obs
+    expected = np.corrcoef(mdata.obsm["X_ifa"]["flag"][there], flags[there])[0, 1]
+    assert model.alignment_["flag"] == pytest.approx(expected)
+
+
+def test_features_are_chosen_by_name():
+    adata = scanpy_like()
+    wanted = adata.var["highly_variable"]
+    ca.scverse.ifa(adata, AGES, 3, folds=0, mask_var=wanted[::-1])
+    assert (adata.varm["ifa"].notna().all(axis=1) == wanted).all()
+    with pytest.raises(ValueError, match="does not name each of them once"):
+        ca.scverse.ifa(adata, AGES, 3, folds=0, mask_var=wanted.reset_index(drop=True))
+
+
+def test_choice_of_features_tables_and_modalities():
+    mdata = muon_like()
+    rna, prot = mdata["rna"], mdata["prot"]
+    rna.layers["twice"] = rna.X * 2
+    prot.obsm["X_lsi"] = np.asarray(prot.X[:, :4])
+    ca.scverse.ifa(mdata, ["age"], 3, use_rep={"rna": "layers/twice", "prot": "X_lsi"}, mask_var=None, folds=0)
+    assert mdata.uns["ifa"]["views"]["features"].to_dict() == {"rna": 20, "prot": 4}
+    assert mdata.uns["ifa"]["loadings"]["prot"].shape == (4, 3)
+    assert "ifa" not in prot.varm
+    ca.scverse.ifa(mdata, ["age"], 3, modalities=["rna"], mask_var={"rna": np.arange(20) < 9}, folds=0)
+    assert rna.varm["ifa"].notna().all(axis=1).sum() == 9
+    ca.scverse.ifa(mdata, ["age"], 3, folds=0)
+    assert prot.varm["ifa"].shape == (8, 3)
+    ca.scverse.ifa(mdata, ["age"], 3, modalities="rna", folds=0)
+    assert "ifa" not in prot.varm  # these would be loadings of other factors
+    for wrong, message in (
+        ({"mask_var": "hihgly_variable"}, "did you mean 'highly_variable'"),
+        ({"mask_var": {"rna": np.ones(3, bool)}}, r"each of the 20 features of modality 'rna', got shape \(3,\)"),
+        ({"mask_var": {"rna": np.zeros(20, bool)}}, "got none of modality 'rna'"),
+        ({"mask_var": {"rna": np.full(20, 2.5)}}, "values of type float64"),
+        ({"modalities": ["rnaa"]}, "did you mean 'rna'"),
+        ({"modalities": []}, "got none: There are 'rna', 'prot'"),
+        ({"use_rep": {"atac": "X"}}, "got 'atac'"),
+        ({"use_rep": "layers/twic"}, "did you mean 'layers/twice'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            ca.scverse.ifa(mdata, ["age"], 3, **wrong)
+
+
+def test_a_view_and_a_copy_of_a_mudata():
+    mdata = muon_like()
+    part = mdata[mdata.obs_names[:120]]
+    ca.scverse.ifa(part, ["age", "dose"], 4, folds=0)
+    assert not part.is_view
+    assert "X_ifa" in part.obsm
+    assert "ifa" in part["rna"].varm
+    assert "X_ifa" not in mdata.obsm
+    assert "ifa" not in mdata["rna"].varm
+    other = ca.scverse.ifa(mdata, ["age", "dose"], 4, folds=0, copy=True)
+    assert "ifa" in other["prot"].varm
+    assert "ifa" in other.uns
+    assert "X_ifa" not in mdata.obsm
+    assert "ifa" not in mdata["rna"].varm
+    assert "ifa" not in mdata.uns
+
+
+def test_backed_mudata(tmp_path):
+    mdata = muon_like()
+    with pulling(False):
+        mdata.write(tmp_path / "m.h5mu")
+        backed = mudata.read_h5mu(tmp_path / "m.h5mu", backed="r")
+    for data in (mdata, backed):
+        ca.scverse.ifa(data, ["age", "dose"], 4, folds=0)
+    np.testing.assert_allclose(mdata.obsm["X_ifa"], backed.obsm["X_ifa"], rtol=1e-6, atol=1e-9)
+    assert "ifa" in backed["rna"].varm
+    backed.file.close()
+
+
+def test_cells_that_only_obs_or_only_a_modality_has():
+    mdata = muon_like()
+    mdata.mod["rna"] = mdata["rna"][5:].copy()
+    mdata.mod["prot"] = mdata["prot"][mdata["prot"].obs_names.isin(mdata["rna"].obs_names)].copy()
+    ca.scverse.ifa(mdata, ["age", "dose"], 3, folds=0)
+    there = mdata.obs_names.isin(mdata["rna"].obs_names)
+    assert (mdata.obsm["X_ifa"].notna().all(axis=1) == there).all()
+    assert not there.all()
+    mdata.mod["rna"].obs_names = [f"other{i}" for i in range(mdata["rna"].n_obs)]
+    with pytest.raises(ValueError, match=r"in 'rna' that it lacks.*mdata.update\(\)"):
+        ca.scverse.ifa(mdata, ["dose"], 3, folds=0)
+
+
+# -- errors -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ({"covariates": ["agee"]}, r"got 'agee': did you mean 'age'\?"),
+        ({"covariates": []}, "name at least one"),
+        ({"covariates": ["age", "age"]}, "'age' more than once"),
+        ({"covariates": ["age"], "confounders": "age"}, "as a covariate or as a confounder"),
+        ({"covariates": ["age"], "confounders": "bach"}, "did you mean 'batch'"),
+        ({"use_rep": "X_pc", "covariates": ["age"]}, "did you mean 'X_pca'"),
+        ({"use_rep": "X_PCA", "covariates": ["age"]}, "did you mean 'X_pca'"),
+        ({"use_rep": "counts", "covariates": ["age"]}, "'layers/dense'"),
+        ({"covariates": ["age"], "key_added": "X_pca"}, r"obsm\['X_pca'\] already holds"),
+        ({"covariates": ["age"], "key_added": "pca"}, r"uns\['pca'\] already holds"),
+        ({"covariates": ["age"], "key_added": "a/b"}, "without '/'"),
+        ({"covariates": ["age"], "lam": 2}, "lam"),
+        ({"covariates": ["age"], "regime": "best"}, "regime"),
+    ],
+)
+def test_errors_say_what_to_do_and_write_nothing(call, message):
+    adata = scanpy_like()
+    before = contents(adata)
+    with pytest.raises(ValueError, match=message):
+        ca.scverse.align(adata, **call)
+    assert contents(adata) == before
+
+
+def test_errors_of_ifa_write_nothing():
+    adata = scanpy_like()
+    adata.varm["ifa"] = np.zeros((30, 2))
+    before = contents(adata)
+    with pytest.raises(ValueError, match=r"varm\['ifa'\] already holds"):
+        ca.scverse.ifa(adata, ["age"])
+    with pytest.raises(ValueError, match="at least 10 on either side"):  # noticed after the fit
+        ca.scverse.ifa(adata, ["age"], 3, folds=150, key_added="X_f")
+    with pytest.raises(ValueError, match="lam"):
+        ca.scverse.ifa(adata, ["age"], 3, lam=7, key_added="X_f")
+    assert contents(adata) == before
+
+
+def test_names_that_no_file_can_hold():
+    adata = scanpy_like()
+    adata.obs[""] = adata.obs["age"]
+    with pytest.raises(ValueError, match="rename the column"):
+        ca.scverse.align(adata, "X_pca", [""])
+    assert "X_aligned" not in adata.obsm
+
+
+def test_wrong_objects_and_missing_results():
+    with pytest.raises(ValueError, match="got DataFrame: put the rows into"):
+        ca.scverse.align(pd.DataFrame({"a": [1.0]}), covariates=["a"])
+    adata = scanpy_like()
+    ca.scverse.align(adata, "X_pca", AGES)
+    with pytest.raises(ValueError, match="did you mean 'X_aligned'"):
+        ca.scverse.names(adata, "X_alinged")
+    with pytest.raises(ValueError, match="got none under 'X_pca'"):
+        ca.scverse.aligner(adata, "X_pca")
+    del adata.uns["aligned"]["model"]["arrays"]["fold0.cov_z"]
+    with pytest.raises(ValueError, match=r"cannot be read under 'X_aligned' \(KeyError"):
+        ca.scverse.aligner(adata)
+    later = scanpy_like(80)
+    later.obs_names = [f"later{i}" for i in range(80)]
+    with pulling(False):
+        other = mudata.MuData({"a": scanpy_like(), "b": later}, axis=1)
+    with pytest.raises(ValueError, match="axis=1"):
+        ca.scverse.ifa(other, ["age"])
+
+
+def test_repeated_cells_are_refused_where_names_match_modalities():
+    mdata = muon_like()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        mdata["prot"].obs_names = ["c0", "c0", *mdata["prot"].obs_names[2:]]
+    with pytest.raises(ValueError, match=r"'c0' more than once in modality 'prot': call obs_names_make_unique"):
+        ca.scverse.ifa(mdata, ["age"], 3)
+
+
+def test_without_anndata_the_extra_is_named():
+    code = (
+        "import sys; sys.modules['anndata'] = None\n"
+        "import covalign as ca\n"
+        "try:\n    ca.scverse.align(object(), covariates=['age'])\n"
+        "except ImportError as error:\n    print(error)"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert "covalign[scverse]" in shown
