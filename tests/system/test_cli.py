@@ -16,7 +16,6 @@ import pandas as pd
 import pytest
 
 import covalign as ca
-
 from tests.conftest import correlated
 
 testing = pytest.importorskip("typer.testing", reason="the command line needs typer")

@@ -27,7 +27,7 @@ def table(path) -> pd.DataFrame:
 
 def test_views_come_back_to_the_last_digit(simulate, tmp_path):
     done = simulate(
-        "AR --n-samples 30 --view rna=6 --view protein=4 --n-factors 7 --n-covariates 3 --random-state 5 --b 0.8 -o made"
+        "AR --n-samples 30 --view rna=6 --view protein=4 --n-factors 7 --n-covariates 3 --random-state 5 --b .8 -o made"
     )
     assert done.exit_code == 0, done.output
     settings = json.loads((tmp_path / "made" / "settings.json").read_text())
