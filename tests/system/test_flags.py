@@ -128,7 +128,7 @@ def test_a_line_without_a_command_stays_as_it_is():
 
 def test_errors_and_warnings_of_the_library_name_flags(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    result = testing.CliRunner().invoke(app, ["simulate", "PN", "--n-factors", "3", "-o", "made", "--n-samples", "0"])
+    result = testing.CliRunner().invoke(app, ["simulate", "PN", "--n-samples", "0", "-o", "made"])
     assert "--n-samples needs" in result.stderr
     (tmp_path / "made").mkdir()
     (tmp_path / "made" / "file").touch()
