@@ -542,7 +542,7 @@ def test_nothing_is_replaced_unless_forced(option, folder):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ([], "--out or --report or --save"),
+        ([], "Nothing to write. Give an output file with --out, --report or --save."),
         (["-o", "out.xlsx"], ".parquet"),
         (["-o", "out.npy.gz"], ".csv.gz"),
         (["-o", "nowhere/out.npy"], "folder"),

@@ -14,7 +14,7 @@ from covalign._core.messages import listed, message
 from covalign.cli import options
 from covalign.cli.application import FAILED, RESUMES, app, in_flags, note, say, say_json
 from covalign.cli.command_fit import together
-from covalign.cli.options import METHOD, OUTPUT, flag, option
+from covalign.cli.options import METHOD, flag, option
 from covalign.cli.outputs import FIGURES, TABLES, check_outputs, drawing, save_figure, say_table, working, write_frame
 from covalign.cli.view_files import ALONE, check_given, named_paths, open_study
 
@@ -39,7 +39,7 @@ def compare(
     files: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="[DATA COVARIATES]", help="One table of features (.h5mu: all its views), and its covariates."
+            metavar="DATA COVARIATES", help="One table of features (.h5mu: all its views), and its covariates."
         ),
     ] = None,
     view: options.View = None,
@@ -79,12 +79,8 @@ def compare(
         float | None,
         option(METHOD, "SECONDS", "Time limit of a fit by MOFA, SOFA, MOFA-FLEX or MuVI. Default: none.", min=0),
     ] = None,
-    out: Annotated[
-        Path | None, option(OUTPUT, "PATH", f"The whole table ({', '.join(TABLES)}).", "--out", "-o")
-    ] = None,
-    figure: Annotated[
-        Path | None, option(OUTPUT, "PATH", f"Alignment against coupling ({', '.join(FIGURES)}).")
-    ] = None,
+    out: options.TableFile = None,
+    figure: options.FigureFile = None,
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import pandas as pd
@@ -11,7 +10,7 @@ from covalign._core.messages import message
 from covalign.aligner.nested_frontier import cross_validated_frontier
 from covalign.cli import options
 from covalign.cli.application import app, say, say_json
-from covalign.cli.options import METHOD, OUTPUT, Missing, option
+from covalign.cli.options import METHOD, Missing, option
 from covalign.cli.outputs import (
     FIGURES,
     TABLES,
@@ -53,12 +52,8 @@ def frontier(
     missing: options.MissingCovariates = Missing.pairs,
     drop_first: options.DropFirst = False,
     folds: options.Folds = 5,
-    out: Annotated[
-        Path | None, option(OUTPUT, "PATH", f"The whole table ({', '.join(TABLES)}).", "--out", "-o")
-    ] = None,
-    figure: Annotated[
-        Path | None, option(OUTPUT, "PATH", f"Alignment against coupling ({', '.join(FIGURES)}).")
-    ] = None,
+    out: options.TableFile = None,
+    figure: options.FigureFile = None,
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:

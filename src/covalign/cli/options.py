@@ -12,6 +12,7 @@ import typer
 
 from covalign._core import validation as errors
 from covalign._core.messages import message
+from covalign.cli.outputs import FIGURES, TABLES
 
 DATA, METHOD, OUTPUT = "Input", "Method", "Output"
 
@@ -131,6 +132,10 @@ RandomState = Annotated[int, option(METHOD, "INT", "Seed. The same seed gives th
 
 # -- output -----------------------------------------------------------------------------------------------------------
 
+TableFile = Annotated[Path | None, option(OUTPUT, "PATH", f"The whole table ({', '.join(TABLES)}).", "--out", "-o")]
+FigureFile = Annotated[
+    Path | None, option(OUTPUT, "PATH", f"Alignment against coupling ({', '.join(FIGURES)}).", "--figure")
+]
 ReportFile = Annotated[Path | None, option(OUTPUT, "PATH", "Interactive report (.html).", "--report")]
 Force = Annotated[bool, flag(OUTPUT, "Replace existing files.", "--force", "-f")]
 Json = Annotated[bool, flag(OUTPUT, "Print the answer as JSON.", "--json")]

@@ -75,7 +75,8 @@ def check_outputs(
     """
     asked = {flag: (path, suffixes) for flag, (path, suffixes) in outputs.items() if path is not None}
     if needed and not asked:
-        raise ValueError(message("Nothing to write", remedy=f"Give an output file with {' or '.join(outputs)}"))
+        *others, last = outputs
+        raise ValueError(message("Nothing to write", remedy=f"Give an output file with {', '.join(others)} or {last}"))
     for flag, (path, suffixes) in asked.items():
         if suffixes:
             check_suffix(flag, path, suffixes)
