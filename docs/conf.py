@@ -26,8 +26,11 @@ smartquotes = False  # what stands in quotes is code more often than not
 nitpicky = True
 # Types of other packages are shown as they are written; their documentation is not asked over the network.
 nitpick_ignore_regex = [("py:.*", r"(?!covalign\.).*")]
-# Unions name a class that is no part of the public interface.
-nitpick_ignore = [("py:class", "covalign.moments.incomplete.IncompleteMoments")]
+# Signatures name classes that are no part of the public interface.
+nitpick_ignore = [
+    ("py:class", "covalign.moments.incomplete.IncompleteMoments"),
+    ("py:class", "covalign.stream.source.Source"),
+]
 
 myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence"]
 myst_heading_anchors = 3
