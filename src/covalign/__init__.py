@@ -1,4 +1,4 @@
-"""Latent dimensions that answer to names: alignment of any representation with observed covariates, in closed form.
+"""Latent dimensions with the names of your covariates: alignment of any representation with observed covariates, in closed form.
 
 >>> import covalign as ca
 >>> data = ca.simulate.scenario("PN", n_samples=1000)
