@@ -5,6 +5,7 @@ The pages themselves are built by ``make docs``, where every warning is an error
 
 from __future__ import annotations
 
+import fnmatch
 import importlib
 import inspect
 import re
@@ -71,6 +72,21 @@ def test_every_page_is_in_a_table_of_contents():
         if not entry.startswith(":")
     }
     assert set(PAGES) - entries == {DOCS / "index.md"}
+
+
+def files_named(page: Path) -> set[str]:
+    """Files of this repository that a page names in its text."""
+    return set(re.findall(r"`([\w/*.-]+\.(?:py|js|md|txt|csv))`", FENCED.sub("", page.read_text())))
+
+
+def test_files_that_developers_are_sent_to_exist():
+    folders = ("src", "tests", "docs", "examples", "benchmarks")
+    there = [f"/{path.relative_to(ROOT)}" for folder in folders for path in (ROOT / folder).rglob("*.*")]
+    there += [f"/{path.name}" for path in ROOT.iterdir()]
+    pages = [DOCS / "architecture.md", DOCS / "notes.md", DOCS / "benchmarks.md", ROOT / "CONTRIBUTING.md"]
+    assert "stream/npy.py" in files_named(pages[0])
+    named = {file for page in pages for file in files_named(page)} - {"docs/PAGE.md"}
+    assert [file for file in sorted(named) if not fnmatch.filter(there, f"*/{file}")] == []
 
 
 def test_pictures_are_small():
