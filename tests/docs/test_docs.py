@@ -1,6 +1,6 @@
-"""The documentation: links and pictures are there, the reference is complete, every public name has an example.
+"""The documentation: links and images exist, the reference is complete, every public name has an example.
 
-The pages themselves are built by ``make docs``, where every warning is an error.
+``make docs`` builds the pages; every warning is an error there.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ def named(page: Path) -> str:
 
 
 def targets(page: Path) -> list[str]:
-    """What a page links to or shows, in this repository."""
+    """Files of this repository that a page links to or shows."""
     found = re.findall(r"!?\[[^\]]*\]\(([^)\s]+)\)", FENCED.sub("", page.read_text()))
     return [target for target in found if "://" not in target]
 
 
 def anchors(page: Path) -> set[str]:
-    """Headings as they are linked to."""
+    """The anchors of the headings."""
     titles = re.findall(r"^#+ (.*)$", FENCED.sub("", page.read_text()), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
@@ -101,7 +101,7 @@ def test_pictures_are_small():
 
 
 def public() -> dict[str, object]:
-    """Names and objects, class methods among them."""
+    """Public names and objects, including class methods."""
     found = dict(public_objects())
     for name, thing in public_objects():
         if inspect.isclass(thing):
@@ -168,14 +168,14 @@ def test_the_reference_is_read_as_it_is_written():
 
 @pytest.fixture(scope="module")
 def extension():
-    """The modules of docs/_ext, which are no package."""
+    """Import modules of docs/_ext, which is not a package."""
     sys.path.insert(0, str(DOCS / "_ext"))
     yield importlib.import_module
     sys.path.remove(str(DOCS / "_ext"))
 
 
 def equations() -> list[tuple[str, bool]]:
-    """All there are, and whether they stand in a line of their own."""
+    """All equations, and whether each has its own line."""
     found = []
     for page in PAGES:
         text = FENCED.sub("", page.read_text())
@@ -198,7 +198,7 @@ def test_every_equation_can_be_set(extension):
         mathml.translated(r"\nonsense{x}", block=False)
     with pytest.raises(mathml.Untranslated, match="rows and columns"):
         mathml.translated(r"\begin{aligned} a &= b \\ c &= d \end{aligned}", block=True)
-    with pytest.raises(mathml.Untranslated, match="2 rows became 1"):  # it drops a last row that ends with &
+    with pytest.raises(mathml.Untranslated, match="2 rows became 1"):  # latex2mathml drops a last row that ends with &
         mathml.translated(r"\begin{array}{ll} a & b \\ c & \end{array}", block=True)
 
 
