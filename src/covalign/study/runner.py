@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from sklearn.exceptions import ConvergenceWarning
 
 from covalign._core import validation as errors
+from covalign._core.files import write_text
 from covalign.stream.source import optional
 from covalign.study.baselines import peers
 from covalign.study.experiments import EXPERIMENTS
@@ -241,11 +242,4 @@ def remember_environment(folder: Path) -> None:
         versions |= {f"{name} (peers)": version for name, version in packages.items() if version is not None}
     folder.mkdir(parents=True, exist_ok=True)
     versions["cores"] = str(os.cpu_count())
-    write(folder / "environment.json", json.dumps(versions, indent=1) + "\n")
-
-
-def write(path: Path, text: str) -> None:
-    """A text file, under a temporary name first."""
-    temporary = path.with_suffix(path.suffix + ".tmp")
-    temporary.write_text(text)
-    os.replace(temporary, path)
+    write_text(folder / "environment.json", json.dumps(versions, indent=1) + "\n")
