@@ -33,6 +33,12 @@ def height(fit: Fit) -> float:
     return fit.elbo[-1] if fit.elbo else -np.inf
 
 
+def described(elbo: list[float], tol: float) -> str:
+    """How far a fit is, for a progress bar."""
+    gain = (elbo[-1] - elbo[-2]) / abs(elbo[-1]) if len(elbo) > 1 else float("inf")
+    return f"sweep {len(elbo)}: bound {elbo[-1]:.2f}, relative change {gain:.1e} (stops at {tol:.0e})"
+
+
 def few_threads(problem: Problem) -> Any:
     """One BLAS thread where matrices are small: waking a second takes longer than the work."""
     d = problem.bounds[-1].stop
