@@ -12,8 +12,7 @@ from scipy import sparse, stats
 import covalign as ca
 from covalign import LatentAligner
 from covalign.closed_form import permutation
-
-from .conftest import correlated, embedding
+from tests.conftest import correlated, embedding
 
 
 def gaps_in(Y: np.ndarray) -> np.ndarray:

@@ -21,9 +21,10 @@ from typing import Any, NamedTuple
 from sklearn.exceptions import ConvergenceWarning
 
 from covalign._core import validation as errors
+from covalign._core.extras import optional
 from covalign._core.files import write_text
 from covalign._core.progress import Progress
-from covalign.stream.source import optional
+from covalign._core.threads import limited
 from covalign.study.baselines import peers
 from covalign.study.experiments import EXPERIMENTS
 from covalign.study.method_names import by_name, expected_seconds
@@ -192,8 +193,6 @@ def leave_interrupts_to_the_parent() -> None:
 @contextmanager
 def single_threaded() -> Iterator[None]:
     """One thread a process, here and in what it starts: repetitions are what runs in parallel."""
-    from covalign._core.linalg import limited
-
     before = {name: os.environ.get(name) for name in THREADS}
     os.environ.update(dict.fromkeys(THREADS, "1"))
     try:

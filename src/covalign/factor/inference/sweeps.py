@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from covalign._core.linalg import Array, limited
+from covalign._core.linalg import Array
+from covalign._core.threads import limited
 from covalign.factor.inference import updates
 from covalign.factor.inference.bound import bound
 from covalign.factor.inference.engines import Gram
