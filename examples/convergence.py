@@ -6,7 +6,6 @@ python examples/convergence.py --out docs/img [--sweeps 20000]
 from __future__ import annotations
 
 import argparse
-import os
 import warnings
 from pathlib import Path
 
@@ -49,9 +48,7 @@ def main() -> None:
         ax.spines[["top", "right"]].set_visible(False)
     axes[0].set_ylabel("nats below the best bound")
     args.out.mkdir(parents=True, exist_ok=True)
-    temporary = args.out / "convergence.tmp.png"
-    axes[0].figure.savefig(temporary, dpi=200)
-    os.replace(temporary, args.out / "convergence.png")
+    axes[0].figure.savefig(args.out / "convergence.png", dpi=200)
     print(args.out / "convergence.png")
 
 

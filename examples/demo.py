@@ -6,7 +6,6 @@ python examples/demo.py --out demo_output
 from __future__ import annotations
 
 import argparse
-import os
 from pathlib import Path
 
 import matplotlib
@@ -115,10 +114,8 @@ def r_squared(Z: pd.DataFrame, y: pd.Series) -> float:
 
 
 def save(ax: matplotlib.axes.Axes, path: Path) -> None:
-    """Write the figure beside its final name, then rename: a reader never sees half a file."""
-    temporary = path.with_suffix(".tmp.png")
-    ax.figure.savefig(temporary, dpi=200)
-    os.replace(temporary, path)
+    """Write the figure."""
+    ax.figure.savefig(path, dpi=200)
     plt.close(ax.figure)
     print(f"   {path}")
 

@@ -160,7 +160,8 @@ def main() -> None:
     execute(opening, names)
     for figure in FIGURES:
         save(execute(figure.code, names), asked.out / f"{figure.name}.png")
-    replace(page, written(opening, asked, page).encode())
+    page.write_text(written(opening, asked, page), encoding="utf-8")
+    print(page)
 
 
 def execute(code: str, names: dict[str, Any]) -> Any:
@@ -176,13 +177,11 @@ def execute(code: str, names: dict[str, Any]) -> Any:
 def save(axes: Any, path: Path) -> None:
     """Write the figure."""
     figure = np.ravel(axes)[0].figure
-    temporary = path.with_suffix(".tmp.png")
     for dpi in DPI:
-        figure.savefig(temporary, dpi=dpi)
-        Image.open(temporary).convert("RGB").save(temporary, optimize=True)
-        if temporary.stat().st_size < LARGEST:
+        figure.savefig(path, dpi=dpi)
+        Image.open(path).convert("RGB").save(path, optimize=True)
+        if path.stat().st_size < LARGEST:
             break
-    os.replace(temporary, path)
     plt.close(figure)
     print(f"{path}  {path.stat().st_size / 1000:.0f} kB")
 
@@ -205,14 +204,6 @@ def written(opening: str, asked: argparse.Namespace, page: Path) -> str:
         parts.append(f"## {title}\n\n{figure.says}\n\n![{title}]({pictures}/{figure.name}.png)\n")
         parts.append(f"```python\n{figure.code}\n```\n")
     return "\n".join(parts)
-
-
-def replace(path: Path, content: bytes) -> None:
-    """Write beside the final name, then rename: a reader never sees half a file."""
-    temporary = path.with_name(path.name + ".tmp")
-    temporary.write_bytes(content)
-    os.replace(temporary, path)
-    print(path)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ python examples/nearest_images.py --out docs/img
 from __future__ import annotations
 
 import argparse
-import os
 from pathlib import Path
 
 import matplotlib
@@ -137,9 +136,7 @@ def strips(rows: dict[str, tuple[pd.Series, np.ndarray]], Y: pd.DataFrame, path:
             ax.set(xticks=[], yticks=[])
             ax.spines[:].set_visible(False)
         line[0].set_ylabel(title, rotation=0, ha="right", va="center", fontsize=9)
-    temporary = path.with_suffix(".tmp.png")
-    figure.savefig(temporary, dpi=130)
-    os.replace(temporary, path)
+    figure.savefig(path, dpi=130)
     plt.close(figure)
     print(f"\n{path}")
 

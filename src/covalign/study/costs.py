@@ -29,7 +29,8 @@ from typing import NamedTuple
 import numpy as np
 
 from covalign._core import validation as errors
-from covalign._core.linalg import add_gram, limited
+from covalign._core.linalg import add_gram
+from covalign._core.threads import limited
 from covalign.moments.cluster import FAN_IN, LEAST_BYTES, MOST_BYTES, TASKS
 from covalign.moments.moments import Accumulator, Moments
 from covalign.stream.passes import BLOCK_BYTES, Dealer
