@@ -16,13 +16,13 @@ import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 
 from covalign._core import validation as errors
+from covalign._core.files import replacing
 from covalign._core.messages import message
 from covalign._core.text_tables import plain
 from covalign.cli.application import answering, check_free, in_flags, note, say
 from covalign.cli.table_files import suffix_of
 from covalign.cli.watched import BAR
 from covalign.exceptions import ColumnLayoutWarning, LeastSquaresWarning, NotFiniteError, SingularTransformWarning
-from covalign.persist import archive as store
 from covalign.stream import open_sink
 from covalign.stream.sink import replaceable
 from covalign.stream.source import optional
@@ -119,7 +119,7 @@ def write_frame(frame: pd.DataFrame, path: Path) -> None:
         with open_sink(path, frame.shape, np.float64, list(frame.columns), overwrite=True) as sink:
             sink.write(frame.to_numpy(dtype=np.float64))
         return
-    with store.replacing(path) as file:
+    with replacing(path) as file:
         if kind == ".npy":
             np.save(file, frame.to_numpy(), allow_pickle=False)
         elif kind == ".parquet":
@@ -146,8 +146,8 @@ def drawing(module: str) -> Any:
 
 
 def save_figure(axes: Any, path: Path) -> None:
-    """Write the figure in the format of the suffix."""
-    with store.replacing(path) as file:
+    """The figure, in the format of the suffix."""
+    with replacing(path) as file:
         axes.figure.savefig(file, format=path.suffix.lower()[1:], dpi=200)
 
 

@@ -27,9 +27,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from covalign._core import validation as errors
-from covalign._core.linalg import add_gram, limited
+from covalign._core.linalg import add_gram
 from covalign._core.messages import message
 from covalign._core.text_tables import plain
+from covalign._core.threads import limited
 from covalign.moments.cluster import FAN_IN, LEAST_BYTES, MOST_BYTES, TASKS
 from covalign.moments.moments import Accumulator, Moments
 from covalign.stream.passes import BLOCK_BYTES, Dealer

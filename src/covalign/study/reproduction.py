@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from covalign._core.files import replacing, write_text
 from covalign._core.messages import message
 from covalign.bridges import datasets
 from covalign.study import paper_tables as tables
@@ -109,7 +109,7 @@ def make(name: str, store: Store, profile: Profile, inputs: Inputs, out: Path, c
     else:
         path, text = out / "tables" / f"{name}.md", tables.TABLES[name].write(store, profile, inputs)
     path.parent.mkdir(parents=True, exist_ok=True)
-    runner.write(path, text)
+    write_text(path, text)
     return path
 
 
@@ -118,8 +118,7 @@ def save(figure: Any, path: Path) -> Path:
     from covalign.study.study_style import plt
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(".tmp.png")
-    figure.savefig(temporary, dpi=150)
+    with replacing(path) as file:
+        figure.savefig(file, format="png", dpi=150)
     plt.close(figure)
-    os.replace(temporary, path)
     return path
