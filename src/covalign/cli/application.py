@@ -67,7 +67,7 @@ class Commands(TyperGroup):
             meant = SYNONYMS.get(getattr(error, "option_name", None) or "")
             if hasattr(error, "possibilities") and meant in _flags(getattr(error, "ctx", None)):
                 error.possibilities = [meant]
-            if hasattr(error, "format_message") and ctx.meta["covalign.json"]:
+            if hasattr(error, "format_message") and ctx.meta.get("covalign.json"):
                 say_json({"error": error.format_message(), "exit_code": MISUSED})
             raise
 
