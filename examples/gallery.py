@@ -122,7 +122,7 @@ ca.plot.missing(fa.missing_frame())""",
         "alignment",
         "How well each factor stands for its covariate, in the tumours fitted and in others.",
         """\
-ca.plot.alignment(fa.summary(folds=5))""",
+ca.plot.alignment(fa.summary())""",
     ),
     Figure(
         "frontier",

@@ -21,7 +21,6 @@ import covalign as ca
 from covalign import LatentAligner
 from covalign._core.validation import DependentCovariatesError, LeastSquaresWarning, SingularTransformWarning
 from covalign.closed_form import regimes
-
 from tests.conftest import correlated, embedding
 
 KINDS = [

@@ -451,14 +451,14 @@ def test_ifa_of_an_anndata_gives_the_numbers_of_the_model(tmp_path):
     ca.scverse.ifa(adata, ["age", "leiden"], 6, lam=0.5, confounders=["batch"], folds=2, tol=1e-6)
     X = pd.DataFrame(adata.X.toarray()[:, keep], index=adata.obs_names)
     Y, C = adata.obs[["age", "leiden"]], adata.obs[["batch"]]
-    plain = ca.InformedFactorAnalysis(6, tol=1e-6).fit({"X": X}, Y, confounders=C).realign(0.5)
+    plain = ca.InformedFactorAnalysis(6, tol=1e-6, folds=2).fit({"X": X}, Y, confounders=C).realign(0.5)
     np.testing.assert_allclose(adata.obsm["X_ifa"], plain.factors_, rtol=1e-6, atol=1e-9)
     assert list(adata.obsm["X_ifa"]) == ["age", "leiden_0", "leiden_1", "leiden_2", "free0", "free1"]
     np.testing.assert_allclose(adata.varm["ifa"].to_numpy()[keep], plain.loadings_["X"], rtol=1e-6, atol=1e-9)
     assert adata.varm["ifa"].to_numpy()[~keep].size
     assert np.isnan(adata.varm["ifa"].to_numpy()[~keep]).all()
     found = adata.uns["ifa"]
-    pd.testing.assert_frame_equal(found["alignment"], plain.summary(2), rtol=1e-5)
+    pd.testing.assert_frame_equal(found["alignment"], plain.summary(), rtol=1e-5)
     np.testing.assert_allclose(found["variance_explained"].T, plain.variance_explained(), rtol=1e-6)
     np.testing.assert_allclose(found["beta"]["beta"], plain.beta_)
     np.testing.assert_allclose(found["elbo"], plain.elbo_)

@@ -47,25 +47,23 @@ class OutputTables(TransformerMixin):
             self._sklearn_output_config = {"transform": transform}
         return self
 
-    def _as_table(self, values: Any, index: pd.Index | None = None) -> Any:
-        """The array, or the table that was asked for here or with ``sklearn.config_context``."""
+    def _as_table(self, values: Any, X: Any) -> Any:
+        """The result for the rows X as it is, or as the table that ``set_output`` or scikit-learn's config ask for."""
         chosen = getattr(self, "_sklearn_output_config", {}).get("transform", get_config()["transform_output"])
         _check_container(chosen)
         if chosen == "default":
             return values
         names = [str(name) for name in self.get_feature_names_out()]
         if chosen == "pandas":
-            return pd.DataFrame(values, index=index, columns=names)
+            return pd.DataFrame(values, index=self._row_names(X), columns=names)
         try:
             return import_module("polars").DataFrame(values, schema=names, orient="row")
         except ImportError:
             text = message("tables of polars need polars, which is not installed", remedy="Use pip install polars")
             raise MissingExtraError(text) from None
 
-
-def index_of(table: Any) -> pd.Index | None:
-    """Row names of a pandas table, None for anything else."""
-    return table.index if isinstance(table, pd.DataFrame | pd.Series) else None
+    def _row_names(self, X: Any) -> pd.Index | None:
+        return X.index if isinstance(X, pd.DataFrame) else None
 
 
 def _check_container(chosen: Any) -> None:

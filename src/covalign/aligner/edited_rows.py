@@ -15,15 +15,15 @@ from covalign._core.linalg import Array, affine, dense
 from covalign._core.messages import listed, message
 from covalign.aligner.solution import Solution
 from covalign.closed_form import editing
+from covalign.closed_form.aligned_model import AlignedModel
 from covalign.exceptions import DependentCovariatesError, LeastSquaresWarning
 from covalign.moments.confounders import Adjustment, Coding
 from covalign.moments.moments import Moments
 
 
-class EditedRows:
+class EditedRows(AlignedModel):
     """The methods of ``LatentAligner`` that return rows of Z, or the map itself."""
 
-    covariate_names_: list[str]
     _coding: Coding
     _dtype: Any
 

@@ -15,7 +15,6 @@ from sklearn.utils.validation import validate_data
 from covalign._core import validation as errors
 from covalign._core.linalg import Array, affine
 from covalign._core.messages import listed, message
-from covalign._core.output_tables import index_of
 from covalign.aligner import aligner_archive as archive
 from covalign.aligner import dask_tables as dasks
 from covalign.aligner import intake
@@ -23,7 +22,6 @@ from covalign.aligner.edited_rows import EditedRows
 from covalign.aligner.fold_sums import Fitting, Found
 from covalign.aligner.solution import Solution, check_shrinkage, solved
 from covalign.closed_form import heldout, permutation, regimes
-from covalign.closed_form.aligned_model import AlignedModel
 from covalign.closed_form.regimes import Polar
 from covalign.exceptions import SingularTransformWarning
 from covalign.moments import confounders as nuisance
@@ -35,7 +33,7 @@ from covalign.stream import is_dask, is_elsewhere, is_source, refuse_not_finite
 from covalign.tables import covariates
 
 
-class LatentAligner(EditedRows, AlignedModel, BaseEstimator):
+class LatentAligner(EditedRows, BaseEstimator):
     """Map a representation so that dimension p stands for covariate p.
 
     Parameters
@@ -458,12 +456,12 @@ class LatentAligner(EditedRows, AlignedModel, BaseEstimator):
         if out is None and not is_elsewhere(Z):
             rows = self._check_rows(Z)
             values = self._mapped(rows, self._coding.table(Z, confounders, rows.shape[0]), T)
-            return self._as_table(values, index_of(Z))
+            return self._as_table(values, Z)
         source = self._validated(intake.source_of(Z, self.chunk_rows, getattr(self, "feature_names_in_", None)))
         C = self._coding.table(intake.labels_of(source, confounders), confounders, source.shape[0])
         turning = intake.Turning(source, C, lambda z, c, dtype: self._mapped(z, c, T, dtype), T.shape[1])
         if out is None:
-            return self._as_table(turning.collected())
+            return self._as_table(turning.collected(), Z)
         key = intake.fingerprint(intake.identity(Z, source), T, self.moments_.mean_z, *self._adjustment, C)
         return turning.written(out, self.get_feature_names_out(), key, overwrite)
 

@@ -6,6 +6,7 @@ import re
 import shlex
 import shutil
 import tempfile
+from copy import copy
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -115,7 +116,8 @@ def fit(
         chosen = None if regime is None and lam is None else check_setting(regime, lam, None)
         folds = folds and errors.check_folds(folds)
         wanted, drawn = errors.check_auto("--factors", factors, int), errors.check_seed(seed)
-        model = InformedFactorAnalysis(wanted, posterior.value, max_iter=max_iter, n_init=starts, random_state=drawn)
+        settings: dict[str, Any] = {"max_iter": max_iter, "n_init": starts, "random_state": drawn, "folds": folds}
+        model = InformedFactorAnalysis(wanted, posterior.value, **settings)
         study = open_study(data, paths, covariates, covariate, confounder, index, key)
         X, Y = together(study, by_position, bool(confounder))
         model.fit(X[ALONE] if [*X] == [ALONE] else X, Y, confounders=confounder or None)
@@ -123,13 +125,13 @@ def fit(
         if chosen is not None:
             model = realigned(model, chosen, lam)
         write(model, Y.index, out, factors_out, loadings_out)
-        summary, folds = judged(model, folds)
+        summary = judged(model)
         if report_file is not None:
             given: dict[str, Any] = {"--view": view, "--covariates": covariates, "-c": covariate, "--index": index}
             given |= {"--confounder": confounder, "--by-position": by_position, "--key": key, "--factors": factors}
             again = options.command("fit", [data], given)
             name = f"Informed factors of {title(data, paths)}"
-            report.write(model, report_file, title=name, folds=folds, command=again, overwrite=force)
+            report.write(model, report_file, title=name, command=again, overwrite=force)
         converged = converged and bool(model.converged_)
         files = [str(path) for path in outputs.values() if path is not None]
         answer(model, summary, converged, len(Y), files, as_json)
@@ -158,13 +160,14 @@ def realigned(model: InformedFactorAnalysis, regime: str, lam: float | None) -> 
     return model.realign(regime=regime)
 
 
-def judged(model: InformedFactorAnalysis, folds: int) -> tuple[pd.DataFrame, int]:
-    """The model's summary, held out if it can be, and the folds it took; where it cannot be, that is said."""
+def judged(model: InformedFactorAnalysis) -> pd.DataFrame:
+    """The model's summary, without held-out numbers where there can be none; the reason is said."""
     try:
-        return model.summary(folds), folds
+        return model.summary()
     except errors.CannotHoldOutError as why:
         note(f"nothing is held out: {why}")
-        return model.summary(0), 0
+        without: InformedFactorAnalysis = copy(model).set_params(folds=0)
+        return without.summary()
 
 
 def title(data: Path | None, paths: dict[str, Path]) -> str:

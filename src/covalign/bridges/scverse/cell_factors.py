@@ -35,7 +35,7 @@ class View(NamedTuple):
 def ifa(
     data: Any,
     covariates: str | Sequence[str] = (),
-    n_factors: int | str = 20,
+    n_factors: int | str = 10,
     *,
     lam: float | None = None,
     regime: str | None = None,
@@ -62,7 +62,7 @@ def ifa(
     n_factors : int or "auto"
         Informed and free ones together.
     lam, regime : float, str or None
-        Realign the informed factors (``InformedFactorAnalysis.realign``); both None leaves them as fitted.
+        Realign the informed factors (``InformedFactorAnalysis.at``); both None leaves them as fitted.
     use_rep : str, or dict modality -> str
         ``"X"``, ``"layers/counts"``, or a key of ``obsm``.
     mask_var : "auto", None, str, boolean array, or dict modality -> one of these
@@ -71,7 +71,8 @@ def ifa(
     modalities : names, or None for all
         Views to use.
     folds : int
-        The model is fitted again without each fold for the held-out alignment; 0 for no such fits.
+        That of ``InformedFactorAnalysis``: the model is fitted again without each fold for the held-out alignment, 0
+        for no such fits.
     key_added : str
         ``obsm[key_added]`` gets the factors of all cells (NaN for those no modality has), covariates first, then
         ``free0``, ...; ``varm`` of each modality, under the name without ``X_``, the loadings (NaN for features not
@@ -104,14 +105,14 @@ def ifa(
     key = keeping.check_place(data, key_added, copy, places)
     Y, C = asked.tables(data)
     _check_cells(data, views)
-    model = InformedFactorAnalysis(n_factors, **settings)
+    model = InformedFactorAnalysis(n_factors, folds=folds, **settings)
     model.fit({name: view.table() for name, view in views.items()}, Y, confounders=C)
     if lam is not None or regime is not None:
-        model = model.realign(lam, regime=regime)
+        model = model.at(lam, regime=regime)
     reps = [use_rep if isinstance(use_rep, str) else use_rep.get(name, "X") for name in views]
-    params = keeping.parameters(use_rep=reps, **asked._asdict(), lam=lam, regime=regime, folds=folds)
+    params = keeping.parameters(use_rep=reps, **asked._asdict(), lam=lam, regime=regime)
     params |= keeping.parameters(modalities=list(views), key_added=key, **model.get_params())
-    results = _results(model, data, views, folds, params)
+    results = _results(model, data, views, params)
     target = keeping.commit(data, key, results, copy, as_frame)
     return keeping.returned(target, copy, model, return_model)
 
@@ -157,7 +158,7 @@ def _check_cells(data: Any, views: dict[str, View]) -> None:
 
 
 def _results(
-    model: InformedFactorAnalysis, data: Any, views: dict[str, View], folds: int, params: dict[str, Any]
+    model: InformedFactorAnalysis, data: Any, views: dict[str, View], params: dict[str, Any]
 ) -> keeping.Results:
     indexes = [view.element.names for view in views.values() if view.element.names is not None]
     columns = keeping.columns_for(model.factor_names_, data.obs_names, *indexes)
@@ -165,7 +166,7 @@ def _results(
     loadings = {name: _loadings(view, model.loadings_[name], columns) for name, view in views.items()}
     varm = {name: loadings[name] for name, view in views.items() if view.element.of_var}
     in_uns = {keeping.written_as(name): loadings[name] for name, view in views.items() if not view.element.of_var}
-    uns = keeping.head(KIND, columns, params) | _found(model, views, folds)
+    uns = keeping.head(KIND, columns, params) | _found(model, views)
     return keeping.Results(factors, {**uns, "loadings": in_uns} if in_uns else uns, varm)
 
 
@@ -178,13 +179,13 @@ def _loadings(view: View, values: Any, columns: list[str]) -> pd.DataFrame:
     return pd.DataFrame(all_of_them, index=index, columns=columns)
 
 
-def _found(model: InformedFactorAnalysis, views: dict[str, View], folds: int) -> dict[str, Any]:
+def _found(model: InformedFactorAnalysis, views: dict[str, View]) -> dict[str, Any]:
     """What was found out about the fitted cells."""
     shares = model.variance_explained().T
     sizes = {"cells": [v.part.n_obs for v in views.values()], "features": [int(v.keep.sum()) for v in views.values()]}
     total = model.total_variance_explained().reindex(list(views)).to_numpy()
     return {
-        "alignment": model.summary(folds),
+        "alignment": model.summary(),
         "beta": pd.DataFrame({"beta": model.beta_, "std": model.beta_std_}, index=model.covariate_names_),
         "variance_explained": shares.set_axis([keeping.written_as(str(name)) for name in shares.columns], axis=1),
         "views": pd.DataFrame({**sizes, "variance_explained": total}, index=list(views)),
