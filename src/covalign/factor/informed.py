@@ -196,7 +196,7 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         best = best._replace(state=updates.in_order(best.state, p))
         self._stage_1, self._laplace, self._sums, self._held = best.state, None, None, {}
         self._remember(best)
-        self._warn_if_not_converged(best)
+        _warn_if_not_converged(best, stacklevel=3)
         return self
 
     def fit_transform(self, X: Any, y: Any, *, confounders: Any = None) -> Any:
@@ -257,11 +257,6 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
 
-    def _warn_if_not_converged(self, fit: Fit) -> None:
-        if not fit.converged:
-            text = f"the bound was still rising after {len(fit.elbo)} sweeps: raise max_iter, or tol if this is enough."
-            warnings.warn(text, ConvergenceWarning, stacklevel=3)
-
     # -- the regime ---------------------------------------------------------------------------------------------------
 
     realign = AlignedModel.at
@@ -274,7 +269,7 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         other = copy.copy(self)
         other._realigned = Realigned(regime, float(lam), T)
         other._remember(fit)
-        self._warn_if_not_converged(fit)
+        _warn_if_not_converged(fit, stacklevel=4)
         return other
 
     @property
@@ -300,6 +295,7 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         >>> fa.regime_, fa.realign(0.5).regime_
         (None, 'tunable')
         """
+        self._check_fitted()
         return None if self._realigned is None else self._realigned.regime
 
     @property
@@ -312,6 +308,7 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         >>> fa.lam_, fa.realign(regime="strongest").lam_
         (None, 1.0)
         """
+        self._check_fitted()
         return None if self._realigned is None else self._realigned.lam
 
     @property
@@ -479,6 +476,14 @@ def _feature_names(table: preparation.Table) -> Any:
         return None
     names = [(view, name) for view, scale in table.views.items() for name in scale.names]
     return np.array([name if table.single else f"{view}:{name}" for view, name in names], dtype=object)
+
+
+def _warn_if_not_converged(fit: Fit, stacklevel: int) -> None:
+    if not fit.converged:
+        text = (
+            f"the bound was still rising after {len(fit.elbo)} sweeps: raise max_iter, or tol if this is close enough."
+        )
+        warnings.warn(text, ConvergenceWarning, stacklevel=stacklevel)
 
 
 def _is_count(value: Any) -> bool:
