@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
+from copy import copy
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -109,6 +110,7 @@ def fit(
             max_iter=max_iter,
             random_state=random_state,
             n_init=n_init,
+            folds=folds,
             drop_first=drop_first,
         )
         study = open_study(data, paths, covariates, covariate, confounder, index, key)
@@ -117,10 +119,10 @@ def fit(
         converged = bool(model.converged_)
         model = realigned(model, regime, lam)
         write(model, Y.index, out, factors_out, loadings_out)
-        summary, folds = judged(model, folds)
+        summary = judged(model)
         if report_file is not None:
             title = f"Informed factors of {', '.join(paths) if data is None else data.name}"
-            report.write(model, report_file, title=title, folds=folds, command=options.refit(ctx), overwrite=force)
+            report.write(model, report_file, title=title, command=options.refit(ctx), overwrite=force)
         answer(model, summary, converged and bool(model.converged_), len(Y), files, as_json)
     if not as_json and out is not None:
         new = ["NEW"] if not paths else ["--view", f"{next(iter(paths))}=NEW"]
@@ -147,13 +149,14 @@ def realigned(model: InformedFactorAnalysis, regime: Regime | None, lam: float |
     return model.realign(regime=str(regime))
 
 
-def judged(model: InformedFactorAnalysis, folds: int) -> tuple[pd.DataFrame, int]:
-    """The model's summary and its number of folds: 0, with a note, where nothing can be held out."""
+def judged(model: InformedFactorAnalysis) -> pd.DataFrame:
+    """The model's summary, without held-out numbers where there can be none; the reason is said."""
     try:
-        return model.summary(folds), folds
+        return model.summary()
     except CannotHoldOutError as why:
         note(f"nothing is held out: {in_flags(why)}")
-        return model.summary(0), 0
+        without: InformedFactorAnalysis = copy(model).set_params(folds=0)
+        return without.summary()
 
 
 def write(
