@@ -35,8 +35,7 @@ def parameters(*functions):
 
 STANDS_FOR = {
     "align": parameters(ca.LatentAligner, ca.LatentAligner.fit, ca.LatentAligner.at),
-    "fit": parameters(ca.InformedFactorAnalysis, ca.InformedFactorAnalysis.fit, ca.InformedFactorAnalysis.realign)
-    | {"folds"},
+    "fit": parameters(ca.InformedFactorAnalysis, ca.InformedFactorAnalysis.fit, ca.InformedFactorAnalysis.at),
     "transform": parameters(ca.LatentAligner.transform, ca.InformedFactorAnalysis.transform),
     "frontier": parameters(ca.cross_validated_frontier),
     "compare": parameters(comparison.compare),
@@ -65,10 +64,20 @@ def test_the_same_flag_has_the_same_help_and_the_same_place():
         for second in ("align", "frontier", "fit", "transform", "compare"):
             shared = [flag for flag in order[first] if flag in order[second]]
             assert shared == [flag for flag in order[second] if flag in shared]
-    for flag in ("covariate", "confounder", "index", "by_position", "key", "lam", "shrinkage", "drop_first", "report"):
+    for flag in (
+        "covariate",
+        "confounder",
+        "index",
+        "by_position",
+        "key",
+        "lam",
+        "max_coupling",
+        "shrinkage",
+        "report",
+    ):
         said = {options(command)[flag].help for command in COMMANDS.values() if flag in options(command)}
         assert len(said) == 1, said
-    for flag in ("random_state", "force", "json"):
+    for flag in ("drop_first", "random_state", "force", "json"):
         said = {options(command)[flag].help for command in COMMANDS.values() if flag in options(command)}
         assert len(said) == 1, said
 
