@@ -9,11 +9,12 @@ import numpy as np
 from covalign._core import validation as errors
 from covalign._core.linalg import Array
 from covalign.moments import cluster
-from covalign.moments import confounders as nuisance
-from covalign.moments.confounders import Adjustment, Coding
+from covalign.moments.adjustment import Adjustment
 from covalign.moments.incomplete import Rows, merged
 from covalign.stream import is_dask
+from covalign.tables import confounders as nuisance
 from covalign.tables import covariates
+from covalign.tables.confounders import Coding
 
 
 class Lazy(NamedTuple):

@@ -18,12 +18,12 @@ from scipy import sparse
 
 from covalign._core import validation as errors
 from covalign._core.linalg import Array, dense
-from covalign.moments import confounders as nuisance
-from covalign.moments.confounders import Coding, Tables
 from covalign.stream import Checked, Source, collected, is_elsewhere, is_source, open_rows, open_sink, write_rows
 from covalign.stream.h5ad import obs_of
 from covalign.stream.parquet import columns_of, parquet_files
+from covalign.tables import confounders as nuisance
 from covalign.tables import covariates
+from covalign.tables.confounders import Coding, Tables
 
 
 class Given(NamedTuple):

@@ -22,12 +22,12 @@ from covalign.aligner import intake
 from covalign.aligner.fold_sums import Fitting, Found
 from covalign.closed_form import editing, heldout, permutation, regimes
 from covalign.closed_form.regimes import Polar
-from covalign.moments import confounders as nuisance
-from covalign.moments.confounders import Adjustment
+from covalign.moments.adjustment import Adjustment, adjusted
 from covalign.moments.incomplete import merged
 from covalign.moments.moments import Moments
 from covalign.persist import archive as store
 from covalign.stream import is_dask, is_elsewhere, is_source, refuse_not_finite
+from covalign.tables import confounders as nuisance
 from covalign.tables import covariates
 
 
@@ -273,7 +273,7 @@ class LatentAligner(TransformerMixin, BaseEstimator):
     def _adjusted_moments(self) -> tuple[Moments, Adjustment]:
         self._check_fitted()
         if self._adjusted is None:
-            self._adjusted = nuisance.adjusted(self._whole, self._coding.q)
+            self._adjusted = adjusted(self._whole, self._coding.q)
         return self._adjusted
 
     @property

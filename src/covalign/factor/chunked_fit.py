@@ -22,9 +22,10 @@ from covalign.factor.inference.uncertainty import Tails
 from covalign.factor.nuisance import Nuisance
 from covalign.factor.view_sums import Gathered, Sizes, gather
 from covalign.factor.views import Batch, Batches, Cells, Chunk, Coder, Views, of_batches, of_views
-from covalign.moments import cluster, confounders
+from covalign.moments import cluster
+from covalign.moments.adjustment import adjusted
 from covalign.stream.finite import first_not_finite
-from covalign.tables import covariates
+from covalign.tables import confounders, covariates
 
 AT_ONCE = 2**24  # bytes of float64 in a chunk of all views that is standardised
 
@@ -276,7 +277,7 @@ def finished(
         made = combining.gapped(found, Y, names)
     else:
         assert found.complete is not None
-        m, adjustment = confounders.adjusted(found.complete.with_names(coding.covariates.names), C.shape[1])
+        m, adjustment = adjusted(found.complete.with_names(coding.covariates.names), C.shape[1])
         nuisance = Nuisance(coding, *adjustment)
         Y = Y - nuisance.of_y(C) if C.shape[1] else Y
         made = data.of_moments(m, Y)

@@ -23,9 +23,9 @@ from covalign.factor.inference.uncertainty import Finish
 from covalign.factor.view_sums import is_finite
 from covalign.factor.views import Views, is_in_memory
 from covalign.moments import cluster
-from covalign.moments import confounders as nuisances
 from covalign.stream import open_sink
 from covalign.stream.finite import first_not_finite
+from covalign.tables import confounders as nuisances
 from covalign.tables import covariates
 
 

@@ -9,8 +9,8 @@ import pandas as pd
 
 from covalign._core import validation as errors
 from covalign._core.linalg import Array, is_explained
-from covalign.moments import confounders
-from covalign.tables import covariates
+from covalign.moments.adjustment import coefficients
+from covalign.tables import confounders, covariates
 
 
 class Nuisance(NamedTuple):
@@ -24,7 +24,7 @@ class Nuisance(NamedTuple):
     @classmethod
     def of(cls, coding: confounders.Coding, C: Array, X: Array, Y: Array) -> Nuisance:
         """Every column by the rows that have it; refused where they explain a covariate altogether."""
-        made = cls(coding, C.mean(axis=0), confounders.coefficients(C, X)[1], confounders.coefficients(C, Y)[1])
+        made = cls(coding, C.mean(axis=0), coefficients(C, X)[1], coefficients(C, Y)[1])
         left = np.nanvar(Y - made.of_y(C), axis=0)
         follows = is_explained(left, np.nanvar(Y, axis=0))
         if follows.any():

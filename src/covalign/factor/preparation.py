@@ -15,9 +15,8 @@ from covalign.factor.inference.engines import Dense, Gram, Sparse, squares
 from covalign.factor.inference.patterns import Gapped, Labels, compressed
 from covalign.factor.inference.uncertainty import Tails
 from covalign.factor.nuisance import Nuisance, learn_nuisance, without
-from covalign.moments import confounders
 from covalign.moments.moments import Moments
-from covalign.tables import covariates
+from covalign.tables import confounders, covariates
 
 SINGLE = "X"  # the name of the view where X is one table
 

@@ -14,11 +14,10 @@ from scipy import sparse
 from covalign._core import validation as errors
 from covalign._core.linalg import Array, dense
 from covalign.factor import preparation as data
-from covalign.moments import confounders
 from covalign.stream import Source, ahead, open_rows
 from covalign.stream.memory import tensor_values
 from covalign.stream.source import stacked
-from covalign.tables import covariates
+from covalign.tables import confounders, covariates
 
 
 class Chunk(NamedTuple):

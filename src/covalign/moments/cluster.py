@@ -23,7 +23,6 @@ from scipy import sparse
 
 from covalign._core import validation as errors
 from covalign._core.linalg import Array, affine, limited
-from covalign.moments.confounders import beside as put_beside
 from covalign.moments.incomplete import Blocks, IncompleteAccumulator, Rows, merged
 from covalign.moments.moments import Accumulator, Moments, as_rows, covariate_names, merge_groups
 from covalign.stream.dask_rows import partitions_kept, row_names
@@ -32,6 +31,7 @@ from covalign.stream.memory import frame_dtype, frame_values
 from covalign.stream.passes import Dealer
 from covalign.stream.source import optional
 from covalign.tables import covariates
+from covalign.tables.confounders import beside as put_beside
 from covalign.tables.covariates import Encoding
 
 Chunks: TypeAlias = Iterator[tuple[int, int | None, Any, NDArray[Any]]]  # number, first row, Z, Y

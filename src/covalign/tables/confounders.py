@@ -1,13 +1,4 @@
-"""Covariates that are not of interest (batch, age): coded, matched to the rows, and regressed out of everything else.
-
-What is regressed out of x is its least-squares fit on [1 C] over the rows that have x; C itself may not have gaps. Any
-coding of a category spans the same space as any other, so a dummy too many does no harm, nor does a constant column.
-
-From moments: the coded confounders ride along as the last q columns of Z. Any set of rows then says, without a look at
-its rows, what they explain (``Adjustment``), and the moments of what is left, of the same rows or of others, follow.
-Where Y has gaps, the moments are completed first (``incomplete``), with Z and C to predict y from, so labels may be
-missing at random given both.
-"""
+"""Confounders (batch, age where it is not of interest): taken from a table, matched to rows, and coded as numbers."""
 
 from __future__ import annotations
 
@@ -15,18 +6,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from covalign import stream as rows
 from covalign._core import validation as errors
-from covalign._core.linalg import Array, is_constant, is_explained, range_eigh
-from covalign.moments.incomplete import Rows
-from covalign.moments.moments import Moments
+from covalign._core.linalg import Array
 from covalign.stream import Beside, is_source
 from covalign.tables import covariates
 from covalign.tables.covariates import Encoding
-
-# -- tables -----------------------------------------------------------------------------------------------------------
 
 
 def separated(Y: Any, confounders: Any) -> tuple[Any, Any]:
@@ -95,31 +81,6 @@ def coded(encoding: Encoding, frame: pd.DataFrame) -> Array:
     for name in coded.columns[coded.isna().any(axis=0)]:
         raise errors.missing_confounder(name, int(coded[name].isna().sum()))
     return coded.to_numpy()
-
-
-def coefficients(C: Array, M: Array) -> tuple[Array, Array]:
-    """Intercepts a (D) and slopes B (q x D) of M on [1 C], every column by the rows that have it (NaN where missing).
-
-    The smallest of all solutions where several fit: a confounder nobody varies in, or one dummy too many, gets nothing.
-    """
-    centre = C.mean(axis=0)
-    spread = C.std(axis=0)
-    A = (C - centre) / np.where(spread > 0, spread, 1.0)
-    A = np.column_stack([np.ones(len(A)), A])
-    seen = ~np.isnan(M)
-    if seen.all():
-        solved = np.asarray(np.linalg.lstsq(A, M, rcond=1e-10)[0])
-    else:
-        q = A.shape[1]
-        outer = (A[:, :, None] * A[:, None, :]).reshape(len(A), q * q)
-        products = (seen.T.astype(np.float64) @ outer).reshape(-1, q, q)
-        right = np.where(seen, M, 0.0).T @ A
-        solved = np.empty((q, M.shape[1]))
-        for d, (S, r) in enumerate(zip(products, right, strict=True)):
-            values, vectors = range_eigh(S)
-            solved[:, d] = (vectors / values) @ (vectors.T @ r)
-    slopes = solved[1:] / np.where(spread > 0, spread, 1.0)[:, None]
-    return solved[0] - centre @ slopes, slopes
 
 
 class Tables(NamedTuple):
@@ -207,54 +168,3 @@ def beside(Z: Any, C: Array) -> Any:
     if C.shape[1] == 0:
         return Z
     return Beside(Z, C) if is_source(Z) else rows.beside(Z, C)
-
-
-# -- moments ----------------------------------------------------------------------------------------------------------
-
-
-class Adjustment(NamedTuple):
-    """What confounders explain, as some rows have it: (C - c) B_z of Z and (C - c) b_y of Y."""
-
-    centre: Array  # q
-    B_z: Array  # q x K
-    b_y: Array  # q x P
-
-    def apply(self, rows: Rows) -> Rows:
-        """Moments of what is left of Z and Y in these rows, or in others."""
-        if len(self.centre) == 0:
-            return rows
-        # A covariate that does not vary in these rows tells nothing about them, adjusted or not.
-        return rows.residual(self.centre, self.B_z, np.where(_varies(rows), self.b_y, 0.0))
-
-
-def adjusted(whole: Rows, q: int) -> tuple[Moments, Adjustment]:
-    """Completed moments of (Z - (C - c) B_z, Y - (C - c) b_y), c = mean(C), B_z = S_c^+ S_cz, b_y = S_c^+ S_cy."""
-    m = whole.completed(q)
-    k = len(m.mean_z) - q
-    if q == 0:
-        return m, Adjustment(np.empty(0), np.empty((0, k)), np.empty((0, len(m.mean_y))))
-    follows = explained(whole, q)
-    if follows.any():
-        raise errors.explained_by_confounders(np.array(m.covariate_names)[follows])
-    fit = Adjustment(*m.regression(q))
-    return m.residual(*fit), fit
-
-
-def explained(rows: Rows, q: int) -> NDArray[np.bool_]:
-    """Covariates (P) that are constant, or a linear function of the confounders, in the rows that have them."""
-    follows = np.zeros(len(rows.n_pairs), dtype=bool)
-    for columns, seen in rows.pairs:
-        variance = np.diag(seen.cov_y)
-        follows[columns] = is_constant(seen.mean_y, variance)
-        if q:
-            left = variance - np.sum(seen.cov_zy[-q:] * seen.regression(q)[2], axis=0)
-            follows[columns] |= is_explained(left, variance)
-    return follows
-
-
-def _varies(rows: Rows) -> NDArray[np.bool_]:
-    """Covariates (P) with a variance in the rows that have them."""
-    varies = np.zeros(len(rows.n_pairs), dtype=bool)
-    for columns, seen in rows.pairs:
-        varies[columns] = np.diag(seen.cov_y) > 0
-    return varies
