@@ -15,6 +15,7 @@ from covalign.stream import is_dask
 from covalign.tables import confounders as nuisance
 from covalign.tables import covariates
 from covalign.tables.confounders import Coding
+from covalign.tables.join import match_rows
 
 
 class Lazy(NamedTuple):
@@ -43,7 +44,7 @@ def given(
         return Lazy(Z, cluster.encoded(Y, coding.covariates), coding, missing)
     separate = nuisance.separated if coding is None else coding.recall
     rest, confounders = separate(Y, confounders)
-    tables = nuisance.tables(None, cluster.match_rows(Z, rest), confounders)
+    tables = nuisance.tables(None, match_rows(Z, rest), confounders)
     whole = tables.Y.loc[covariates.complete_rows(tables.Y, missing, partial=partial)]
     if coding is None:
         learnt = tables._replace(Y=whole)
@@ -73,6 +74,6 @@ def transform(Z: Any, coding: Coding, confounders: Any, mean: Array, T: Array, a
     if coding.q == 0:
         coding.table(None, confounders, 0)  # refuses confounders that were not fitted
         return cluster.lazy_transform(Z, mean, T)
-    C = coding.table(None, cluster.match_rows(Z, confounders), sum(cluster.row_counts(Z)))
+    C = coding.table(None, match_rows(Z, confounders), sum(cluster.row_counts(Z)))
     both = np.hstack([T, -T @ adjustment.B_z.T])
     return cluster.lazy_transform(cluster.beside(Z, C), np.concatenate([mean, adjustment.centre]), both)

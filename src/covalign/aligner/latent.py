@@ -213,7 +213,7 @@ class LatentAligner(TransformerMixin, BaseEstimator):
         errors.check_lam(self.lam)
         errors.check_shrinkage(self.shrinkage)
         errors.check_folds(self.folds)
-        errors.check_missing(self.missing)
+        covariates.check_missing(self.missing)
         if self.chunk_rows is not None:
             errors.check_chunk_rows(self.chunk_rows)
 

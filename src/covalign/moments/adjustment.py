@@ -11,13 +11,14 @@ both.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from covalign._core import validation as errors
 from covalign._core.linalg import Array, is_constant, is_explained, range_eigh
+from covalign._core.messages import listed, message
 from covalign.moments.incomplete import Rows
 from covalign.moments.moments import Moments
 
@@ -70,9 +71,20 @@ def adjusted(whole: Rows, q: int) -> tuple[Moments, Adjustment]:
         return m, Adjustment(np.empty(0), np.empty((0, k)), np.empty((0, len(m.mean_y))))
     follows = explained(whole, q)
     if follows.any():
-        raise errors.explained_by_confounders(np.array(m.covariate_names)[follows])
+        raise follow_from_confounders(np.array(m.covariate_names)[follows])
     fit = Adjustment(*m.regression(q))
     return m.residual(*fit), fit
+
+
+def follow_from_confounders(names: Iterable[str]) -> ValueError:
+    """The error for covariates of which confounders leave nothing."""
+    return ValueError(
+        message(
+            "covariates need to vary apart from the confounders",
+            got=f"{listed(names)} which follow from them",
+            remedy="drop the covariate, or the confounder",
+        )
+    )
 
 
 def explained(rows: Rows, q: int) -> NDArray[np.bool_]:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from covalign import stream as rows
-from covalign._core import validation as errors
 from covalign._core.linalg import Array
+from covalign._core.messages import listed, message
 from covalign.stream import Beside, is_source
 from covalign.tables import covariates
 from covalign.tables.covariates import Encoding
+from covalign.tables.join import in_order
 
 
 def separated(Y: Any, confounders: Any) -> tuple[Any, Any]:
-    """Y and the table of confounders, which may also be given as names of columns of Y, then taken out of it."""
+    """Y and the table of confounders. These may be given as names of columns of Y, and are then taken out of Y."""
     names = [confounders] if isinstance(confounders, str) else confounders
     if not (isinstance(names, list | tuple) and names and all(isinstance(name, str) for name in names)):
         return Y, confounders
@@ -26,72 +28,79 @@ def separated(Y: Any, confounders: Any) -> tuple[Any, Any]:
     if absent and not isinstance(confounders, str) and len(names) == len(Y):
         return Y, np.array(names, dtype=object)  # a label for every row, not names
     if absent:
-        raise errors.confounders_not_in_y(absent, columns)
+        need = f"confounders given by name need the columns {listed(absent)}"
+        remedy = "add them to Y, or pass a table of confounders"
+        raise ValueError(message(need, got=f"{listed(columns)} in Y", remedy=remedy, wrong=absent, known=columns))
     frame = Y.set_axis(columns, axis=1)
     rest = frame.drop(columns=list(names))
     if rest.shape[1] == 0:
-        raise errors.only_confounders(names)
+        need = "at least one covariate is needed besides the confounders"
+        raise ValueError(message(need, got=f"only {listed(names)}", remedy="leave a column of interest in Y"))
     return rest, frame[list(names)]
 
 
 def learn(confounders: Any, *, declared: bool = False) -> Encoding:
-    """How the confounders are coded; refused where they have gaps. ``declared`` is that of ``Encoding.learn``."""
+    """How the confounders are coded; gaps are refused. ``declared`` is that of ``Encoding.learn``."""
     frame = as_frame(confounders)
-    for name in frame.columns[frame.isna().any(axis=0)]:
-        raise errors.missing_confounder(name, int(frame[name].isna().sum()))
+    _refuse_gaps(frame)
     return Encoding.learn(frame, declared=declared)
 
 
 def as_frame(confounders: Any) -> pd.DataFrame:
-    """A table with names; c0, c1, ... where it has none."""
+    """A table with column names; c0, c1, ... where it has none."""
     frame = covariates.as_frame(confounders)
     nameless = not hasattr(confounders, "columns") and getattr(confounders, "name", None) is None
     return frame.set_axis([f"c{i}" for i in range(frame.shape[1])], axis=1) if nameless else frame
 
 
-def table(encoding: Encoding, confounders: Any, index: pd.Index | None, n: int) -> Array:
-    """The coded confounders (n x q) of rows: matched by index where both have one, else by position."""
-    if confounders is None or isinstance(confounders, str):
-        raise errors.confounders_needed([column.source for column in encoding.columns])
-    frame = matched(confounders, index)
-    if len(frame) != n:
-        raise errors.confounder_rows_differ(n, len(frame))
-    return coded(encoding, frame)
-
-
-def matched(confounders: Any, index: pd.Index | None) -> pd.DataFrame:
-    """The confounders of the rows with these names, where both have names; else as they are."""
+def matched(confounders: Any, index: pd.Index | None, n: int | None = None) -> pd.DataFrame:
+    """The confounders of n rows: by the names in ``index`` where both have names, else as they are."""
     frame = as_frame(confounders)
-    if index is None or not isinstance(confounders, pd.DataFrame | pd.Series) or frame.index.equals(index):
-        return frame
-    if not frame.index.is_unique:
-        raise errors.duplicated_rows(list(frame.index[frame.index.duplicated()].unique()))
-    absent = index.difference(frame.index, sort=False)
-    if len(absent):
-        raise errors.rows_without_confounders(list(absent))
-    return frame.loc[index]
+    if index is not None and isinstance(confounders, pd.DataFrame | pd.Series):
+        frame = in_order(frame, index, extra="leave out", repeated=True, called=("confounders", "the data"))
+    if n is not None:
+        check_rows(len(frame), n)
+    return frame
+
+
+def check_rows(got: int, need: int) -> None:
+    """Confounders need one row a sample."""
+    if got != need:
+        problem = f"confounders need one row for each of the {need} samples"
+        raise ValueError(message(problem, got=got, remedy="pass the confounders of these samples"))
 
 
 def coded(encoding: Encoding, frame: pd.DataFrame) -> Array:
-    """The numeric columns of these rows (n x q); refused where one has a gap."""
+    """The numeric columns of these rows (n x q); gaps are refused."""
     absent = [column.source for column in encoding.columns if column.source not in frame.columns]
     if absent:
-        raise errors.confounder_columns_missing(absent, frame.columns)
-    coded = encoding.apply(frame)
-    for name in coded.columns[coded.isna().any(axis=0)]:
-        raise errors.missing_confounder(name, int(coded[name].isna().sum()))
-    return coded.to_numpy()
+        need = f"confounders need the columns {listed(absent)} as in fit"
+        raise ValueError(message(need, got=listed(frame.columns), remedy="pass a table with these names"))
+    numbers = encoding.apply(frame)
+    _refuse_gaps(numbers)
+    return numbers.to_numpy()
+
+
+def _refuse_gaps(frame: pd.DataFrame) -> None:
+    for name in frame.columns[frame.isna().any(axis=0)]:
+        raise ValueError(
+            message(
+                "confounders need a value for every sample",
+                got=f"{int(frame[name].isna().sum())} missing in {name!r}",
+                remedy="fill them in, leave these samples out, or give missing ones a category of their own",
+            )
+        )
 
 
 class Tables(NamedTuple):
-    """Covariates and confounders of the same rows, as the user keeps them."""
+    """Covariates and confounders of the same rows, before they are coded."""
 
     Y: pd.DataFrame
     C: pd.DataFrame  # without columns where there are no confounders
 
 
 def tables(Z: Any, Y: Any, confounders: Any) -> Tables:
-    """Both tables in the order of the rows of Z, which Y is in already."""
+    """Both tables in the order of the rows of Z; Y already is."""
     frame = covariates.as_frame(Y)
     if confounders is None:
         return Tables(frame, pd.DataFrame(index=frame.index))
@@ -99,7 +108,7 @@ def tables(Z: Any, Y: Any, confounders: Any) -> Tables:
 
 
 def _row_names(Z: Any, Y: Any, confounders: Any) -> pd.Index | None:
-    """The index of Z; where it has none, that of Y, if the confounders are the same rows in another order."""
+    """The index of Z; where Z has none, that of Y, if the confounders are the same rows in another order."""
     if isinstance(Z, pd.DataFrame | pd.Series):
         return Z.index
     if isinstance(Y, pd.DataFrame | pd.Series) and isinstance(confounders, pd.DataFrame | pd.Series):
@@ -111,15 +120,14 @@ def _row_names(Z: Any, Y: Any, confounders: Any) -> pd.Index | None:
 def complete(Z: Any, tables: Tables, missing: str, *, partial: bool = False) -> tuple[Any, Tables]:
     """``covariates.complete_pairs``, with the confounders of the same rows."""
     rows, Y = covariates.complete_pairs(Z, tables.Y, missing, partial=partial)
-    if len(tables.C) != len(tables.Y):
-        raise errors.confounder_rows_differ(len(tables.Y), len(tables.C))
+    check_rows(len(tables.C), len(tables.Y))
     if len(Y) == len(tables.Y):
         return rows, tables
     return rows, Tables(Y, tables.C.loc[covariates.complete_rows(tables.Y, missing, partial=partial)])
 
 
 class Coding(NamedTuple):
-    """How the tables of the first rows became numbers, to be applied to those of further rows."""
+    """How the tables of the first rows became numbers; those of further rows are coded alike."""
 
     covariates: Encoding
     confounders: Encoding = Encoding(())
@@ -133,6 +141,14 @@ class Coding(NamedTuple):
             return cls(of_covariates)
         return cls(of_covariates, learn(tables.C, declared=declared), named)
 
+    @classmethod
+    def add(cls, of_covariates: Encoding, C: pd.DataFrame | None, named: bool, n: int) -> tuple[Coding, Array]:
+        """The coding of covariates and of confounders C (None where there are none), and C in numbers (n x q)."""
+        if C is None:
+            return cls(of_covariates), np.empty((n, 0))
+        coding = cls(of_covariates, learn(C), named)
+        return coding, coded(coding.confounders, C)
+
     @property
     def q(self) -> int:
         """How many columns the coded confounders have."""
@@ -143,24 +159,38 @@ class Coding(NamedTuple):
         return beside(Z, coded(self.confounders, tables.C)), self.covariates.apply(tables.Y)
 
     def recall(self, Y: Any, confounders: Any) -> tuple[Any, Any]:
-        """``separated`` for further rows, whose confounders are columns of Y where those of the first rows were."""
+        """``separated`` for further rows: their confounders are columns of Y if those of the first rows were."""
         sources = [column.source for column in self.confounders.columns]
         if not sources and confounders is not None:
-            raise errors.no_confounders_fitted()
+            raise none_fitted()
         if self.named and confounders is None and {*sources} <= {*map(str, getattr(Y, "columns", []))}:
             confounders = sources
         if sources and confounders is None:
-            raise errors.confounders_needed(sources)
+            raise needed(sources)
         return (None, confounders) if Y is None else separated(Y, confounders)
 
     def table(self, Z: Any, confounders: Any, n: int) -> Array:
-        """The coded confounders (n x q) of further rows Z that come without Y."""
+        """The coded confounders (n x q) of n further rows, which come without Y; Z is a table, or an index."""
         if self.q == 0:
             if confounders is not None:
-                raise errors.no_confounders_fitted()
+                raise none_fitted()
             return np.empty((n, 0))
-        index = Z.index if isinstance(Z, pd.DataFrame | pd.Series) else None
-        return table(self.confounders, confounders, index, n)
+        if confounders is None or isinstance(confounders, str):
+            raise needed([column.source for column in self.confounders.columns])
+        index = Z if isinstance(Z, pd.Index) else Z.index if isinstance(Z, pd.DataFrame | pd.Series) else None
+        return coded(self.confounders, matched(confounders, index, n))
+
+
+def needed(names: Iterable[str]) -> ValueError:
+    """The error for new samples without the confounders that a model was fitted with."""
+    problem = f"this model was fitted with confounders ({listed(names)}), so new samples need theirs"
+    return ValueError(message(problem, got="none", remedy="pass confounders="))
+
+
+def none_fitted() -> ValueError:
+    """The error for confounders that a model does not know."""
+    problem = "confounders were given, but this model was fitted without any"
+    return ValueError(f"{problem}: leave them out, or fit with confounders=.")
 
 
 def beside(Z: Any, C: Array) -> Any:
