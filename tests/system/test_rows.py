@@ -491,7 +491,7 @@ def test_memory_of_parquet_does_not_depend_on_its_row_groups(tmp_path):
         pq.write_table(table, path, row_group_size=group, use_dictionary=False, data_page_size=2**14)
     code = f"""
 import pyarrow as pa
-from covalign import open_rows, read
+from covalign.stream import open_rows, read
 for group in (2000, 80_000):
     source = open_rows({str(tmp_path)!r} + f"/{{group}}.parquet", chunk_rows=2000)
     print(sum(float(chunk.sum()) for chunk in read(source)), pa.default_memory_pool().max_memory())
@@ -960,7 +960,7 @@ def test_a_missing_package_names_its_extra(tmp_path):
     code = f"""
 import sys
 sys.modules |= dict.fromkeys({list(missing)!r})
-from covalign import open_rows, open_sink
+from covalign.stream import open_rows, open_sink
 for name in {[name for _, name in missing.values()]!r}:
     for call in (open_rows, lambda path: open_sink(path.replace("a.", "b."), (3, 2))):
         try:
