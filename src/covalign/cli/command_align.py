@@ -12,6 +12,7 @@ from covalign._core import validation as errors
 from covalign.aligner.latent import LatentAligner
 from covalign.cli import options
 from covalign.cli.application import Force, Json, app, note, say, say_json
+from covalign.cli.data_files import Representation, matched, names_for, open_pair
 from covalign.cli.options import METHOD, RESULTS, Missing, Regime
 from covalign.cli.outputs import (
     NUMBERS,
@@ -25,8 +26,6 @@ from covalign.cli.outputs import (
     working,
     write_frame,
 )
-from covalign.cli.representations import Rows, open_pair
-from covalign.cli.row_order import matched, names_for
 from covalign.closed_form import regimes
 from covalign.show import report
 
@@ -137,7 +136,7 @@ def check_setting(regime: Regime | None, lam: float | None, max_coupling: float 
 
 
 def write_transformed(
-    aligner: LatentAligner, rows: Rows, C: pd.DataFrame | None, out: Path, names: pd.Index | None, force: bool
+    aligner: LatentAligner, rows: Representation, C: pd.DataFrame | None, out: Path, names: pd.Index | None, force: bool
 ) -> None:
     """Streamed into arrays; tables, which have a place for names of rows, are made in memory."""
     if is_table(out) or (isinstance(rows.data, pd.DataFrame) and out.suffix.lower() == ".parquet"):

@@ -17,6 +17,7 @@ from covalign._core import validation as errors
 from covalign.cli import options
 from covalign.cli.application import Force, Json, app, note, say, say_json
 from covalign.cli.command_align import check_setting
+from covalign.cli.data_files import SINGLE, check_given, joined, matched, named_paths, names_for, open_study
 from covalign.cli.options import DATA, METHOD, RESULTS, Posterior, Regime
 from covalign.cli.outputs import (
     NUMBERS,
@@ -29,8 +30,6 @@ from covalign.cli.outputs import (
     working,
     write_frame,
 )
-from covalign.cli.row_order import joined, matched, names_for
-from covalign.cli.view_files import ALONE, check_given, named_paths, open_study
 from covalign.factor.informed import InformedFactorAnalysis
 from covalign.show import report
 
@@ -118,7 +117,7 @@ def fit(
         model = InformedFactorAnalysis(wanted, posterior.value, max_iter=max_iter, n_init=starts, random_state=drawn)
         study = open_study(data, paths, covariates, covariate, confounder, index, key)
         X, Y = together(study, by_position, bool(confounder))
-        model.fit(X[ALONE] if [*X] == [ALONE] else X, Y, confounders=confounder or None)
+        model.fit(X[SINGLE] if [*X] == [SINGLE] else X, Y, confounders=confounder or None)
         converged = bool(model.converged_)
         if chosen is not None:
             model = realigned(model, chosen, lam)
@@ -140,7 +139,7 @@ def fit(
 
 def together(study: Any, by_position: bool, needed: bool) -> tuple[dict[str, Any], pd.DataFrame]:
     """Views and covariates of the same samples in the same order, named where something names them."""
-    views, rows = joined(study.views, by_position=by_position)
+    views, rows, _ = joined(study.views, by_position=by_position)
     Y = matched(rows, study.table, study.where, by_position=by_position or study.together, needed=needed)
     names = names_for(rows, study.table)
     if rows.labels is None and names is not None and names.is_unique:

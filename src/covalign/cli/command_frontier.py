@@ -12,6 +12,7 @@ from covalign._core import validation as errors
 from covalign.aligner.nested_frontier import cross_validated_frontier
 from covalign.cli import options
 from covalign.cli.application import Force, Json, app, say, say_json
+from covalign.cli.data_files import matched, open_pair
 from covalign.cli.options import METHOD, RESULTS, Missing
 from covalign.cli.outputs import (
     FIGURES,
@@ -24,8 +25,6 @@ from covalign.cli.outputs import (
     working,
     write_frame,
 )
-from covalign.cli.representations import open_pair
-from covalign.cli.row_order import matched
 
 HEAD = ["regime", "lam", "alignment", "alignment_se", "coupling", "alignment_in_sample", "coupling_in_sample"]
 

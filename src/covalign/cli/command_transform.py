@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -12,9 +13,19 @@ import typer
 from covalign._core import validation as errors
 from covalign.aligner.latent import LatentAligner
 from covalign.cli import options
-from covalign.cli import table_files as tables
 from covalign.cli.application import Force, Json, app, say, say_json
 from covalign.cli.command_align import write_transformed
+from covalign.cli.data_files import (
+    Representation,
+    check_given,
+    is_study,
+    joined,
+    matched,
+    named_paths,
+    names_for,
+    open_new,
+    open_views,
+)
 from covalign.cli.options import DATA, RESULTS
 from covalign.cli.outputs import (
     NUMBERS,
@@ -26,12 +37,12 @@ from covalign.cli.outputs import (
     working,
     write_frame,
 )
-from covalign.cli.representations import Rows, open_representation
-from covalign.cli.row_order import joined, matched, names_for
-from covalign.cli.view_files import check_given, is_study, modalities, named_paths, open_views
 from covalign.factor.informed import InformedFactorAnalysis
 from covalign.persist.reader import load
+from covalign.tables import confounders as tables_of_confounders
+from covalign.tables import files as tables
 from covalign.tables.covariates import Encoding
+from covalign.tables.representations import modalities
 
 
 @app.command()
@@ -89,7 +100,7 @@ def transform(
             assert new is not None  # there is no view
             n, columns = of_aligner(model, new, key, known, out, force)
         else:
-            n, columns = of_factors(model, open_new(model, new, paths, key, index), known, new, out, std, force)
+            n, columns = of_factors(model, opened_views(model, new, paths, key, index), known, new, out, std, force)
     if as_json:
         say_json({"model": type(model).__name__, "rows": n, "columns": columns, "files": [str(out)]})
     else:
@@ -104,15 +115,15 @@ class Known(NamedTuple):
     index_column: str | None
     by_position: bool
 
-    def matched(self, path: Path, frame: pd.DataFrame, rows: Rows, needed: bool = False) -> pd.DataFrame:
+    def matched(self, path: Path, frame: pd.DataFrame, rows: Representation, needed: bool = False) -> pd.DataFrame:
         """A table in the order of the rows."""
         return matched(rows, frame, str(path), by_position=self.by_position, needed=needed)
 
-    def confounders_of(self, encoding: Encoding, rows: Rows, new: Path | None) -> pd.DataFrame | None:
+    def confounders_of(self, encoding: Encoding, rows: Representation, new: Path | None) -> pd.DataFrame | None:
         """The confounders of a model, from the first table that has them; None where the model has none."""
         wanted = [column.source for column in encoding.columns]
         if not wanted and self.confounders is not None:
-            raise errors.no_confounders_fitted()
+            raise tables_of_confounders.none_fitted()
         if not wanted:
             return None
         obs = new if new is not None and tables.suffix_of(new) in (".h5ad", ".h5mu") else None
@@ -120,7 +131,7 @@ class Known(NamedTuple):
             frame = None if path is None else tables.read_table(path, self.index_column)
             if path is not None and frame is not None and {*wanted} <= {*frame.columns}:
                 return self.matched(path, frame[wanted], rows, needed=True)
-        raise errors.confounders_needed(wanted)
+        raise tables_of_confounders.needed(wanted)
 
 
 def refuse_for_aligner(asked: dict[str, Any], model: LatentAligner, covariates: Path | None) -> None:
@@ -137,26 +148,26 @@ def of_aligner(
 ) -> tuple[int, list[str]]:
     """Rows and columns of what was written."""
     features = getattr(model, "feature_names_in_", None)
-    rows = open_representation(new, key, known.index_column, only=None if features is None else list(features))
+    rows = open_new(new, key, known.index_column, None if features is None else list(features))
     check_features(rows, features)
     if features is None and isinstance(rows.data, pd.DataFrame):  # the model knows positions only
-        rows = rows._replace(data=rows.data.set_axis(range(rows.data.shape[1]), axis=1))
+        rows = replace(rows, data=rows.data.set_axis(range(rows.data.shape[1]), axis=1))
     C = known.confounders_of(model._coding.confounders, rows, new)
     write_transformed(model, rows, C, out, names_for(rows, C), force)
     return rows.n, [str(name) for name in model.get_feature_names_out()]
 
 
-def check_features(rows: Rows, features: Any) -> None:
+def check_features(rows: Representation, features: Any) -> None:
     """Columns with names need to be those of the model, where it knows names; arrays without names go by position."""
     have = rows.data.columns if isinstance(rows.data, pd.DataFrame) else rows.data.names
     wrong = [] if features is None or have is None else [name for name in features if name not in set(have)]
     if wrong:
-        raise errors.unknown_columns(rows.where, wrong, list(have))
+        raise tables.unknown_columns(rows.where, wrong, list(have))
 
 
-def open_new(
+def opened_views(
     model: InformedFactorAnalysis, new: Path | None, paths: dict[str, Path], key: str | None, index: str | None
-) -> dict[str, Rows]:
+) -> dict[str, Representation]:
     """Views of new samples, under the names that the model has for them."""
     known = {name: scale.names for name, scale in model._table.views.items()}
     if new is not None and is_study(new):
@@ -173,7 +184,7 @@ def open_new(
 
 def of_factors(
     model: InformedFactorAnalysis,
-    views: dict[str, Rows],
+    views: dict[str, Representation],
     known: Known,
     new: Path | None,
     out: Path,
@@ -181,7 +192,7 @@ def of_factors(
     force: bool,
 ) -> tuple[int, list[str]]:
     """Rows and columns of what was written: factors, then their standard deviations."""
-    X, rows = joined(views, by_position=known.by_position)
+    X, rows, _ = joined(views, by_position=known.by_position)
     C = known.confounders_of(model._table.nuisance.coding.confounders, rows, new)
     y = None
     if known.covariates is not None:

@@ -17,12 +17,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from covalign._core import validation as errors
 from covalign.cli.application import answering, check_free, note
-from covalign.cli.table_files import suffix_of
 from covalign.cli.watched import BAR
 from covalign.persist import archive as store
 from covalign.stream import open_sink
 from covalign.stream.sink import replaceable
 from covalign.stream.source import optional
+from covalign.tables.files import suffix_of
 
 KEPT = "files that are complete stay, others were not made"
 TABLES = (".csv", ".tsv", ".parquet")  # the first two also as .csv.gz and .tsv.gz

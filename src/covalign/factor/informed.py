@@ -35,6 +35,7 @@ from covalign.factor.results import Tables
 from covalign.moments.moments import Moments
 from covalign.persist import archive as store
 from covalign.tables.covariates import numbered
+from covalign.tables.representations import open_tables
 
 TRIAL_SWEEPS = 1  # enough to tell which mirror image is better
 EXPLORE_SWEEPS = 20  # enough to tell which covariate is best given up, where a fit has not converged by then
@@ -166,6 +167,7 @@ class InformedFactorAnalysis(Tables, BaseEstimator):
         """
         self._check_parameters()
         asked = data.Asked(self.scale, self.engine, self.drop_first)
+        X, y = open_tables(X, y)
         in_memory = y is not None and streaming.is_in_memory(X)
         prepare = data.prepare if in_memory else outofcore.prepare
         table, engine, rows = prepare(X, y, confounders, asked)
@@ -569,6 +571,7 @@ class InformedFactorAnalysis(Tables, BaseEstimator):
         ((5, 10), (5, 10))
         """
         self._check_fitted()
+        X, y = open_tables(X, y, {name: scale.names for name, scale in self._table.views.items()})
         stages = [newcomers.Stage(self._state, self._sy, self.T_)]
         if self._realigned is not None and return_std:  # which starts from the means before realigning
             stages = [newcomers.Stage(self._stage_1, self._sy, np.eye(self._problem.p)), *stages]

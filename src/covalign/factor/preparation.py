@@ -18,8 +18,7 @@ from covalign.factor.nuisance import Nuisance, learn_nuisance, without
 from covalign.moments.moments import Moments
 from covalign.tables import confounders, covariates
 from covalign.tables.join import in_order, match_rows, refuse_disjoint, refuse_duplicates, union
-
-SINGLE = "X"  # the name of the view where X is one table
+from covalign.tables.representations import SINGLE as SINGLE
 
 
 class ViewScale(NamedTuple):
