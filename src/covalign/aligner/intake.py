@@ -16,7 +16,7 @@ import pandas as pd
 from scipy import sparse
 
 from covalign._core.linalg import Array, dense
-from covalign.stream import Checked, Source, collected, is_elsewhere, is_source, open_sink, write_rows
+from covalign.stream import Checked, Source, collected, is_elsewhere, is_source, open_rows, open_sink, write_rows
 from covalign.tables import confounders as nuisance
 from covalign.tables.confounders import Coding, Tables
 from covalign.tables.files import is_path
