@@ -568,9 +568,7 @@ def test_gaps_new_levels_and_lost_rows_are_named():
         LatentAligner().fit(Z, Y[:10], confounders=C)
     with pytest.raises(ValueError, match="confounders need the columns 'age' as in fit"):
         al.transform(Z, confounders=C[["batch"]])
-    with pytest.raises(
-        ValueError, match="every row of the data needs a row of confounders, got none for '0', '1'"
-    ):
+    with pytest.raises(ValueError, match="every row of the data needs a row of confounders, got none for '0', '1'"):
         al.transform(pd.DataFrame(Z), confounders=C[3:])
     with pytest.raises(ValueError, match="need distinct names, got '0' more than once"):
         al.transform(pd.DataFrame(Z), confounders=pd.concat([C, C[:1]]))

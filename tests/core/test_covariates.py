@@ -127,9 +127,7 @@ def test_rows_are_matched_by_name():
 
 def test_row_mismatch_shows_the_offenders():
     Z = pd.DataFrame(np.eye(3), index=["a", "b", "c"])
-    with pytest.raises(
-        ValueError, match=r"got 1 in Z and not in Y \('c'\); 1 in Y and not in Z \('d'\)"
-    ):
+    with pytest.raises(ValueError, match=r"got 1 in Z and not in Y \('c'\); 1 in Y and not in Z \('d'\)"):
         match_rows(Z, pd.Series([1, 2, 3], index=["a", "b", "d"]))
     with pytest.raises(ValueError, match="'a' more than once"):
         match_rows(Z, pd.Series([1, 2, 3], index=["a", "a", "b"]))

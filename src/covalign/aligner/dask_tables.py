@@ -65,7 +65,7 @@ def fold_moments(lazy: Lazy, folds: int) -> list[Rows | None]:
         whole = merged(found)
         lacking = np.zeros(0) if whole is None else (whole.n or 0) - whole.n_pairs
         for column in np.flatnonzero(lacking):
-            raise errors.missing_values(coding.covariates.names[column], int(lacking[column]), [])
+            raise covariates.missing_values(coding.covariates.names[column], int(lacking[column]), [])
     return found
 
 

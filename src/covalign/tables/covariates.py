@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from itertools import count, islice
 from typing import Any, NamedTuple
 
@@ -183,8 +183,20 @@ def complete_rows(frame: pd.DataFrame, missing: str = "raise", *, partial: bool 
         return np.ones(len(frame), dtype=bool)
     if missing == "raise":
         for name in frame.columns[gaps.any(axis=0)]:
-            raise errors.missing_values(name, int(gaps[name].sum()), list(frame.index[gaps[name]]))
+            raise missing_values(name, int(gaps[name].sum()), list(frame.index[gaps[name]]))
     return np.asarray(~gaps.any(axis=1), dtype=bool)
+
+
+def missing_values(column: str, count: int, rows: Sequence[Any]) -> ValueError:
+    """The error for gaps in a covariate where complete rows are needed."""
+    where = f", first at row {listed(rows, 3)}" if len(rows) else ""
+    return ValueError(
+        message(
+            "covariates need complete rows",
+            got=f"{count} missing value(s) (NaN) in column {column!r}{where}",
+            remedy="fill them in, or leave incomplete rows out (missing='drop')",
+        )
+    )
 
 
 def complete_pairs(Z: Any, frame: pd.DataFrame, missing: str, *, partial: bool = False) -> tuple[Any, pd.DataFrame]:
