@@ -292,7 +292,7 @@ def test_classes_that_are_withheld(models, gallery, tmp_path):
 def test_a_column_of_identifiers_is_no_label(models, gallery, calls):
     files = [f"cat/{i:03d}.png" for i in range(4)]
     pd.DataFrame({"path": files, "id": list("abcd"), "x": range(4)}).to_csv(gallery / "list.csv", index=False)
-    with pytest.raises(ValueError, match=r"different text in every row of 'id'.*--label-column"):
+    with pytest.raises(ValueError, match=r"different text in every row of 'id'.*label_columns="):
         embed.images(gallery / "list.csv", models("vit"))
     assert calls == []
     assert embed.images(gallery / "list.csv", models("vit"), label_columns=["x"]).labels.columns.tolist() == ["x"]
@@ -449,7 +449,7 @@ def test_offline_and_missing_says_what_to_download_and_where_to_put_it(gallery, 
     assert f"hf download {name} --include '*.json' '*.txt' '*.model' '*.safetensors'" in said
     assert f"https://huggingface.co/{name}/tree/main" in said
     assert str(cache) in said
-    assert "--model model" in said
+    assert "model='model'" in said
     with pytest.raises(FileNotFoundError, match="a folder with a model, or its name"):
         embed.images(gallery, tmp_path / "nowhere")
 

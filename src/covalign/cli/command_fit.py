@@ -218,9 +218,7 @@ def answer(
                 },
                 "factors": model.n_factors_,
                 "factor_names": model.factor_names_,
-                "active": [
-                    n for n, on in zip(model.factor_names_, np.atleast_1d(model.active_factors_), strict=True) if on
-                ],
+                "active": np.array(model.factor_names_)[model.active_factors_].tolist(),
                 **{"confounders": model.confounder_names_, "samples": samples, "converged": converged},
                 **{"sweeps": model.n_iter_, "bound": float(model.elbo_[-1])},
                 **{"regime": model.regime_, "lam": model.lam_, "files": files},

@@ -16,14 +16,13 @@ Informed factor analysis takes the product of [X Y] instead, F = 1, and its swee
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -194,15 +193,18 @@ def page(job: Job, rates: Rates) -> str:
         rows = [(term.name, term.formula, readable(term.value, term.unit)) for term in terms]
         rows += [("expected time", "sum", readable(total(terms), "s"))] if title != "sizes" else []
         lines += ["", title, *plain([], rows, left=2)]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)
 
 
-def as_json(job: Job, rates: Rates) -> str:
-    """The same as JSON; an infinite rate is null."""
-    known = {name: rate if math.isfinite(rate) else None for name, rate in rates._asdict().items()}
-    found = {title: [term._asdict() for term in terms] for title, terms in parts(job, rates).items()}
-    seconds = {title: total(terms) for title, terms in parts(job, rates).items() if title != "sizes"}
-    return json.dumps({"job": job._asdict(), "rates": known, "terms": found, "seconds": seconds}, indent=1) + "\n"
+def facts(job: Job, rates: Rates) -> dict[str, Any]:
+    """The same as a dict."""
+    found = parts(job, rates)
+    return {
+        "job": job._asdict(),
+        "rates": rates._asdict(),
+        "terms": {title: [term._asdict() for term in terms] for title, terms in found.items()},
+        "seconds": {title: total(terms) for title, terms in found.items() if title != "sizes"},
+    }
 
 
 def readable(value: float, unit: str) -> str:

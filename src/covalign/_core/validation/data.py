@@ -124,7 +124,7 @@ def empty_cells(file: Any, column: str, rows: Sequence[Any]) -> ValueError:
 def distinct_labels(column: str) -> ValueError:
     return ValueError(
         f"a column of labels needs values that several rows share, got a different text in every row of {column!r}: "
-        "name the columns to use (--label-column, label_columns=)."
+        "name the columns to use with label_columns=."
     )
 
 
@@ -133,7 +133,7 @@ def broken_images(broken: dict[str, str]) -> ValueError:
     more = f"\n  and {len(broken) - 50} more" if len(broken) > 50 else ""
     return ValueError(
         f"every image needs to open, got {len(broken)} that did not; the others are computed and kept. Repair or "
-        f"remove these, or leave them out with --skip-broken (skip_broken=True), and run the same again:{listed}{more}"
+        f"remove these, or leave them out with skip_broken=True, and run the same again:{listed}{more}"
     )
 
 
@@ -175,7 +175,7 @@ def weights_not_found(name: str, revision: str | None, cache: Any, why: Any) -> 
         f"  hf download {name}{version} --include '*.json' '*.txt' '*.model' '*.safetensors' --local-dir model\n"
         f"(or save these files from https://huggingface.co/{name}/tree/{revision or 'main'}; config.json, "
         "model.safetensors and preprocessor_config.json or tokenizer.json are the least), bring the folder here and "
-        "pass it as the model (--model model); or, without --local-dir, bring what it put into the cache there to the "
+        "pass it as the model (model='model'); or, without --local-dir, bring what it put into the cache there to the "
         "cache here."
     )
 

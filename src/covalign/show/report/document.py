@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import json
-import math
 import re
 from importlib import resources
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 import covalign
 from covalign._core import validation as errors
 from covalign._core.files import write_text
+from covalign._core.json_values import json_value
 from covalign.aligner.latent import LatentAligner
 from covalign.factor import InformedFactorAnalysis
 from covalign.show.report import factor_facts as factors
@@ -108,16 +108,8 @@ def _subtitle(facts: dict[str, Any]) -> str:
 
 def as_json(facts: dict[str, Any]) -> str:
     """JSON that can stand in a script element: no number that JSON lacks, no character that ends the element."""
-    text = json.dumps(_finite(facts), ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    text = json.dumps(json_value(facts), ensure_ascii=True, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {name: _finite(item) for name, item in value.items()}
-    return [_finite(item) for item in value] if isinstance(value, list) else value
 
 
 def _file(name: str) -> str:
