@@ -250,7 +250,7 @@ def test_covariates_are_matched_by_the_names_of_the_rows(data, reference, tmp_pa
     assert_same_fit(got, model().fit(X, table))
     fewer = model().fit(parquet(X, tmp_path), shuffled.drop(index=["cell3", "cell200"]))
     assert_same_fit(fewer, model().fit(frame(X), table.drop(index=["cell3", "cell200"])), atol=1e-5)
-    with pytest.raises(ValueError, match="y needs samples in common"):
+    with pytest.raises(ValueError, match="X and y need row names in common"):
         model().fit(parquet(X, tmp_path), table.set_axis(range(N)))
 
 

@@ -12,10 +12,10 @@ import pandas as pd
 
 from covalign._core.linalg import Array
 from covalign.aligner.fold_sums import Found
-from covalign.moments.confounders import Coding
 from covalign.moments.incomplete import IncompleteMoments, Part, Rows
 from covalign.moments.moments import Moments
 from covalign.persist.values import pack_coding, plain, unpack_coding
+from covalign.tables.confounders import Coding
 
 KIND = "LatentAligner"
 SUMS = ("mean_z", "mean_y", "cov_z", "cov_zy", "cov_y")

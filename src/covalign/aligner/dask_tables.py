@@ -9,11 +9,13 @@ import numpy as np
 from covalign._core import validation as errors
 from covalign._core.linalg import Array
 from covalign.moments import cluster
-from covalign.moments import confounders as nuisance
-from covalign.moments.confounders import Adjustment, Coding
+from covalign.moments.adjustment import Adjustment
 from covalign.moments.incomplete import Rows, merged
 from covalign.stream import is_dask
+from covalign.tables import confounders as nuisance
 from covalign.tables import covariates
+from covalign.tables.confounders import Coding
+from covalign.tables.join import match_rows
 
 
 class Lazy(NamedTuple):
@@ -42,7 +44,7 @@ def given(
         return Lazy(Z, cluster.encoded(Y, coding.covariates), coding, missing)
     separate = nuisance.separated if coding is None else coding.recall
     rest, confounders = separate(Y, confounders)
-    tables = nuisance.tables(None, cluster.match_rows(Z, rest), confounders)
+    tables = nuisance.tables(None, match_rows(Z, rest), confounders)
     whole = tables.Y.loc[covariates.complete_rows(tables.Y, missing, partial=partial)]
     if coding is None:
         learnt = tables._replace(Y=whole)
@@ -63,7 +65,7 @@ def fold_moments(lazy: Lazy, folds: int) -> list[Rows | None]:
         whole = merged(found)
         lacking = np.zeros(0) if whole is None else (whole.n or 0) - whole.n_pairs
         for column in np.flatnonzero(lacking):
-            raise errors.missing_values(coding.covariates.names[column], int(lacking[column]), [])
+            raise covariates.missing_values(coding.covariates.names[column], int(lacking[column]), [])
     return found
 
 
@@ -72,6 +74,6 @@ def transform(Z: Any, coding: Coding, confounders: Any, mean: Array, T: Array, a
     if coding.q == 0:
         coding.table(None, confounders, 0)  # refuses confounders that were not fitted
         return cluster.lazy_transform(Z, mean, T)
-    C = coding.table(None, cluster.match_rows(Z, confounders), sum(cluster.row_counts(Z)))
+    C = coding.table(None, match_rows(Z, confounders), sum(cluster.row_counts(Z)))
     both = np.hstack([T, -T @ adjustment.B_z.T])
     return cluster.lazy_transform(cluster.beside(Z, C), np.concatenate([mean, adjustment.centre]), both)

@@ -17,8 +17,9 @@ from covalign.aligner.solution import Solution
 from covalign.closed_form import editing
 from covalign.closed_form.aligned_model import AlignedModel
 from covalign.exceptions import DependentCovariatesError, LeastSquaresWarning
-from covalign.moments.confounders import Adjustment, Coding
+from covalign.moments.adjustment import Adjustment
 from covalign.moments.moments import Moments
+from covalign.tables.confounders import Coding
 
 
 class EditedRows(AlignedModel):

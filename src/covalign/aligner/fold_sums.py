@@ -12,11 +12,11 @@ import pandas as pd
 from covalign._core import validation as errors
 from covalign.aligner import dask_tables as dasks
 from covalign.aligner import intake
-from covalign.moments import confounders as nuisance
-from covalign.moments.confounders import Coding
 from covalign.moments.incomplete import Rows, fold_moments, stream_moments
 from covalign.stream import Stream, is_dask, is_source, refuse_not_finite
+from covalign.tables import confounders as nuisance
 from covalign.tables import covariates
+from covalign.tables.confounders import Coding
 
 
 class Found(NamedTuple):

@@ -24,12 +24,12 @@ from covalign.aligner.solution import Solution, check_shrinkage, solved
 from covalign.closed_form import heldout, permutation, regimes
 from covalign.closed_form.regimes import Polar
 from covalign.exceptions import SingularTransformWarning
-from covalign.moments import confounders as nuisance
-from covalign.moments.confounders import Adjustment
+from covalign.moments.adjustment import Adjustment, adjusted
 from covalign.moments.incomplete import Rows, merged
 from covalign.moments.moments import Moments
 from covalign.persist import archive as store
 from covalign.stream import is_dask, is_elsewhere, is_source, refuse_not_finite
+from covalign.tables import confounders as nuisance
 from covalign.tables import covariates
 
 
@@ -207,7 +207,7 @@ class LatentAligner(EditedRows, BaseEstimator):
             raise ValueError(message(need, got=0, remedy="use folds=5, or a number for shrinkage"))
         if self.folds != 0:
             errors.check_folds(self.folds)
-        errors.check_missing(self.missing)
+        covariates.check_missing(self.missing)
         if self.chunk_rows is not None:
             errors.check_chunk_rows(self.chunk_rows)
 
@@ -258,7 +258,7 @@ class LatentAligner(EditedRows, BaseEstimator):
     def _adjusted_moments(self) -> tuple[Moments, Adjustment]:
         self._check_fitted()
         if self._adjusted is None:
-            self._adjusted = nuisance.adjusted(self._whole, self._coding.q)
+            self._adjusted = adjusted(self._whole, self._coding.q)
         return self._adjusted
 
     @property

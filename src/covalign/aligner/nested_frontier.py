@@ -24,9 +24,10 @@ from covalign.closed_form.heldout import (
     shrinkage_path,
     splits,
 )
-from covalign.moments import confounders as nuisance
+from covalign.moments.adjustment import adjusted
 from covalign.moments.incomplete import fold_moments, merged
 from covalign.stream import is_dask, is_elsewhere
+from covalign.tables import confounders as nuisance
 from covalign.tables import covariates
 
 
@@ -77,7 +78,7 @@ def cross_validated_frontier(
         folds = len(buckets)
     whole = merged(buckets)
     assert whole is not None  # empty input was refused before
-    fitted, _ = nuisance.adjusted(whole, coding.q)
+    fitted, _ = adjusted(whole, coding.q)
     made = splits(buckets, folds, coding.q)
     if not made:
         raise errors.too_few_rows(whole.n or 0, 2 * folds)

@@ -21,6 +21,7 @@ from pandas.api import types
 from covalign._core import validation as errors
 from covalign._core.extras import optional
 from covalign.tables.covariates import as_frame
+from covalign.tables.join import in_order, refuse_duplicates
 
 VIEWS = {"train": ("mrna", "mirna", "protein"), "test": ("mrna", "mirna")}
 OMICS = "a folder with mrna.csv.gz, mirna.csv.gz, protein.csv.gz and subtype.csv, or mixOmics' breast.TCGA.rda,"
@@ -129,13 +130,13 @@ def _numbers(table: pd.DataFrame, name: str) -> pd.DataFrame:
 def _joined(tables: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     """All tables with the samples of the first, in its order: by name; a table without names by position.
 
-    Position means something only as long as all named tables have the same order.
+    Positions can be trusted only where all named tables have the same order.
     """
     named = [name for name, table in tables.items() if not isinstance(table.index, pd.RangeIndex)]
     first = named[0] if named else next(iter(tables))
     samples = tables[first].index
-    for name in named:
-        _refuse_other_samples(first, name, samples, tables[name].index)
+    refuse_duplicates(samples, first)
+    ordered = {name: in_order(tables[name], samples, called=(name, first)) for name in named}
     moved = [name for name in named if not tables[name].index.equals(samples)]
     joined = {}
     for name, table in tables.items():
@@ -143,16 +144,8 @@ def _joined(tables: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
             raise errors.sample_counts_differ(first, name, len(samples), len(table))
         if name not in named and moved:
             raise errors.order_unknown(name, first, moved[0])
-        joined[name] = table.loc[samples] if name in named else table.set_axis(samples, axis=0)
+        joined[name] = ordered[name] if name in named else table.set_axis(samples, axis=0)
     return joined
-
-
-def _refuse_other_samples(first: str, name: str, samples: pd.Index, others: pd.Index) -> None:
-    if others.has_duplicates:
-        raise errors.duplicated_samples(name, others[others.duplicated()].unique())
-    only_first, only_other = samples.difference(others, sort=False), others.difference(samples, sort=False)
-    if len(only_first) or len(only_other):
-        raise errors.samples_do_not_match(first, name, list(only_first), list(only_other))
 
 
 # -- R's serialized objects -------------------------------------------------------------------------------------------

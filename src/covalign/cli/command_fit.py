@@ -17,6 +17,7 @@ from covalign._core import validation as errors
 from covalign._core.messages import listed, message
 from covalign.cli import options
 from covalign.cli.application import app, in_flags, note, say, say_json
+from covalign.cli.data_files import SINGLE, check_given, joined, matched, named_paths, names_for, open_study
 from covalign.cli.options import METHOD, OUTPUT, Posterior, Regime, option
 from covalign.cli.outputs import (
     ALIGNMENT,
@@ -32,8 +33,6 @@ from covalign.cli.outputs import (
     working,
     write_frame,
 )
-from covalign.cli.row_order import joined, matched, names_for
-from covalign.cli.view_files import ALONE, check_given, named_paths, open_study
 from covalign.exceptions import CannotHoldOutError
 from covalign.factor.informed import InformedFactorAnalysis
 from covalign.show import report
@@ -118,7 +117,7 @@ def fit(
         )
         study = open_study(data, paths, covariates, covariate, confounder, index, key)
         X, Y = together(study, by_position, bool(confounder))
-        model.fit(X[ALONE] if [*X] == [ALONE] else X, Y, confounders=confounder or None)
+        model.fit(X[SINGLE] if [*X] == [SINGLE] else X, Y, confounders=confounder or None)
         converged = bool(model.converged_)
         if regime is not None or lam is not None or max_coupling is not None:
             model = moved(model, regime, lam, max_coupling)
@@ -135,7 +134,7 @@ def fit(
 
 def together(study: Any, by_position: bool, needed: bool) -> tuple[dict[str, Any], pd.DataFrame]:
     """Views and covariates of the same samples, in the same order, with the names of samples where they are known."""
-    views, rows = joined(study.views, by_position=by_position)
+    views, rows, _ = joined(study.views, by_position=by_position)
     Y = matched(rows, study.table, study.where, by_position=by_position or study.together, needed=needed)
     names = names_for(rows, study.table)
     if rows.labels is None and names is not None and names.is_unique:

@@ -22,9 +22,11 @@ from covalign.factor.inference.uncertainty import Tails
 from covalign.factor.nuisance import Nuisance
 from covalign.factor.view_sums import Gathered, Sizes, gather
 from covalign.factor.views import Batch, Batches, Cells, Chunk, Coder, Views, of_batches, of_views
-from covalign.moments import cluster, confounders
+from covalign.moments import cluster
+from covalign.moments.adjustment import adjusted
 from covalign.stream.finite import first_not_finite
-from covalign.tables import covariates
+from covalign.tables import confounders, covariates
+from covalign.tables.join import in_order
 
 AT_ONCE = 2**24  # bytes of float64 in a chunk of all views that is standardised
 
@@ -134,10 +136,8 @@ def prepare(X: Any, y: Any, nuisance: Any, asked: data.Asked) -> tuple[data.Tabl
         if named and table is not None:  # as columns of y they are asked for again, for new samples
             frame, table = frame.join(table), list(table.columns)
         return data.prepare(tables[data.SINGLE] if single else tables, frame, table, asked)
-    encoding = data.learn_with_gaps(frame, asked.drop_first)
-    Y = data.apply_with_gaps(encoding, frame)
-    data.refuse_constant(encoding.names, Y)
-    coding, C = coded(encoding, table, named, len(Y))
+    encoding, Y = encoded(frame, asked.drop_first)
+    coding, C = confounders.Coding.add(encoding, table, named, len(Y))
     sizes = Sizes(views.width, C.shape[1], Y.shape[1])
 
     rows = max(1, views.chunk_rows // sizes.slab) * sizes.slab if views.chunk_rows > sizes.slab else None
@@ -159,9 +159,7 @@ def from_sparse(views: Views, S: Any, frame: pd.DataFrame, single: bool, asked: 
         column = at[1] - sum(len(names) for names in list(views.names.values())[:view])
         where, name, label = views.cell(view, column, at[0])
         raise errors.not_finite_at(where, at[2], at[0], column, name, label)
-    encoding = data.learn_with_gaps(frame, asked.drop_first)
-    Y = data.apply_with_gaps(encoding, frame)
-    data.refuse_constant(encoding.names, Y)
+    encoding, Y = encoded(frame, asked.drop_first)
     mean, sd, mean_y, sd_y, of_data = data.of_sparse(S, Y)
     scales = data.scaled(views.names, mean, sd, asked.scale)
     table = data.Table(scales, single, None, encoding, mean_y, sd_y, no_nuisance(encoding, S.shape[1]))
@@ -202,7 +200,7 @@ def from_batches(batches: Batches, nuisance: Any, asked: data.Asked) -> tuple[da
 
     found = gather(chunks(), sizes, None, cell)
     Y, C = (np.concatenate(part) for part in zip(*kept, strict=True))
-    data.refuse_constant(coder.coding.covariates.names, Y)
+    covariates.refuse_constant(pd.DataFrame(Y, columns=coder.coding.covariates.names, copy=False))
     again = (lambda: (chunk.parts for chunk in of_batches(batches, coder))) if batches.again else None
     return finished(batches.names, batches.single, coder.coding, found, Y, C, asked, again)
 
@@ -224,35 +222,28 @@ def in_memory(held: list[Batch], batches: Batches) -> tuple[Any, pd.DataFrame]:
     return (views[data.SINGLE] if batches.single else views), frame
 
 
+def encoded(frame: pd.DataFrame, drop_first: bool) -> tuple[covariates.Encoding, Array]:
+    """The coding of the covariates and their numbers (n x P); covariates that do not vary are refused."""
+    encoding = covariates.Encoding.learn(frame, drop_first=drop_first)
+    Y = encoding.numbers(frame)
+    covariates.refuse_constant(pd.DataFrame(Y, columns=encoding.names, copy=False))
+    return encoding, Y
+
+
 def matched(views: Views, y: Any) -> pd.DataFrame:
     """Covariates in the order of the rows: by index where the views and y have one (gaps for rows y lacks)."""
     frame = covariates.as_frame(y)
-    if not isinstance(y, pd.DataFrame | pd.Series) or views.index is None or frame.index.equals(views.index):
-        if len(frame) != views.n:
-            raise errors.lengths_differ(views.n, len(frame))
-        return frame.set_axis(pd.RangeIndex(views.n) if views.index is None else views.index, axis=0)
-    for index in (frame.index, views.index):
-        if not index.is_unique:
-            raise errors.duplicated_rows(list(index[index.duplicated()].unique()))
-    if not frame.index.isin(views.index).any():
-        raise errors.no_common_rows("y", list(frame.index[:3]), list(views.index[:3]))
-    return frame.reindex(views.index)
+    if isinstance(y, pd.DataFrame | pd.Series) and views.index is not None:
+        frame = in_order(frame, views.index, absent="leave empty", extra="leave out", called=("y", "X"))
+    if len(frame) != views.n:
+        raise errors.lengths_differ(views.n, len(frame))
+    return frame.set_axis(pd.RangeIndex(views.n) if views.index is None else views.index, axis=0)
 
 
 def matched_confounders(views: Views, table: Any) -> pd.DataFrame:
     """Confounders in the order of the rows."""
-    frame = confounders.matched(table, views.index)
-    if len(frame) != views.n:
-        raise errors.confounder_rows_differ(views.n, len(frame))
+    frame = confounders.matched(table, views.index, views.n)
     return frame.set_axis(pd.RangeIndex(views.n) if views.index is None else views.index, axis=0)
-
-
-def coded(encoding: covariates.Encoding, table: Any, named: bool, n: int) -> tuple[confounders.Coding, Array]:
-    """How covariates and confounders are coded, and the confounders' numbers."""
-    if table is None:
-        return confounders.Coding(encoding), np.empty((n, 0))
-    coding = confounders.Coding(encoding, confounders.learn(table), named)
-    return coding, confounders.coded(coding.confounders, table)
 
 
 def finished(
@@ -276,7 +267,7 @@ def finished(
         made = combining.gapped(found, Y, names)
     else:
         assert found.complete is not None
-        m, adjustment = confounders.adjusted(found.complete.with_names(coding.covariates.names), C.shape[1])
+        m, adjustment = adjusted(found.complete.with_names(coding.covariates.names), C.shape[1])
         nuisance = Nuisance(coding, *adjustment)
         Y = Y - nuisance.of_y(C) if C.shape[1] else Y
         made = data.of_moments(m, Y)

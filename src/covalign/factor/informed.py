@@ -34,6 +34,7 @@ from covalign.factor.views import is_in_memory
 from covalign.moments.incomplete import Rows, fold_moments
 from covalign.persist import archive as store
 from covalign.tables.covariates import Encoding, numbered
+from covalign.tables.representations import open_tables
 
 
 class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
@@ -176,6 +177,7 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         """
         self._check_parameters()
         asked = preparation.Asked(self.scale, self.engine, self.drop_first, self.chunk_rows)
+        X, y = open_tables(X, y)
         prepare = preparation.prepare if y is not None and is_in_memory(X) else chunked_fit.prepare
         table, engine, rows = prepare(X, y, confounders, asked)
         p, n = len(table.mean_y), len(rows.Y)
@@ -412,6 +414,7 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         ((5, 10), (5, 10))
         """
         self._check_fitted()
+        X, y = open_tables(X, y, {name: scale.names for name, scale in self._table.views.items()})
         stages = [new_samples.Stage(self._state, self._sy, self.T_)]
         if self._realigned is not None and return_std:  # which starts from the means before realigning
             stages = [new_samples.Stage(self._stage_1, self._sy, np.eye(self._problem.p)), *stages]

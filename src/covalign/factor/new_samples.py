@@ -23,7 +23,6 @@ from covalign.factor.inference.uncertainty import Finish
 from covalign.factor.view_sums import is_finite
 from covalign.factor.views import Views, is_in_memory
 from covalign.moments import cluster
-from covalign.moments import confounders as nuisances
 from covalign.stream import open_sink
 from covalign.stream.finite import first_not_finite
 from covalign.tables import covariates
@@ -60,7 +59,7 @@ def whole(table: data.Table, X: Any, y: Any, confounders: Any) -> tuple[Array, A
     X_new = np.hstack(parts)
     if frame is None:
         return X_new, np.full((len(X_new), p), np.nan)
-    Y = data.apply_with_gaps(table.encoding, frame)
+    Y = table.encoding.numbers(frame)
     if len(Y) != len(X_new):
         raise errors.lengths_differ(len(X_new), len(Y))
     return X_new, (Y - table.nuisance.of_y(C) - table.mean_y) / table.sd_y
@@ -111,10 +110,10 @@ class Incoming(Arrived):
         coding = table.nuisance.coding
         y, confounders = coding.recall(cluster.here(y) if lazy.is_lazy(X) else y, confounders)
         n, index = self.views.n, self.views.index if confounders is not None else None
-        C = nuisances.table(coding.confounders, confounders, index, n) if coding.q else np.empty((n, 0))
+        C = coding.table(index, confounders, n)
         Y: Array | None = None
         if y is not None:
-            coded = data.apply_with_gaps(table.encoding, outofcore.matched(self.views, y))
+            coded = table.encoding.numbers(outofcore.matched(self.views, y))
             Y = (coded - table.nuisance.of_y(C) - table.mean_y) / table.sd_y
         super().__init__(table, list(self.views.sources), Y, C)
         self.take = {name: self._positions(name) for name in self.views.sources}

@@ -14,11 +14,10 @@ from scipy import sparse
 from covalign._core import validation as errors
 from covalign._core.linalg import Array, dense
 from covalign.factor import preparation as data
-from covalign.moments import confounders
 from covalign.stream import Source, ahead, open_rows
 from covalign.stream.memory import tensor_values
 from covalign.stream.source import stacked
-from covalign.tables import covariates
+from covalign.tables import confounders, covariates
 
 
 class Chunk(NamedTuple):
@@ -241,7 +240,7 @@ class Coder(NamedTuple):
         Y, C = confounders.separated(first, names)
         if C is not None and C is names:
             raise errors.confounders_of_batches()
-        encoding = data.learn_with_gaps(Y, drop_first, declared=True)
+        encoding = covariates.Encoding.learn(Y, drop_first=drop_first, declared=True)
         if C is None:
             return cls(confounders.Coding(encoding), None)
         return cls(confounders.Coding(encoding, confounders.learn(C, declared=True), True), names)
@@ -250,7 +249,7 @@ class Coder(NamedTuple):
         """Y (n x P) and C (n x q)."""
         Y, C = confounders.separated(frame, self.names)
         coded = np.empty((len(frame), 0)) if C is None else confounders.coded(self.coding.confounders, C)
-        return data.apply_with_gaps(self.coding.covariates, Y), coded
+        return self.coding.covariates.numbers(Y), coded
 
 
 def numbered(chunks: Iterable[Chunk], start: int = 0) -> Iterator[tuple[int, Chunk]]:

@@ -22,17 +22,19 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from covalign._core import validation as errors
+from covalign._core.extras import optional
 from covalign._core.linalg import Array, affine, limited
-from covalign.moments.confounders import beside as put_beside
 from covalign.moments.incomplete import Blocks, IncompleteAccumulator, Rows, merged
 from covalign.moments.moments import Accumulator, Moments, as_rows, covariate_names, merge_groups
-from covalign.stream.dask_rows import partitions_kept, row_names
+from covalign.stream.dask_rows import partitions_kept
 from covalign.stream.finite import refuse_not_finite
 from covalign.stream.memory import frame_dtype, frame_values
 from covalign.stream.passes import Dealer
-from covalign.stream.source import optional
 from covalign.tables import covariates
+from covalign.tables.confounders import beside as put_beside
+from covalign.tables.confounders import check_rows
 from covalign.tables.covariates import Encoding
+from covalign.tables.join import match_rows
 
 Chunks: TypeAlias = Iterator[tuple[int, int | None, Any, NDArray[Any]]]  # number, first row, Z, Y
 
@@ -113,22 +115,10 @@ def beside(Z: Any, C: Array) -> Any:
         return Z
     lengths = row_counts(Z)
     Z = _one_column_chunk(as_array(Z))
-    if sum(lengths) != len(C):
-        raise errors.confounder_rows_differ(sum(lengths), len(C))
+    check_rows(len(C), sum(lengths))
     table, dtype = in_chunks(C, lengths), np.result_type(Z.dtype, C.dtype)
     options = {"dtype": dtype, "meta": np.empty((0, 0), dtype), "chunks": (lengths, (Z.shape[1] + C.shape[1],))}
     return da.map_blocks(_put_beside, _with_lengths(Z, lengths), table, **options)
-
-
-def match_rows(Z: Any, Y: Any) -> Any:
-    """``covariates.match_rows`` for a Z in dask: a DataFrame Y in its order, if the index of Z names rows.
-
-    Partitions that each count from 0 (parquet without an index) have no names, so rows are matched by position.
-    """
-    if not (hasattr(Z, "map_partitions") and hasattr(Z, "columns") and isinstance(Y, pd.DataFrame | pd.Series)):
-        return Y
-    names = row_names(Z)
-    return Y if names is None else covariates.match_rows(pd.DataFrame(index=names), Y)
 
 
 def learn(Y: Any, *, drop_first: bool = False) -> Encoding:

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from covalign._core import validation as errors
-from covalign.moments.confounders import Coding
+from covalign.tables.confounders import Coding
 from covalign.tables.covariates import Column, Encoding
 
 

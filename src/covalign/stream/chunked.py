@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from covalign._core import validation as errors
-from covalign.stream.source import Table, optional
+from covalign._core.extras import optional
+from covalign.stream.source import Table
 
 
 class ZarrRows(Table):

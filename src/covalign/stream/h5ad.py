@@ -12,9 +12,10 @@ import pandas as pd
 from scipy import sparse
 
 from covalign._core import validation as errors
+from covalign._core.extras import optional
 from covalign.stream.chunked import HdfRows, ZarrRows
 from covalign.stream.memory import ArrayRows, FrameRows, MappedRows, SparseRows
-from covalign.stream.source import Table, optional
+from covalign.stream.source import Table
 
 NEED = "an .h5ad file written by anndata"
 

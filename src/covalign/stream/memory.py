@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 
 from covalign._core import validation as errors
-from covalign.stream.source import Table, optional, positions
+from covalign._core.extras import optional
+from covalign.stream.source import Table, positions
 
 
 class ArrayRows(Table):

@@ -1,4 +1,4 @@
-"""The same complete numbers for every method: most cannot take gaps, so what is done about them is said."""
+"""Complete tables, the same for every method: most methods cannot use gaps, so the gaps are dropped or filled."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ import pandas as pd
 from covalign._core import validation as errors
 from covalign._core.messages import message
 from covalign.tables.covariates import as_frame
+from covalign.tables.join import union
 
 KINDS = ("drop", "mean")
 
 
 class Complete(NamedTuple):
-    """Views and covariates of the same samples in the same order, without gaps, and what was done to have them so."""
+    """Views and covariates of the same samples in the same order, without gaps, and what was done about the gaps."""
 
     views: dict[str, pd.DataFrame]
     Y: pd.DataFrame
@@ -71,11 +72,7 @@ def joined(X: Any, Y: Any) -> tuple[dict[str, pd.DataFrame], pd.DataFrame]:
         named = [table.index for table, without in zip(tables.values(), unnamed, strict=True) if not without]
         samples = named[0] if named else next(iter(tables.values())).index
         tables = {name: table.set_axis(samples, axis=0) for name, table in tables.items()}
-    else:
-        samples = pd.Index(dict.fromkeys(sample for table in tables.values() for sample in table.index))
-    for table in tables.values():
-        if not table.index.is_unique:
-            raise errors.duplicated_rows(list(table.index[table.index.duplicated()].unique()))
+    samples = union({name: table.index for name, table in tables.items()})
     tables = {name: table.reindex(samples) for name, table in tables.items()}
     covariates = tables.pop("covariates")
     return tables, covariates

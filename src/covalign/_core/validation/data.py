@@ -52,21 +52,6 @@ def columns_not_numeric(table: str, columns: Iterable[Any]) -> ValueError:
     )
 
 
-def duplicated_samples(table: str, names: Iterable[Any]) -> ValueError:
-    return ValueError(
-        f"samples are matched by name and need distinct ones, got {some(names, 3)} more than once in {table}: "
-        "rename or drop them."
-    )
-
-
-def samples_do_not_match(first: str, second: str, only_first: Sequence[Any], only_second: Sequence[Any]) -> ValueError:
-    pairs = ((first, second, only_first), (second, first, only_second))
-    parts = [f"{len(only)} in {a} and not in {b} ({some(only, 3)})" for a, b, only in pairs if len(only)]
-    return ValueError(
-        f"{first} and {second} need the same samples, got {'; '.join(parts)}: keep the samples that both have."
-    )
-
-
 def sample_counts_differ(first: str, second: str, n_first: int, n_second: int) -> ValueError:
     return ValueError(
         f"{first} and {second} need the same number of rows (samples), got {n_first} and {n_second}: "
