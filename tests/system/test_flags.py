@@ -13,7 +13,7 @@ from typer.main import get_command  # noqa: E402  (only where typer is installed
 
 import covalign as ca  # noqa: E402
 from covalign.cli import app  # noqa: E402
-from covalign.cli.application import SYNONYMS, in_flags  # noqa: E402
+from covalign.cli.application import REMEDIES, SYNONYMS, in_flags  # noqa: E402
 from covalign.study import comparison, costs, reproduction  # noqa: E402
 from covalign.study.profiles import Inputs, Profile  # noqa: E402
 
@@ -179,3 +179,12 @@ def test_synonyms_are_of_flags_that_exist():
     known = {f"--{flag.replace('_', '-')}" for command in COMMANDS.values() for flag in options(command)}
     assert {*SYNONYMS.values()} <= known
     assert not {*SYNONYMS} & known
+
+
+def test_remedies_of_the_library_become_those_of_commands():
+    said = in_flags(
+        "if these are row names, name the column of row names with read_table(path, index='case')", COMMANDS["align"]
+    )
+    assert said == "if these are row names, name the column of row names with --index case"
+    for remedy, here in REMEDIES.items():
+        assert in_flags(f"rename these, or {remedy}.", COMMANDS["align"]) == f"rename these, or {here}."
