@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 
 from covalign._core import validation as errors
+from covalign._core.checks import columns_not_numeric, no_views, not_one_of, not_two_dimensional
+from covalign._core.messages import message
 from covalign.tables.covariates import as_frame
 
 KINDS = ("drop", "mean")
@@ -30,17 +32,23 @@ def complete(X: Any, Y: Any, gaps: str | None = None) -> Complete:
     covariates: filling in what is to be explained would be inventing it.
     """
     if gaps is not None and gaps not in KINDS:
-        raise errors.not_one_of("--gaps", gaps, KINDS)
+        raise not_one_of("gaps", gaps, KINDS)
     views, covariates = joined(X, Y)
     found, whole = gaps_of({**views, "covariates": covariates}), whole_samples([*views.values(), covariates])
     n = len(covariates)
     if whole.all():
         return Complete(views, covariates, None)
     if gaps is None:
-        raise errors.gaps_in_comparison(found, int((~whole).sum()), n)
+        left_out = int((~whole).sum())
+        remedy = (
+            f"Choose gaps='drop', which leaves out {left_out} of {n} samples, or gaps='mean', which fills gaps in "
+            "features with their means and leaves out samples without covariates"
+        )
+        raise ValueError(message(f"all methods need the same complete numbers, got gaps ({found})", remedy=remedy))
     kept = whole if gaps == "drop" else whole_samples([covariates])
     if not kept.any():
-        raise errors.no_complete_samples(found)
+        remedy = "Choose gaps='mean', or leave out the table or the columns with the gaps"
+        raise ValueError(message(f"no sample is complete ({found})", remedy=remedy))
     views = {name: view[kept] for name, view in views.items()}
     said = f"gaps ({found}): {int((~kept).sum())} of {n} samples were left out"
     if gaps == "mean":
@@ -53,11 +61,11 @@ def joined(X: Any, Y: Any) -> tuple[dict[str, pd.DataFrame], pd.DataFrame]:
     """All tables with the same rows: every sample that any of them has, empty where a table does not have it."""
     given = dict(X) if isinstance(X, Mapping) else {"X": X}
     if not given:
-        raise errors.no_views()
+        raise no_views()
     views = {str(name): numbers(str(name), view) for name, view in given.items()}
     tables = {**views, "covariates": as_frame(Y)}
     if len(views) == len(tables):
-        raise errors.same_view_twice("covariates")
+        raise ValueError(message("a view is named 'covariates', as Y is", remedy="Rename the view"))
     unnamed = [isinstance(table.index, pd.RangeIndex) for table in tables.values()]
     if any(unnamed):
         rows = {name: len(table) for name, table in tables.items()}
@@ -81,11 +89,11 @@ def numbers(name: str, view: Any) -> pd.DataFrame:
     if not isinstance(view, pd.DataFrame):
         values = np.asarray(view.toarray() if hasattr(view, "toarray") else view)
         if values.ndim != 2:
-            raise errors.not_two_dimensional(name, values.shape)
+            raise not_two_dimensional(name, values.shape)
         view = pd.DataFrame(values)
     wrong = [column for column, dtype in view.dtypes.items() if not pd.api.types.is_numeric_dtype(dtype)]
     if wrong:
-        raise errors.columns_not_numeric(name, wrong)
+        raise columns_not_numeric(name, wrong)
     table: pd.DataFrame = view.astype(np.float64)
     return table
 

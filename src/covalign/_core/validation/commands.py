@@ -7,15 +7,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from covalign._core.validation.base import nearest, some
-from covalign.exceptions import PeerError
-
-
-def absent_method(name: str, why: str) -> ValueError:
-    return ValueError(f"{name} cannot run here: {why}")
-
-
-def peer_failed(name: str, why: str) -> PeerError:
-    return PeerError(f"{name} needs to answer with factors and loadings, got no usable answer: {why}")
 
 
 def unknown_figures(names: Iterable[str], known: Sequence[str]) -> ValueError:
@@ -25,14 +16,6 @@ def unknown_figures(names: Iterable[str], known: Sequence[str]) -> ValueError:
 
 def not_a_named_path(text: str) -> ValueError:
     return ValueError(f"a representation needs NAME=PATH, got {text!r}: write for example clip={text}.")
-
-
-def not_a_quantile(quantile: object) -> ValueError:
-    return ValueError(f"quantile needs a number in [0, 1], got {quantile!r}: 0.5 keeps the better half of features.")
-
-
-def unknown_kernel(kernel: object) -> ValueError:
-    return ValueError(f"kernel needs 'rbf' or 'linear', got {kernel!r}: 'rbf' is the paper's.")
 
 
 def check_numbers(what: str, text: str) -> tuple[float, ...]:
@@ -76,21 +59,6 @@ def unknown_methods(names: Iterable[str], known: Sequence[str]) -> ValueError:
     return ValueError(f"methods need known names, got {', '.join(hints)}: the names are {'; '.join(known)}.")
 
 
-def gaps_in_comparison(found: str, left_out: int, n: int) -> ValueError:
-    return ValueError(
-        f"all methods need the same complete numbers, got gaps ({found}): choose --gaps drop (gaps='drop'), which "
-        f"leaves out {left_out} of {n} samples, or --gaps mean, which gives features their means and leaves out "
-        "samples without covariates."
-    )
-
-
-def no_complete_samples(found: str) -> ValueError:
-    return ValueError(
-        f"a comparison needs complete samples, got none ({found}): choose --gaps mean (gaps='mean'), or leave out the "
-        "table or the columns with the gaps."
-    )
-
-
 def constant_in_fold(names: Iterable[str], folds: int) -> ValueError:
     return ValueError(
         f"covariates need to vary in every training fold, got {some(names)} which is constant in one of {folds}: use "
@@ -103,10 +71,6 @@ def check_division(folds: Any, n: int) -> int:
     if isinstance(folds, int) and (folds == 0 or 2 <= folds <= n):
         return folds
     raise ValueError(f"folds needs 0 (none), or a number from 2 to the {n} samples, got {folds!r}: 5 is usual.")
-
-
-def same_view_twice(name: str) -> ValueError:
-    return ValueError(f"views need names of their own, got {name!r} twice: rename one of them.")
 
 
 def check_view(text: str) -> tuple[str, int]:

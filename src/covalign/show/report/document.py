@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import covalign
-from covalign._core import validation as errors
-from covalign._core.files import write_text
+from covalign._core.files import target_exists, write_text
+from covalign._core.messages import message
 from covalign.aligner.latent import LatentAligner
 from covalign.factor import InformedFactorAnalysis
 from covalign.show.report import factor_facts as factors
@@ -44,7 +44,7 @@ def write(
     """
     target = Path(path)
     if target.exists() and not overwrite:
-        raise errors.target_exists(target)
+        raise target_exists(target)
     text = page({**summary(model, folds=folds), "command": command}, title)
     write_text(target, text)
     return target
@@ -63,7 +63,8 @@ def summary(model: Any, *, folds: int = 5) -> dict[str, Any]:
         return factors.of_model(model, folds)
     if isinstance(model, LatentAligner):
         return known.of_aligner(model)
-    raise errors.nothing_to_report(model)
+    problem = "a report needs a fitted LatentAligner or InformedFactorAnalysis"
+    raise ValueError(message(problem, got=f"a {type(model).__name__}", remedy="pass one of these"))
 
 
 def page(facts: dict[str, Any], title: str) -> str:
