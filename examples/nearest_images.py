@@ -1,8 +1,8 @@
-"""Pictures along named dimensions, before and after aligning: drawn discs, and an encoder that was never trained.
+"""Draw images along named dimensions, before and after alignment: discs, encoded by a network without training.
 
-Discs differ in colour, size and number, which are correlated, and in place and background, which nobody asks about. The
-encoder is a fixed two-layer convolutional network with random filters: a stand-in for a pretrained one that needs no
-download. Everything shown is of pictures that were not fitted.
+The discs differ in colour, size and number, which are correlated, and in place and background, which are no covariates.
+The encoder is a fixed two-layer convolutional network with random filters. It replaces a pretrained encoder and needs
+no download. All results are for images that were not fitted.
 
 python examples/nearest_images.py --out docs/img
 """

@@ -392,7 +392,7 @@ def test_a_process_that_is_killed_leaves_nothing_under_the_name(tmp_path, data):
     np.save(tmp_path / "y.npy", Y.drop(columns="site").to_numpy())
     code = f"""
 import os, numpy as np, covalign as ca
-from covalign.rows import npy
+from covalign.stream import npy
 al = ca.LatentAligner(chunk_rows=10).fit({str(tmp_path / "z.npy")!r}, np.load({str(tmp_path / "y.npy")!r}))
 original, calls = npy.NpyRows._next, []
 def read(self, file, rows):

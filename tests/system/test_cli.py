@@ -16,8 +16,7 @@ import pandas as pd
 import pytest
 
 import covalign as ca
-
-from .conftest import correlated
+from tests.conftest import correlated
 
 testing = pytest.importorskip("typer.testing", reason="the command line needs typer")
 

@@ -353,7 +353,7 @@ def test_an_interrupted_fit_leaves_nothing(folder, monkeypatch):
 
 ENDLESS = """
 import pathlib
-import covalign.factor.model as model
+import covalign.factor.informed as model
 real = model.fitting.fit
 def endless(*given, **named):
     while True:

@@ -355,7 +355,7 @@ def test_one_command_one_table_one_figure(folder):
 def test_the_same_command_by_force_computes_nothing(folder, monkeypatch):
     command = [*VIEWS, *QUICK, "-o", "comparison.csv"]
     before = covalign(*command)
-    monkeypatch.setattr(baselines.face, "run", None)
+    monkeypatch.setattr(baselines.method, "run", None)
     after = covalign(*command, "--force")
     assert after.exit_code == 0, after.output
     assert after.stdout == before.stdout

@@ -431,8 +431,8 @@ def test_targets_that_cannot_be(tmp_path):
 LIMITED = """
 import resource
 import numpy as np
-from covalign.rows import open_sink
-from covalign._validation import DiskFullError
+from covalign.stream import open_sink
+from covalign.exceptions import DiskFullError
 sinks = [open_sink(path, (4000, 50), chunk_rows=1000, checkpoint_seconds=0, key="k") for path in {paths!r}]
 resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, resource.RLIM_INFINITY))  # no file may grow beyond
 for sink in sinks:
