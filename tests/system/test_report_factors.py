@@ -71,7 +71,7 @@ def test_a_realigned_model_opens_at_its_own_setting(model):
     assert (known["regime"], known["lam"]) == ("tunable", 0.8)
     assert report.summary(model, folds=0)["regime"] == facts.AS_FITTED
     assert known["folds"] == []
-    assert known["why_not_held_out"] == "this report was asked for without folds"
+    assert known["why_not_held_out"] == "the report was made without folds"
 
 
 def test_samples_are_those_of_the_model():
@@ -189,5 +189,5 @@ def test_code_says_what_was_asked():
 
 
 def test_only_models_have_reports():
-    with pytest.raises(ValueError, match="needs a fitted LatentAligner or InformedFactorAnalysis, got dict"):
+    with pytest.raises(ValueError, match="needs a fitted LatentAligner or InformedFactorAnalysis, got a dict"):
         report.summary({})

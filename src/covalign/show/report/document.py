@@ -1,4 +1,4 @@
-"""Facts into one HTML file that needs nothing else."""
+"""The report as one HTML file that needs no other file."""
 
 from __future__ import annotations
 
@@ -32,8 +32,9 @@ def write(
     """Write the report of a fitted ``LatentAligner`` or ``InformedFactorAnalysis`` to ``path`` (.html); returns it.
 
     The page is one file, needs no network, and computes every number from P x P matrices as the slider moves. An
-    aligner brings its held-out numbers; a factor model is fitted again without each of ``folds`` (0: without any).
-    ``command`` is a command line that fits the same model, without its regime: the page shows it for every setting.
+    aligner has its held-out numbers already; a factor model is fitted again without each of ``folds`` folds (0: no
+    held-out numbers). ``command`` is a command line that fits the same model, without options for the regime: the page
+    adds these.
 
     >>> import covalign as ca, tempfile, pathlib
     >>> from covalign import report
@@ -51,7 +52,7 @@ def write(
 
 
 def summary(model: Any, *, folds: int = 5) -> dict[str, Any]:
-    """All that a report knows, as plain numbers and text.
+    """The facts of a report, as plain numbers and text.
 
     >>> import covalign as ca
     >>> from covalign import report
@@ -68,7 +69,7 @@ def summary(model: Any, *, folds: int = 5) -> dict[str, Any]:
 
 
 def page(facts: dict[str, Any], title: str) -> str:
-    """The whole page. Names are escaped wherever they stand: as text here, as JSON in the script.
+    """The whole page. All names are escaped: as text in HTML, as JSON in the script.
 
     >>> import covalign as ca
     >>> from covalign import report
@@ -93,7 +94,7 @@ def page(facts: dict[str, Any], title: str) -> str:
             "sum of squared correlations between dimensions."
         ),
     }
-    # Split once, so that nothing in a part is taken for a place.
+    # Split once, so that an @ in a part is not taken for a placeholder.
     pieces = _file("page.html").split("@")
     return "".join(parts[piece] if i % 2 else piece for i, piece in enumerate(pieces))
 
@@ -109,7 +110,7 @@ def _subtitle(facts: dict[str, Any]) -> str:
 
 
 def as_json(facts: dict[str, Any]) -> str:
-    """JSON that can stand in a script element: no number that JSON lacks, no character that ends the element."""
+    """JSON for a script element: no NaN or infinity, no character that could end the element."""
     text = json.dumps(_finite(facts), ensure_ascii=True, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
@@ -127,7 +128,7 @@ def _file(name: str) -> str:
 
 
 def _terse(name: str) -> str:
-    """A script or style as every report carries it: without comments, indents, or spaces around a style's braces."""
+    """A script or style without comments and indents; a style also without spaces around braces."""
     lines = (re.sub(r"(^|  )//.*|/\*.*\*/", "", line.strip()) for line in _file(name).splitlines())
     text = "\n".join(line.rstrip() for line in lines if line.strip())
     return re.sub(r"\s*([{};])\s*", r"\1", text) if name.endswith(".css") else text
