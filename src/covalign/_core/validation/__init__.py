@@ -12,7 +12,6 @@ from covalign._core.files import target_exists as target_exists
 from covalign._core.files import unreadable_data as unreadable_data
 from covalign._core.validation.base import *
 from covalign._core.validation.cli import *
-from covalign._core.validation.commands import *
 from covalign._core.validation.data import *
 from covalign._core.validation.models import *
 from covalign._core.validation.numbers import *
