@@ -789,7 +789,7 @@ def test_truncated_npy(tmp_path):
     with pytest.raises(ValueError, match=f"needs {whole} bytes according to its header, got {whole - 9}: .*truncated"):
         open_rows(path)
     path.write_bytes(path.read_bytes()[:20])
-    with pytest.raises(ValueError, match=r"array saved with numpy.save.*cannot be read as one"):
+    with pytest.raises(ValueError, match=r"cannot be read as .*array saved with numpy.save"):
         open_rows(path)
 
 
@@ -806,10 +806,10 @@ def test_damaged_archives(tmp_path):
     path = as_npz_compressed(tmp_path)
     good = path.read_bytes()
     path.write_bytes(good[: len(good) // 2])
-    with pytest.raises(ValueError, match="cannot be read as one"):
+    with pytest.raises(ValueError, match="cannot be read as"):
         open_rows(path)
     path.write_bytes(good[:600] + bytes(50) + good[650:])
-    with pytest.raises(ValueError, match="cannot be read as one"):
+    with pytest.raises(ValueError, match="cannot be read as"):
         list(open_rows(path).chunks())
     with zipfile.ZipFile(path, "w") as archive:
         head = io.BytesIO()
@@ -830,15 +830,15 @@ def test_nothing_is_unpickled(tmp_path):
 def test_files_that_are_not_what_they_are_called(tmp_path):
     for name in ("a.parquet", "a.h5ad", "a.npz", "a.npy"):
         (tmp_path / name).write_bytes(b"something else")
-        with pytest.raises(ValueError, match="cannot be read as one"):
+        with pytest.raises(ValueError, match="cannot be read as"):
             open_rows(tmp_path / name)
     (tmp_path / "a.zarr").mkdir()
-    with pytest.raises(ValueError, match="a zarr array is needed"):
+    with pytest.raises(ValueError, match="cannot be read as a zarr array"):
         open_rows(tmp_path / "a.zarr")
     (tmp_path / "a.csv").write_text("1,2")
     with pytest.raises(ValueError, match=r"\.npy, \.npz, \.zarr, \.parquet .*got the path '.*a\.csv'"):
         open_rows(tmp_path / "a.csv")
-    with pytest.raises(ValueError, match=r"got no '.*nowhere\.npy'"):
+    with pytest.raises(ValueError, match=r"There is no '.*nowhere\.npy'"):
         open_rows(tmp_path / "nowhere.npy")
 
 
@@ -846,7 +846,7 @@ def test_damaged_pages_of_parquet(tmp_path):
     path = as_parquet(tmp_path)
     good = path.read_bytes()
     path.write_bytes(good[:4] + bytes(200) + good[204:])
-    with pytest.raises(ValueError, match=r"a parquet file is needed, got .*cannot be read as one"):
+    with pytest.raises(ValueError, match=r"cannot be read as a parquet file"):
         list(open_rows(path).chunks())
 
 

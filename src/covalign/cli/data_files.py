@@ -16,7 +16,8 @@ from covalign._core.messages import message
 from covalign.cli.application import note
 from covalign.cli.watched import Watched
 from covalign.stream import is_source
-from covalign.tables import files, join, representations
+from covalign.tables import join, representations
+from covalign.tables import table_files as files
 from covalign.tables.representations import SINGLE, Joined, Representation, Study, is_study
 
 __all__ = [

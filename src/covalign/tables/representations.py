@@ -24,7 +24,8 @@ from covalign.stream.derived import Derived
 from covalign.stream.h5ad import obs_of, pulling
 from covalign.stream.memory import frame_dtype, frame_values
 from covalign.stream.parquet import columns_of, parquet_files
-from covalign.tables import files, join
+from covalign.tables import join
+from covalign.tables import table_files as files
 
 LOADED_BYTES = 2**28  # of all views as float64, up to which they are loaded into memory to be joined by name
 SINGLE = "X"  # the name of the view where X is one table

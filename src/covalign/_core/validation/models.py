@@ -6,15 +6,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from covalign._core.validation.base import some
-from covalign.exceptions import CannotBeSavedError, FileFormatError
-
-
-def no_views() -> ValueError:
-    return ValueError("at least one view is needed, got an empty dict: pass X as a table or as name -> table.")
-
-
-def too_many_factors_asked(p: int, k: int) -> ValueError:
-    return ValueError(f"{p} covariates need at least {p} factors, got n_factors = {k}: raise it or drop covariates.")
 
 
 def unknown_engine(engine: Any) -> ValueError:
@@ -84,42 +75,8 @@ def rows_not_kept() -> ValueError:
     )
 
 
-def nothing_to_report(model: Any) -> ValueError:
-    return ValueError(
-        f"a report needs a fitted LatentAligner or InformedFactorAnalysis, got {type(model).__name__}: "
-        "pass one of these."
-    )
-
-
 def rows_changed(need: int, got: int) -> ValueError:
     return ValueError(
         f"the rows of the fit need to be the same when they are read again, got {got} where there were {need}: fit "
         "again."
     )
-
-
-def foreign_file(path: Any) -> FileFormatError:
-    return FileFormatError(
-        f"a model file written by covalign is needed, got {str(path)!r}, which is not one or is damaged (truncated?): "
-        "save the model again."
-    )
-
-
-def newer_file(path: Any, version: Any, known: int) -> FileFormatError:
-    return FileFormatError(
-        f"a model file of format {known} or older is needed, got format {version} in {str(path)!r}: update covalign."
-    )
-
-
-def unknown_model(path: Any, kind: Any) -> FileFormatError:
-    return FileFormatError(f"a known kind of model is needed, got {kind!r} in {str(path)!r}: update covalign.")
-
-
-def cannot_be_saved(value: Any) -> CannotBeSavedError:
-    return CannotBeSavedError(
-        f"a model file holds text, numbers, flags, dates and intervals, got a {type(value).__name__}"
-    )
-
-
-def levels_cannot_be_saved(column: str, why: Exception) -> CannotBeSavedError:
-    return CannotBeSavedError(f"{why} among the levels of {column!r}: fit with .astype(str) of this column, then save.")

@@ -7,7 +7,7 @@ from numbers import Integral
 from typing import Any
 
 from covalign._core.validation.base import some
-from covalign.exceptions import DiskFullError, NotFiniteError, TargetExistsError
+from covalign.exceptions import DiskFullError, NotFiniteError
 
 ROW_SOURCES = (
     "an array or DataFrame, a scipy sparse matrix, a numpy.memmap, a torch tensor, a zarr array, a dask array or "
@@ -174,12 +174,6 @@ def unknown_sink(path: Any) -> ValueError:
     )
 
 
-def target_exists(path: Any, remedy: str = "pass overwrite=True") -> TargetExistsError:
-    return TargetExistsError(
-        f"a path without a file is needed for results, got {str(path)!r}, which exists: choose another, or {remedy}."
-    )
-
-
 def folder_in_the_way(option: str, path: Any) -> ValueError:
     return ValueError(
         f"{option} needs a name that no folder has, got {str(path)!r}, which is one: choose another, or remove the "
@@ -245,17 +239,4 @@ def levels_unknown(column: str) -> ValueError:
     return ValueError(
         f"a covariate in dask needs a type that says its levels, got text or unknown categories in column {column!r}: "
         "use Y.categorize() first, or pass Y from memory."
-    )
-
-
-def no_scheduler(address: str, why: str) -> ValueError:
-    return ValueError(
-        f"a dask scheduler is needed at {address!r}, got no answer ({why}): start one with  dask scheduler, workers "
-        "with  dask worker ADDRESS, and pass the address it prints (tcp://host:8786)."
-    )
-
-
-def no_workers(address: str) -> ValueError:
-    return ValueError(
-        f"the dask cluster at {address!r} needs at least one worker, got none: start them with  dask worker {address}."
     )
