@@ -12,7 +12,7 @@ from covalign._core.validation.base import (
     REGIMES,
     some,
 )
-from covalign.exceptions import DependentCovariatesError, MissingExtraError, NotFiniteError
+from covalign.exceptions import DependentCovariatesError, NotFiniteError
 
 
 def lengths_differ(n_z: int, n_y: int) -> ValueError:
@@ -123,12 +123,6 @@ def no_exclusive(names: Iterable[str]) -> DependentCovariatesError:
     return DependentCovariatesError(
         f"the exclusive regime needs covariates that Z can tell apart, got linearly dependent ones: {some(names, 12)}. "
         "Drop one of them (drop_first=True for the dummies of a category) or use another regime."
-    )
-
-
-def missing_extra(package: str, extra: str) -> MissingExtraError:
-    return MissingExtraError(
-        f"this needs {package}, which is not installed: install it with  pip install 'covalign[{extra}]'"
     )
 
 

@@ -17,12 +17,12 @@ import numpy as np
 import pandas as pd
 
 import covalign as package
+from covalign._core.extras import optional
 from covalign._core.linalg import Array
 from covalign._core.messages import message
 from covalign.bridges.scverse.elements import is_mudata, there_are
 from covalign.persist.values import plain
 from covalign.stream.h5ad import pulling
-from covalign.stream.source import optional
 
 RESERVED = (".", "..", "_index")  # "." is a group itself, ".." its parent; in "_index" anndata keeps names of rows
 ALONE = "X"  # the view of an AnnData
