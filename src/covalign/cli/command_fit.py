@@ -111,6 +111,7 @@ def fit(
             n_init=n_init,
             folds=folds,
             drop_first=drop_first,
+            folds=folds,
         )
         study = open_study(data, paths, covariates, covariate, confounder, index, key)
         X, Y = together(study, by_position, bool(confounder))
@@ -149,7 +150,7 @@ def realigned(model: InformedFactorAnalysis, regime: Regime | None, lam: float |
 
 
 def judged(model: InformedFactorAnalysis) -> pd.DataFrame:
-    """The model's summary, without held-out numbers where there can be none; the reason is said."""
+    """The model's summary; where nothing can be held out, a note says why, and these numbers are NaN."""
     try:
         return model.summary()
     except CannotHoldOutError as why:

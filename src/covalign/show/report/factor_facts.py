@@ -12,7 +12,7 @@ from covalign.closed_form.regimes import Polar
 from covalign.exceptions import CannotHoldOutError
 from covalign.factor.inference.kernel import kernel_of
 from covalign.factor.preparation import Rows, Table
-from covalign.show.report.facts import AS_FITTED, FORMAT, code, of_rows, plain
+from covalign.show.report.facts import of_estimator, plain
 from covalign.tables.covariates import Column
 
 TOP = 10  # features of a factor in a view
@@ -33,19 +33,10 @@ def of_model(model: Any) -> dict[str, Any]:
         why_not = str(error)
     problem = model._problem
     return {
-        "format": FORMAT,
-        "kind": "InformedFactorAnalysis",
-        "covariates": list(model.covariate_names_),
-        "confounders": list(model.confounder_names_),
-        "rows": model.n_rows_,
-        "pairs": model.n_pairs_.tolist(),
+        **of_estimator(model, "fa", "X, y", held, why_not),
         "dimensions": int(problem.k),
         "shrinkage": None,
-        "regime": AS_FITTED if model.regime_ is None else model.regime_,
-        "lam": 0.5 if model.lam_ is None or np.isnan(model.lam_) else float(model.lam_),
-        "code": code(model, "fa", "X, y"),
         "between_covariates": plain(problem.data.yy / problem.n),
-        **of_rows(polar, model._fitted_sums().transform(polar.T_0), held, why_not),
         "factors": {
             "names": list(model.factor_names_),
             "active": [bool(active) for active in model.active_factors_],
