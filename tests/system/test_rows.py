@@ -970,6 +970,6 @@ for name in {[name for _, name in missing.values()]!r}:
 """
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     for package, (extra, _) in missing.items():
-        message = f"this needs {package}, which is not installed: install it with  pip install 'covalign[{extra}]'"
+        message = f"This needs {package}, which is not installed. Install it with  pip install 'covalign[{extra}]'"
         assert result.stdout.count(message) == (1 if package == "h5py" else 2)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(name for _, name in missing.values())

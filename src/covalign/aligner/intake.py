@@ -19,9 +19,9 @@ from covalign._core.linalg import Array, dense
 from covalign.stream import Checked, Source, collected, is_elsewhere, is_source, open_rows, open_sink, write_rows
 from covalign.tables import confounders as nuisance
 from covalign.tables.confounders import Coding, Tables
-from covalign.tables.files import is_path
 from covalign.tables.join import match_rows
 from covalign.tables.representations import as_source, open_pair, rows_of
+from covalign.tables.table_files import is_path
 
 
 class Data(NamedTuple):

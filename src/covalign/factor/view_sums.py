@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covalign._core import validation as errors
-from covalign._core.linalg import Array, blas_threads, dense, limited
+from covalign._core.linalg import Array, dense
+from covalign._core.threads import blas_threads, limited
 from covalign.factor.inference.patterns import Patterns
 from covalign.factor.views import Chunk, numbered
 from covalign.moments.moments import Accumulator, Moments, merge

@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 
 from covalign._core import validation as errors
-from covalign.stream.source import Table, optional, positions
+from covalign._core.extras import optional
+from covalign.stream.source import Table, positions
 
 BUFFER_BYTES = 2**16  # of every column, while it is read
 

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from covalign._core import validation as errors
-from covalign._core.linalg import Array, blas_threads, limited, one_thread
+from covalign._core.linalg import Array
+from covalign._core.threads import blas_threads, limited, one_thread
 from covalign.stream import is_source, read, refuse_not_finite
 
 FEW = 1e9  # rows times columns squared: a few hundredths of a second, in which threads cost more than they bring

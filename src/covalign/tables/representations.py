@@ -17,14 +17,15 @@ import numpy as np
 import pandas as pd
 
 from covalign._core import validation as errors
+from covalign._core.extras import optional
 from covalign._core.linalg import dense
 from covalign.stream import is_elsewhere, is_source, open_rows
 from covalign.stream.derived import Derived
 from covalign.stream.h5ad import obs_of, pulling
 from covalign.stream.memory import frame_dtype, frame_values
 from covalign.stream.parquet import columns_of, parquet_files
-from covalign.stream.source import optional
-from covalign.tables import files, join
+from covalign.tables import join
+from covalign.tables import table_files as files
 
 LOADED_BYTES = 2**28  # of all views as float64, up to which they are loaded into memory to be joined by name
 SINGLE = "X"  # the name of the view where X is one table
@@ -417,7 +418,10 @@ def open_tables(X: Any, y: Any, only: Mapping[str, list[str]] | None = None) -> 
         views = modalities(Path(X), wanted=None if only is None else list(only))
     else:
         views = {name: rows_of(view, only=(only or {}).get(name), where=name) for name, view in given.items()}
-    found = _in_step(views) or joined(views)
+    found = _in_step(views)
+    if found is None and y is not None and not (files.is_path(y) or isinstance(y, pd.DataFrame | pd.Series)):
+        return {name: view.data for name, view in views.items()}, y  # an array needs views in one order
+    found = found or joined(views)
     _warn(found.notes)
     if study is not None:
         y = matched(found.rows, study.table, study.where, by_position=study.together).table

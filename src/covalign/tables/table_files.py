@@ -22,12 +22,13 @@ import pandas as pd
 from pandas.api import types
 
 from covalign._core import validation as errors
+from covalign._core.extras import optional
 from covalign._core.linalg import dense
 from covalign._core.messages import listed, message
 from covalign.stream import open_rows
 from covalign.stream.h5ad import obs_of
 from covalign.stream.parquet import parquet_files
-from covalign.stream.source import is_zarr, optional
+from covalign.stream.source import is_zarr
 
 TEXT = (".csv", ".tsv", ".txt")
 PARQUET = (".parquet", ".pq")
@@ -74,7 +75,7 @@ def read_table(path: Any, index: str | None = None) -> pd.DataFrame:
     if its header is empty or if it is text that never repeats.
 
     >>> import pathlib, tempfile, covalign as ca
-    >>> from covalign.tables.files import read_table
+    >>> from covalign.tables.table_files import read_table
     >>> file = pathlib.Path(tempfile.mkdtemp()) / "clinic.csv"
     >>> _ = file.write_text("patient,age\\np1,40\\np2,52\\n")
     >>> read_table(file)["age"].to_dict()
