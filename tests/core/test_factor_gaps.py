@@ -440,9 +440,9 @@ def test_trying_which_dummy_to_give_up_does_not_end_lower(tumours, whole_fit, mo
 
     The choice is made after a few sweeps, so the end may be a fraction of a nat lower (.34 with numpy 1.26).
     """
-    from covalign.factor import informed as model
+    from covalign.factor import fit_search
 
-    monkeypatch.setattr(model, "alternatives", lambda problem: [])
+    monkeypatch.setattr(fit_search, "alternatives", lambda problem: [])
     first = InformedFactorAnalysis(20).fit(tumours.views, tumours.covariates)
     gain = whole_fit.elbo_[-1] - first.elbo_[-1]
     assert gain > 20 or abs(gain) < 1

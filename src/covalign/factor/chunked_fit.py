@@ -122,7 +122,7 @@ def prepare(X: Any, y: Any, nuisance: Any, asked: data.Asked) -> tuple[data.Tabl
     """What to remember, the engine, and the rows or the way to them; without y, X is an iterable of batches."""
     if y is None:
         return from_batches(Batches(X), nuisance, asked)
-    views = Views.open(X)
+    views = Views.open(X, asked.chunk_rows)
     lazy = is_lazy(X)
     y, separate = confounders.separated(cluster.here(y) if lazy else y, nuisance)
     frame = matched(views, y)

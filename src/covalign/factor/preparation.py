@@ -140,6 +140,7 @@ class Asked(NamedTuple):
     scale: Any
     engine: str
     drop_first: bool
+    chunk_rows: int | None = None  # of rows that are not in memory
 
 
 def prepare(X: Any, y: Any, nuisance: Any, asked: Asked) -> tuple[Table, Any, Rows]:

@@ -12,7 +12,6 @@ from covalign._core.validation.data import *
 from covalign._core.validation.figures import *
 from covalign._core.validation.models import *
 from covalign._core.validation.numbers import *
-from covalign._core.validation.scverse import *
 from covalign._core.validation.sources import *
 from covalign._core.validation.tables import *
 from covalign.exceptions import *

@@ -10,7 +10,6 @@ import numpy as np
 
 from covalign._core.validation.base import (
     REGIMES,
-    meant,
     some,
 )
 from covalign.exceptions import DependentCovariatesError, NotFiniteError
@@ -93,15 +92,6 @@ def check_regime(regime: Any) -> str:
     raise ValueError(f"regime needs one of {', '.join(REGIMES)}, got {regime!r}: use one of these names.")
 
 
-def check_shrinkage(shrinkage: Any) -> float | None:
-    """A weight in [0, 1], or None for ``"auto"``."""
-    if isinstance(shrinkage, str) and shrinkage == "auto":
-        return None
-    if isinstance(shrinkage, Real) and not isinstance(shrinkage, bool) and 0 <= float(shrinkage) <= 1:
-        return float(shrinkage)
-    raise ValueError(f'shrinkage needs "auto" or a number in [0, 1], got {shrinkage!r}: use "auto" if in doubt.')
-
-
 def check_folds(folds: Any) -> int:
     """A number of folds."""
     if isinstance(folds, Integral) and not isinstance(folds, bool) and int(folds) >= 2:
@@ -129,62 +119,11 @@ def check_random_state(state: Any) -> np.random.Generator:
         ) from None
 
 
-def check_permutations(count: Any) -> int:
-    """A number of permutations."""
-    if isinstance(count, Integral) and not isinstance(count, bool) and int(count) >= 1:
-        return int(count)
-    raise ValueError(f"n_permutations needs a whole number of at least 1, got {count!r}: 999 is a good choice.")
-
-
-def which_regime() -> ValueError:
-    return ValueError(
-        "at() needs one of lam=, regime= or max_coupling=, got none or several that exclude each other: "
-        "for example at(lam=0.9), at(regime='exclusive') or at(max_coupling=0.5)."
-    )
-
-
 def no_exclusive(names: Iterable[str]) -> DependentCovariatesError:
     return DependentCovariatesError(
         f"the exclusive regime needs covariates that Z can tell apart, got linearly dependent ones: {some(names, 12)}. "
         "Drop one of them (drop_first=True for the dummies of a category) or use another regime."
     )
-
-
-def no_steering(names: Iterable[str]) -> DependentCovariatesError:
-    return DependentCovariatesError(
-        f"steering needs an invertible map, got linearly dependent covariates: {some(names, 12)}. "
-        "Use at(lam=...) with lam < 1, or drop one of them."
-    )
-
-
-def singular_transform(names: Iterable[str]) -> str:
-    return (
-        f"the covariates {some(names, 12)} are linearly dependent as seen from Z, so T_1 is singular: alignment is "
-        "unaffected, but it has no exact inverse. Use lam < 1 or drop one of them if you need one."
-    )
-
-
-def least_squares_inverse(why: str) -> str:
-    return f"inverse_transform is not exact because {why}: returning the best linear reconstruction of Z."
-
-
-def unknown_covariates(names: Iterable[str], known: Sequence[str]) -> ValueError:
-    wrong = list(names)
-    known = list(dict.fromkeys(known))
-    hint = meant(wrong, known) or f"choose from {some(known, 10)}."
-    return ValueError(f"names need to be covariates of this model, got {some(wrong)}: {hint}")
-
-
-def feature_names_differ(got: int, need: int) -> ValueError:
-    return ValueError(f"input_features should have length equal to number of features ({need}), got {got}.")
-
-
-def feature_names_not_equal() -> ValueError:
-    return ValueError("input_features is not equal to feature_names_in_: pass None or the names seen in fit.")
-
-
-def not_fitted_yet(n: int) -> ValueError:
-    return ValueError(f"an aligner needs at least 2 rows, got {n} so far: call partial_fit with more.")
 
 
 def unknown_scenario(name: Any, known: Sequence[str]) -> ValueError:
@@ -248,7 +187,3 @@ def matched_columns_missing(need: int, got: int) -> ValueError:
     return ValueError(
         f"this matching needs a representation with at least {need} columns, got {got}: pass the Z it was found on."
     )
-
-
-def unfitted(name: str) -> str:
-    return f"this {name} needs data first, got none so far: call fit(Z, Y) or partial_fit(Z, Y)."

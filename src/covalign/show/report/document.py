@@ -25,14 +25,13 @@ def write(
     path: Any,
     *,
     title: str = "covalign report",
-    folds: int = 5,
     command: str = "",
     overwrite: bool = False,
 ) -> Path:
     """Write the report of a fitted ``LatentAligner`` or ``InformedFactorAnalysis`` to ``path`` (.html); returns it.
 
     The page is one file, needs no network, and computes every number from P x P matrices as the slider moves. An
-    aligner brings its held-out numbers; a factor model is fitted again without each of ``folds`` (0: without any).
+    aligner has its held-out numbers already; a factor model is fitted again without each of its ``folds``.
     ``command`` is a command line that fits the same model, without its regime: the page shows it for every setting.
 
     >>> import covalign as ca, tempfile, pathlib
@@ -45,12 +44,12 @@ def write(
     target = Path(path)
     if target.exists() and not overwrite:
         raise errors.target_exists(target)
-    text = page({**summary(model, folds=folds), "command": command}, title)
+    text = page({**summary(model), "command": command}, title)
     write_text(target, text)
     return target
 
 
-def summary(model: Any, *, folds: int = 5) -> dict[str, Any]:
+def summary(model: Any) -> dict[str, Any]:
     """All that a report knows, as plain numbers and text.
 
     >>> import covalign as ca
@@ -60,7 +59,7 @@ def summary(model: Any, *, folds: int = 5) -> dict[str, Any]:
     ['y0', 'y1', 'y2', 'y3', 'y4']
     """
     if isinstance(model, InformedFactorAnalysis):
-        return factors.of_model(model, folds)
+        return factors.of_model(model)
     if isinstance(model, LatentAligner):
         return known.of_aligner(model)
     raise errors.nothing_to_report(model)

@@ -41,7 +41,7 @@ def of_aligner(aligner: Any) -> dict[str, Any]:
         "pairs": aligner.n_pairs_.tolist(),
         "dimensions": int(s.polar.T_0.shape[1]),
         "shrinkage": float(s.shrinkage),
-        "regime": s.regime,
+        "regime": aligner.regime_,
         "lam": float(regimes.ENDS.get(s.regime, s.lam)),
         "code": code(aligner, "aligner", "Z, Y", leave=("regime", "lam")),
         "between_covariates": plain(to_correlation(aligner.moments_.cov_y)),
