@@ -111,7 +111,6 @@ def fit(
             n_init=n_init,
             folds=folds,
             drop_first=drop_first,
-            folds=folds,
         )
         study = open_study(data, paths, covariates, covariate, confounder, index, key)
         X, Y = together(study, by_position, bool(confounder))

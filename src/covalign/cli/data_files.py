@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from covalign._core.messages import message
-from covalign.cli.application import note
+from covalign.cli.application import in_flags, note
 from covalign.cli.watched import Watched
 from covalign.stream import is_source
 from covalign.tables import join, representations
@@ -24,7 +24,6 @@ __all__ = [
     "SINGLE",
     "Representation",
     "check_given",
-    "in_flags",
     "is_study",
     "joined",
     "matched",
@@ -43,7 +42,7 @@ FLAGS = {
 INDEX = re.compile(re.escape(files.INDEX).replace(r"\.\.\.", "(.*?)"))
 
 
-def in_flags(text: str) -> str:
+def reworded(text: str) -> str:
     """A message of the library with flags in place of arguments."""
     for argument, flag in FLAGS.items():
         text = text.replace(argument, flag)
@@ -61,7 +60,7 @@ def flags() -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        text = in_flags(str(error))
+        text = reworded(str(error))
         if text == str(error):
             raise
         raise ValueError(text) from error
@@ -70,7 +69,7 @@ def flags() -> Iterator[None]:
 def notes(lines: Sequence[str]) -> None:
     """Lines on standard error."""
     for line in lines:
-        note(in_flags(line))
+        note(in_flags(reworded(line)))
 
 
 def named_paths(texts: Sequence[str]) -> dict[str, Path]:

@@ -1,4 +1,4 @@
-"""Complete tables, the same for every method: most methods cannot use gaps, so the gaps are dropped or filled."""
+"""The same complete numbers for every method: most cannot take gaps, so what is done about them is said."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KINDS = ("drop", "mean")
 
 
 class Complete(NamedTuple):
-    """Views and covariates of the same samples in the same order, without gaps, and what was done about the gaps."""
+    """Views and covariates of the same samples in the same order, without gaps, and what was done to have them so."""
 
     views: dict[str, pd.DataFrame]
     Y: pd.DataFrame
