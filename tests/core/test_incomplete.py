@@ -12,8 +12,7 @@ from covalign._core.linalg import positive_semidefinite
 from covalign.closed_form import regimes
 from covalign.moments import incomplete
 from covalign.moments.incomplete import IncompleteMoments
-
-from .conftest import correlated
+from tests.conftest import correlated
 
 FIELDS = ("mean_z", "mean_y", "cov_z", "cov_zy", "cov_y")
 seeds = st.integers(0, 2**32 - 1)

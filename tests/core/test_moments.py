@@ -13,8 +13,7 @@ from scipy import sparse
 
 import covalign as ca
 from covalign.moments.moments import fold_moments, fold_of_rows, merge
-
-from .conftest import correlated
+from tests.conftest import correlated
 
 FIELDS = ("mean_z", "mean_y", "cov_z", "cov_zy", "cov_y")
 seeds = st.integers(0, 2**32 - 1)

@@ -392,7 +392,7 @@ def test_a_process_that_is_killed_leaves_nothing_under_the_name(tmp_path, data):
     np.save(tmp_path / "y.npy", Y.drop(columns="site").to_numpy())
     code = f"""
 import os, numpy as np, covalign as ca
-from covalign.rows import npy
+from covalign.stream import npy
 al = ca.LatentAligner(chunk_rows=10).fit({str(tmp_path / "z.npy")!r}, np.load({str(tmp_path / "y.npy")!r}))
 original, calls = npy.NpyRows._next, []
 def read(self, file, rows):
@@ -535,5 +535,5 @@ def test_a_sink_of_the_same_name_may_not_be_shared(tmp_path, data):
     al = ca.LatentAligner().fit(Z, Y)
     with open_sink(tmp_path / "out.npy", (N, 6)) as sink:
         sink.write(np.zeros((N, 6)))
-        with pytest.raises(ValueError, match="one writer"):
+        with pytest.raises(ValueError, match="Another run is writing"):
             al.transform(Z, out=tmp_path / "out.npy")

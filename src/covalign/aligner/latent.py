@@ -27,7 +27,7 @@ from covalign.moments.confounders import Adjustment
 from covalign.moments.incomplete import merged
 from covalign.moments.moments import Moments
 from covalign.persist import archive as store
-from covalign.stream import is_dask, is_elsewhere, is_source, refuse_not_finite
+from covalign.stream import Checked, is_dask, is_elsewhere, is_source, map_rows, refuse_not_finite
 from covalign.tables import covariates
 
 
@@ -578,11 +578,16 @@ class LatentAligner(TransformerMixin, BaseEstimator):
             return self._turned(rows, self._coding.table(Z, confounders, rows.shape[0]), T)
         source = self._validated(intake.source_of(Z, self.chunk_rows, getattr(self, "feature_names_in_", None)))
         C = self._coding.table(intake.labels_of(source, confounders), confounders, source.shape[0])
-        turning = intake.Turning(source, C, lambda z, c, dtype: self._turned(z, c, T, dtype), T.shape[1])
-        if out is None:
-            return turning.collected()
-        key = intake.fingerprint(intake.identity(Z, source), T, self.moments_.mean_z, *self._adjustment, C)
-        return turning.written(out, self.get_feature_names_out(), key, overwrite)
+        dtype = np.dtype(np.float32 if source.dtype == np.float32 else np.float64)
+
+        def turned(start: int, z: Any) -> Any:
+            return self._turned(z, C[start : start + z.shape[0]], T, dtype)
+
+        key = [T, self.moments_.mean_z, *self._adjustment, C]
+        names = self.get_feature_names_out()
+        return map_rows(
+            turned, [Checked(source)], T.shape[1], dtype, out=out, names=names, key=key, overwrite=overwrite
+        )
 
     def _turned(self, Z: Any, C: Array, matrix: Array, dtype: Any = None) -> Any:
         """(Z - mean_z - (C - mean_c) B_z) matrix."""

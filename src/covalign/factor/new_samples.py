@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import copy
-import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,7 +23,7 @@ from covalign.factor.view_sums import is_finite
 from covalign.factor.views import Views, is_in_memory
 from covalign.moments import cluster
 from covalign.moments import confounders as nuisances
-from covalign.stream import open_sink
+from covalign.stream import map_rows
 from covalign.stream.finite import first_not_finite
 from covalign.tables import covariates
 
@@ -132,17 +131,10 @@ class Incoming(Arrived):
             raise errors.columns_differ(f"view {name!r}", len(need), source.shape[1])
         return None
 
-    def chunks(self, rows: int, start: int = 0) -> Iterator[tuple[slice, dict[str, Any]]]:
-        """Which rows, and the features of the fit by view."""
-        at = start
-        for parts in self.views.chunks(rows, start):
-            here = slice(at, at + parts[0].shape[0])
-            named = dict(zip(self.views.sources, parts, strict=True))
-            yield (
-                here,
-                {name: part if (take := self.take[name]) is None else part[:, take] for name, part in named.items()},
-            )
-            at = here.stop
+    def by_name(self, parts: Sequence[Any]) -> dict[str, Any]:
+        """The features of the fit by view, from a chunk of every source."""
+        named = zip(self.take.items(), parts, strict=True)
+        return {name: part if take is None else part[:, take] for (name, take), part in named}
 
     def _cell(self, name: str, row: int) -> tuple[str, Any]:
         index = self.views.index
@@ -163,6 +155,19 @@ class Placer:
         other = copy.copy(self)
         other.incoming = arrived
         return other
+
+    @property
+    def key(self) -> list[Any]:
+        """Everything that decides the factors besides the views: model, scales, covariates and confounders."""
+        table, new = self.incoming.table, self.incoming
+        of_stages = [
+            (stage.state.beta, stage.S_y, stage.T, [(view.w.mean, view.noise.mean) for view in stage.state.views])
+            for stage in self.stages
+        ]
+        scales = [(name, view.names, view.mean, view.sd) for name, view in table.views.items()]
+        std = None if self._std is None else (self._std.rows, self._std.T, self._std.n)
+        nuisance = table.nuisance
+        return [self._maps, of_stages, scales, std, new.present, new.Y, new.C, *nuisance[1:]]
 
     @property
     def with_std(self) -> bool:
@@ -244,38 +249,18 @@ def _place_block(parts: list[Any], t: Array, place: Placer, p: int | None) -> Ar
 
 
 def by_chunks(place: Placer, incoming: Incoming, factors: list[str], out: Any, overwrite: bool) -> Any:
-    """The same a chunk at a time; or written to ``out`` as they come, side by side, and the path returned."""
+    """The factors of all samples, computed a chunk at a time; with ``out``, written to this path, which is returned."""
     names = [*factors, *(f"{name}_std" for name in factors if place.with_std)]
-    rows, width = incoming.views.chunk_rows, len(names)
-    if out is None:
-        result = np.empty((incoming.views.n, width))
-        for here, parts in incoming.chunks(rows):
-            result[here] = place(here, parts)
-        return tuple(np.hsplit(result, 2)) if place.with_std else result
-    key = fingerprint(place, incoming, rows)
-    with open_sink(out, (incoming.views.n, width), np.float64, names, key=key, overwrite=overwrite) as sink:
-        first = sink.start - sink.start % rows  # chunks are cut at the same places when work is taken up again
-        if sink.start < incoming.views.n:
-            for here, parts in incoming.chunks(rows, first):
-                sink.write(place(here, parts)[max(0, sink.start - here.start) :])
-    return Path(out)
+    sources = list(incoming.views.sources.values())
+    key = [place.key, incoming.take]
 
+    def placed(start: int, *parts: Any) -> Array:
+        return place(slice(start, start + parts[0].shape[0]), incoming.by_name(parts))
 
-def fingerprint(place: Placer, incoming: Incoming, rows: int) -> str:
-    """Of all that decides the result: maps, scales, covariates and confounders, and rows from both ends of X."""
-    seen = hashlib.sha256()
-    arrays = [part for of in place._maps for part in of] + [incoming.C]
-    arrays += [part for view in incoming.table.views.values() for part in (view.mean, view.sd)]
-    arrays += [incoming.table.nuisance.B_x] + ([] if incoming.Y is None else [incoming.Y])
-    n = incoming.views.n
-    few = min(rows, 64)
-    for start in {0, n - min(n, few)}:
-        for parts in incoming.views.chunks(few, start):
-            arrays += [np.asarray(dense(part)) for part in parts]
-            break
-    for array in arrays:
-        seen.update(np.ascontiguousarray(array).tobytes())
-    return seen.hexdigest()
+    found = map_rows(placed, sources, len(names), np.float64, out=out, names=names, key=key, overwrite=overwrite)
+    if out is not None:
+        return Path(out)
+    return tuple(np.hsplit(found, 2)) if place.with_std else found
 
 
 def needs_chunks(X: Any, out: Any) -> bool:

@@ -15,7 +15,7 @@ from covalign._core import validation as errors
 from covalign._core.linalg import Array, dense
 from covalign.factor import preparation as data
 from covalign.moments import confounders
-from covalign.stream import Source, ahead, open_rows
+from covalign.stream import Source, in_step, open_rows
 from covalign.stream.memory import tensor_values
 from covalign.stream.source import stacked
 from covalign.tables import covariates
@@ -89,10 +89,7 @@ class Views:
 
     def chunks(self, rows: int | None = None, start: int = 0) -> Iterator[tuple[Any, ...]]:
         """The parts of every view, from row ``start`` on; read ahead where they are not in memory."""
-        rows = self.chunk_rows if rows is None else rows
-        sources = self.sources.values()
-        parts = zip(*(source.chunks(rows, start) for source in sources), strict=True)
-        return parts if all(source.in_memory for source in sources) else ahead(parts)
+        return in_step(list(self.sources.values()), rows, start)
 
     def sparse(self) -> Any:
         """All views side by side as one sparse matrix by rows, in float64; None where one is not, or has gaps."""

@@ -11,9 +11,11 @@
 from covalign.stream.derived import Beside, Checked, Kept, beside
 from covalign.stream.finite import checked, refuse_not_finite
 from covalign.stream.formats import is_dask, is_elsewhere, open_rows
-from covalign.stream.pairs import SourcePairs, Stream, open_pairs, read
-from covalign.stream.prefetch import ahead
-from covalign.stream.sink import Sink, collected, open_sink, write_rows
+from covalign.stream.identity import fingerprint, identity
+from covalign.stream.pairs import SourcePairs, Stream, open_pairs
+from covalign.stream.prefetch import ahead, in_step, read
+from covalign.stream.row_map import map_rows, write_rows
+from covalign.stream.sink import Sink, open_sink
 from covalign.stream.source import CHUNK_BYTES, Source, Table, is_source, recut
 
 __all__ = [
@@ -29,10 +31,13 @@ __all__ = [
     "ahead",
     "beside",
     "checked",
-    "collected",
+    "fingerprint",
+    "identity",
+    "in_step",
     "is_dask",
     "is_elsewhere",
     "is_source",
+    "map_rows",
     "open_pairs",
     "open_rows",
     "open_sink",

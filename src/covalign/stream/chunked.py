@@ -32,6 +32,10 @@ class HdfRows(Table):
         self._dataset, self.origin, self.layout = dataset, dataset.file.filename, dataset.name
         super().__init__(where, dataset.shape, dataset.dtype, unit=(dataset.chunks or (1,))[0], **options)
 
+    def flush(self) -> None:
+        """HDF5 keeps changes in memory until it is told to write them."""
+        self._dataset.file.flush()
+
     def _read(self, start: int, stop: int) -> Any:
         return self._dataset[start:stop]
 

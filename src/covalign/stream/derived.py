@@ -19,9 +19,12 @@ class Derived:
     def __init__(self, source: Source, shape: tuple[int, int] | None = None) -> None:
         self.source, self.where, self.in_memory = source, source.where, source.in_memory
         self.shape, self.dtype, self.names = shape or source.shape, source.dtype, source.names
-        self.origin, self.key = getattr(source, "origin", None), getattr(source, "key", None)
-        self.layout: Any = getattr(source, "layout", None)
         self.rows: Any = getattr(source, "rows", None)
+
+    @property
+    def added(self) -> Any:
+        """What decides these rows besides those of the other source."""
+        return None
 
     @property
     def index(self) -> Any:
@@ -49,6 +52,11 @@ class Kept(Derived):
         rows = np.flatnonzero(keep)
         super().__init__(source, (len(rows), source.shape[1]))
         self._keep, self.rows = keep, rows
+
+    @property
+    def added(self) -> Any:
+        """Numbers of the rows kept."""
+        return self.rows
 
     @property
     def index(self) -> Any:
@@ -79,6 +87,11 @@ class Beside(Derived):
         super().__init__(source, (source.shape[0], source.shape[1] + C.shape[1]))
         self.dtype = np.result_type(source.dtype, C.dtype)
         self.names = None if source.names is None else (*source.names, *(f"confounder {i}" for i in range(C.shape[1])))
+
+    @property
+    def added(self) -> Any:
+        """The further columns."""
+        return self._C
 
     def chunks(self, rows: int | None = None, start: int = 0) -> Iterator[Any]:
         """The rows from ``start`` on, cut at the multiples of ``rows``."""

@@ -33,7 +33,15 @@ class BackedSparseRows(Table):
 
     def __init__(self, matrix: Any, where: str, **options: Any) -> None:
         self._matrix = matrix
+        self._file = getattr(matrix.group, "file", None)  # of a group of HDF5
+        if self._file is not None:
+            self.origin, self.layout = self._file.filename, matrix.group.name
         super().__init__(where, matrix.shape, matrix.dtype, **options)
+
+    def flush(self) -> None:
+        """HDF5 keeps changes in memory until it is told to write them."""
+        if self._file is not None:
+            self._file.flush()
 
     def _read(self, start: int, stop: int) -> Any:
         return self._matrix[start:stop]

@@ -36,9 +36,15 @@ class MappedRows(Table):
         # What a map with mode "c" has changed exists nowhere else.
         self._map: Any = array._mmap if getattr(array, "mode", None) in ("r", "r+", "w+") else None
         self._base = 0 if self._map is None else np.frombuffer(self._map, np.uint8).ctypes.data
-        self.origin = None if self._map is None else array.filename
+        # Not of a map that can be written to: the system may notice such writes late, or never.
+        self.origin = array.filename if getattr(array, "mode", None) == "r" else None
         self.layout = (self._array.ctypes.data - self._base, self._array.strides)  # within the file
         super().__init__(where, array.shape, array.dtype, **options)
+
+    @property
+    def hashable(self) -> bool:
+        """All bytes can be hashed."""
+        return True
 
     def _read(self, start: int, stop: int) -> Any:
         rows = self._array[start:stop]

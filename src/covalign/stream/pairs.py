@@ -9,10 +9,9 @@ import numpy as np
 from scipy import sparse
 
 from covalign._core import validation as errors
-from covalign.stream.finite import checked
 from covalign.stream.formats import open_rows
 from covalign.stream.memory import tensor_values
-from covalign.stream.prefetch import ahead
+from covalign.stream.prefetch import in_step
 from covalign.stream.source import Source, is_source
 
 
@@ -49,8 +48,7 @@ class SourcePairs:
 
     def chunks(self, rows: int | None = None) -> Iterator[tuple[Any, Any]]:
         """(Z, Y), a chunk of rows at a time, read ahead where they are not in memory."""
-        rows = self.Z.chunk_rows if rows is None else rows
-        return _either(zip(self.Z.chunks(rows), self.Y.chunks(rows), strict=True), self.Z, self.Y)
+        return in_step([self.Z, self.Y], self.Z.chunk_rows if rows is None else rows)
 
 
 class Stream:
@@ -91,16 +89,6 @@ class Stream:
                 raise errors.batch_lengths_differ(batch, Z.shape[0], Y.shape[0])
             if Z.shape[0]:
                 yield Z, Y
-
-
-def read(source: Source, rows: int | None = None, start: int = 0, *, finite: bool = False) -> Iterator[Any]:
-    """The chunks of a source from row ``start`` on, read ahead where they are not in memory; ``finite`` checks them."""
-    chunks = source.chunks(rows, start)
-    return _either(checked(source, chunks, start) if finite else chunks, source)
-
-
-def _either(chunks: Iterator[Any], *sources: Source) -> Iterator[Any]:
-    return chunks if all(source.in_memory for source in sources) else ahead(chunks)
 
 
 def _source(data: Any, name: str, **options: Any) -> Source:

@@ -70,6 +70,7 @@ class Table(ABC):
     in_memory = False
     origin: Any = None  # the file or folder that the rows are read from, where that is known
     key: str | None = None  # which of the arrays in it
+    layout: Any = None  # where in the file the rows are, for formats without keys
 
     def __init__(
         self,
@@ -104,6 +105,19 @@ class Table(ABC):
     def index(self) -> Any:
         """Names of the rows, or None."""
         return self._index
+
+    @property
+    def taken(self) -> list[int] | None:
+        """Positions of the columns chosen; None for all."""
+        return None if self._take is None else [int(i) for i in self._take]
+
+    @property
+    def hashable(self) -> bool:
+        """Whether ``chunks`` reads from memory, so that a hash of all bytes is cheap."""
+        return self.in_memory
+
+    def flush(self) -> None:  # noqa: B027  # most formats have nothing to do
+        """Write what this process has changed of the rows to their file."""
 
     @property
     def chunk_rows(self) -> int:

@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from covalign._core import validation as errors
-from covalign.stream.sink import NO_ROOM, locked
+from covalign._core.files import NO_ROOM, disk_full, locked, write_text
 
 DIGEST = 16
 PAUSE = 1.0  # seconds between records: that much work is repeated after a kill
@@ -43,7 +42,7 @@ class Log:
         self._key = key
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
-            self._lock = locked(folder / "lock", folder)
+            self._lock = locked(folder / "lock", target=folder)
             self._open(folder)
 
     def _open(self, folder: Path) -> None:
@@ -89,7 +88,7 @@ class Log:
             return
         if 4 * width * need > shutil.disk_usage(self.folder).free:  # better now than after hours of work
             raise self._refused(OSError(next(iter(NO_ROOM)), ""), need)
-        (self.folder / "head.json").write_text(json.dumps({"key": self._key, "width": width}))
+        write_text(self.folder / "head.json", json.dumps({"key": self._key, "width": width}))
 
     def record(self) -> None:
         """First the rows, then the note that they are there, each safely on the disk."""
@@ -105,8 +104,7 @@ class Log:
     def _refused(self, error: OSError, need: int) -> Exception:
         if error.errno not in NO_ROOM or self.folder is None:
             return error
-        free = shutil.disk_usage(self.folder).free
-        return errors.disk_full(self.folder, 4 * (self.width or 0) * need, free, len(self._place))
+        return disk_full(self.folder, 4 * (self.width or 0) * need, len(self._place))
 
     def gather(self, digests: list[bytes]) -> NDArray[np.float32]:
         """The rows of these items, in this order."""

@@ -1,0 +1,84 @@
+"""Files that appear only when they are complete, locks between processes, and the error for a full disk."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from covalign._core.messages import message
+from covalign.exceptions import DiskFullError
+
+NO_ROOM = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
+
+
+@contextmanager
+def replacing(path: Any) -> Iterator[BinaryIO]:
+    """A file to write to. It takes the name ``path`` when the block ends without an error, else it is removed.
+
+    Until then it has a temporary name in the same folder, so readers see the old file or the new one, never a part.
+    """
+    path = Path(path)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o666 & ~_umask())  # mkstemp lets only the owner read the file
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def write_text(path: Any, text: str) -> None:
+    """Write a whole text file (UTF-8) by ``replacing`` the old one."""
+    with replacing(path) as file:
+        file.write(text.encode())
+
+
+def locked(path: Path, *, target: Any = None) -> BinaryIO:
+    """The file, open for reading and appending, and locked until it is closed or the process ends.
+
+    If another run holds the lock, wait for it; with a ``target``, raise an error that names the target instead.
+    Windows and some file systems have no locks: there the file is only opened.
+    """
+    file = path.open("a+b")
+    try:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | (0 if target is None else fcntl.LOCK_NB))
+    except BlockingIOError:
+        file.close()
+        problem = f"Another run is writing {str(target)!r}"
+        raise ValueError(message(problem, remedy="Wait until it has finished, or choose another path")) from None
+    except (ImportError, OSError):
+        pass
+    return file
+
+
+def disk_full(path: Any, need: int, done: int) -> DiskFullError:
+    """The error for ``need`` more bytes at ``path``, after ``done`` rows were written."""
+    try:
+        free = f", {shutil.disk_usage(Path(path).parent).free} are free"
+    except OSError:
+        free = ""
+    return DiskFullError(
+        message(
+            f"{str(path)!r} needs about {need} bytes more on its disk{free}",
+            remedy="The disk is full or a size limit was reached. Make room and make the same call again: it resumes "
+            f"at row {done}",
+        )
+    )
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
