@@ -14,6 +14,7 @@ import covalign as ca
 from covalign import InformedFactorAnalysis
 from covalign.factor import dask_views as lazy
 from covalign.moments import cluster
+from covalign.stream import is_dask
 from covalign.stream.dask_rows import DaskArrayRows, DaskFrameRows
 
 da = pytest.importorskip("dask.array", reason="dask is not installed")
@@ -142,7 +143,7 @@ def test_transform_stays_lazy(tables, realigned):
     fa = fa.realign(lam=0.5) if realigned else fa
     views = {"rna": partitioned(first, 5), "protein": partitioned(second, 3)}
     together = fa.transform(views, Y)
-    assert cluster.is_dask(together)
+    assert is_dask(together)
     assert together.shape == (N, K)
     np.testing.assert_allclose(together.compute(), fa.transform({"rna": first, "protein": second}, Y), atol=1e-9)
     mean, std = fa.transform({"protein": views["protein"]}, return_std=True)

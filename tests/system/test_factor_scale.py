@@ -20,7 +20,7 @@ from covalign.factor import preparation as data_module
 from covalign.factor import view_sums as gathering
 from covalign.factor import views as streaming
 from covalign.factor.inference import engines as statistics
-from covalign.stream import open_rows
+from covalign.stream import open_rows, reduction
 from covalign.stream.memory import ArrayRows, SparseRows
 
 N, K = 300, 5
@@ -203,7 +203,8 @@ def test_chunks_leave_no_trace(rows, data):
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_the_number_of_threads_leaves_only_rounding(threads, data, reference, monkeypatch):
-    monkeypatch.setattr(gathering, "lanes_for", lambda sizes, n: threads)
+    monkeypatch.setattr(reduction, "FEW", 0)
+    monkeypatch.setattr(reduction.Size, "threads", (threads, threads))
     monkeypatch.setattr(gathering.Sizes, "slab", property(lambda sizes: 32))
     X, Y = data
     made = [model().fit(ArrayRows(X, "X", chunk_rows=c), Y) for c in (50, 7)]
@@ -366,7 +367,8 @@ def gappy(data):
 @pytest.mark.parametrize("rows", [None, 13])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_gaps_by_chunks_are_gaps_in_memory(gappy, rows, threads, monkeypatch):
-    monkeypatch.setattr(gathering, "lanes_for", lambda sizes, n: threads)
+    monkeypatch.setattr(reduction, "FEW", 0)
+    monkeypatch.setattr(reduction.Size, "threads", (threads, threads))
     monkeypatch.setattr(gathering.Sizes, "slab", property(lambda sizes: 40))
     X, Y = gappy
     need, got = model().fit(X, Y), model().fit(ArrayRows(X, "X", chunk_rows=rows), Y)

@@ -14,7 +14,7 @@ from covalign.aligner import dask_tables as dasks
 from covalign.aligner import intake
 from covalign.moments import confounders as nuisance
 from covalign.moments.confounders import Coding
-from covalign.moments.incomplete import Rows, fold_moments, stream_moments
+from covalign.moments.incomplete import Rows, batch_moments, fold_moments
 from covalign.stream import Stream, is_dask, is_source, refuse_not_finite
 from covalign.tables import covariates
 
@@ -62,7 +62,7 @@ class Fitting(NamedTuple):
             return Found(coding, [None] * self.folds, _precision(rows.dtype))
         try:
             # Numbers that are not finite are noticed by the sums, without a pass of their own.
-            made = list(fold_moments(rows, encoded, self.folds, coding.covariates.blocks, coding.q))
+            made = fold_moments(rows, encoded, self.folds, coding.covariates.blocks, coding.q)
         except errors.NotFiniteError:
             if not is_source(rows):  # which knows the names of its rows and columns itself
                 refuse_not_finite(rows, 0, whereabouts())
@@ -103,8 +103,9 @@ class Fitting(NamedTuple):
             raise errors.no_rows()
         start = prepared(first)
         assert coding is not None  # that of the first batch
-        both = chain([start], map(prepared, batches))
-        made = stream_moments(both, self.folds, coding.covariates.blocks, coding.q)
+        both = ((Z, Y.to_numpy()) for Z, Y in chain([start], map(prepared, batches)))
+        names, k = coding.covariates.names, start[0].shape[1]
+        made = batch_moments(both, names, k, self.folds, coding.covariates.blocks, coding.q)
         return Found(coding, made, _precision(start[0].dtype))
 
     def _of_dask(self, Z: Any, Y: Any, confounders: Any, coding: Coding | None) -> Found:

@@ -20,8 +20,8 @@ from covalign.factor.inference.patterns import Index
 from covalign.factor.inference.state import Factors, Problem, State
 from covalign.factor.inference.uncertainty import Tails
 from covalign.factor.nuisance import Nuisance
-from covalign.factor.view_sums import Gathered, Sizes, gather
-from covalign.factor.views import Batch, Batches, Cells, Chunk, Coder, Views, of_batches, of_views
+from covalign.factor.view_sums import Gathered, Sizes, gather, gather_batches
+from covalign.factor.views import Batch, Batches, Cells, Coder, Views, coded_batches
 from covalign.moments import cluster, confounders
 from covalign.stream.finite import first_not_finite
 from covalign.tables import covariates
@@ -139,14 +139,12 @@ def prepare(X: Any, y: Any, nuisance: Any, asked: data.Asked) -> tuple[data.Tabl
     data.refuse_constant(encoding.names, Y)
     coding, C = coded(encoding, table, named, len(Y))
     sizes = Sizes(views.width, C.shape[1], Y.shape[1])
-
-    rows = max(1, views.chunk_rows // sizes.slab) * sizes.slab if views.chunk_rows > sizes.slab else None
     joined = Joined.of(list(data.as_views(X).values())) if lazy else None
     if joined is None:
-        found = gather(of_views(views, Y, C, rows), sizes, views.n, views.cell)
+        found = gather([*views.sources.values(), Y, C], sizes, views.cell)
     else:
         found = joined.gather(Y, C, sizes, Cells.of(views))
-    return finished(views.names, single, coding, found, Y, C, asked, lambda: views.chunks(rows), joined)
+    return finished(views.names, single, coding, found, Y, C, asked, views.chunks, joined)
 
 
 def from_sparse(views: Views, S: Any, frame: pd.DataFrame, single: bool, asked: data.Asked) -> tuple[Any, Any, Any]:
@@ -189,10 +187,10 @@ def from_batches(batches: Batches, nuisance: Any, asked: data.Asked) -> tuple[da
     coder = Coder.learn(held[0].Y, nuisance, asked.drop_first)
     kept: list[tuple[Array, Array]] = []
 
-    def chunks() -> Iterator[Chunk]:
-        for chunk in of_batches(chain(drained(held), stream), coder):
-            kept.append((chunk.Y, chunk.C))
-            yield chunk
+    def coded_once() -> Iterator[tuple[Any, ...]]:
+        for parts in coded_batches(chain(drained(held), stream), coder):
+            kept.append((parts[-2], parts[-1]))
+            yield parts
 
     sizes = Sizes(sum(map(len, batches.names.values())), coder.coding.q, len(coder.coding.covariates.names))
 
@@ -200,10 +198,10 @@ def from_batches(batches: Batches, nuisance: Any, asked: data.Asked) -> tuple[da
         name, features = list(batches.names.items())[view]
         return f"view {name!r}", features[column], None
 
-    found = gather(chunks(), sizes, None, cell)
+    found = gather_batches(coded_once(), sizes, cell)
     Y, C = (np.concatenate(part) for part in zip(*kept, strict=True))
     data.refuse_constant(coder.coding.covariates.names, Y)
-    again = (lambda: (chunk.parts for chunk in of_batches(batches, coder))) if batches.again else None
+    again = (lambda: (parts[:-2] for parts in coded_batches(batches, coder))) if batches.again else None
     return finished(batches.names, batches.single, coder.coding, found, Y, C, asked, again)
 
 

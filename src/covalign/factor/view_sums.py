@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from covalign._core import validation as errors
-from covalign._core.linalg import Array, blas_threads, dense, limited
-from covalign.factor.inference.patterns import Patterns
-from covalign.factor.views import Chunk, numbered
+from covalign._core.flags import rows_by_pattern
+from covalign._core.linalg import Array, dense
 from covalign.moments.moments import Accumulator, Moments, merge
 from covalign.stream.finite import first_not_finite
-from covalign.stream.source import stacked
+from covalign.stream.reduction import Size, of_batches, of_rows
 
 Cell: TypeAlias = Callable[[int, int, int], tuple[Any, ...]]  # (view, column, row) -> (table, feature, sample)
 Parts: TypeAlias = "tuple[Moments | None, dict[bytes, Combination]]"
 
 SLAB_BYTES = 2**24  # of float64 in what a thread is given at a time: some blocks of an Accumulator
 MOST_HELD = 2**27  # numbers kept for combinations of gaps: 1 GB
-SMALL = 5e9  # multiplications below which a second thread costs more than it brings
-LANES_BYTES = 2**28
 
 
 class Sizes(NamedTuple):
@@ -37,6 +34,11 @@ class Sizes(NamedTuple):
     def slab(self) -> int:
         """Rows in a slab; a function of the sizes alone, so that chunks leave no trace in the result."""
         return int(np.clip(SLAB_BYTES // (8 * sum(self)), 256, 32768))
+
+    @property
+    def reduction(self) -> Size:
+        """What decides the number of threads."""
+        return Size(sum(self), 1, self.slab)
 
 
 class Combination:
@@ -87,22 +89,22 @@ class Combination:
         return merge(sums.moments() for sums in self._sums)
 
 
-class Lane:
-    """What one thread has gathered."""
+class ViewSums:
+    """Sums of rows of all views, of the covariates Y and of the confounders C, which come in this order."""
 
     def __init__(self, sizes: Sizes, cell: Cell, most: int) -> None:
         self.sizes, self._cell, self._most = sizes, cell, most
         self.whole = Accumulator(sizes.d + sizes.q, sizes.p)
         self.partial: dict[bytes, Combination] = {}
 
-    def add(self, start: int, chunk: Chunk) -> None:
-        """Take in rows, the first of which has the number ``start``."""
-        room = self.sizes.slab
-        for at in range(0, len(chunk.Y), room):
+    def add(self, start: int, *parts: Any) -> None:
+        """Add rows, the first of which has the number ``start``."""
+        room, (*views, Y, C) = self.sizes.slab, parts
+        for at in range(0, len(Y), room):
             here = slice(at, at + room)
-            self._add(start + at, [dense(part[here]) for part in chunk.parts], chunk.Y[here], chunk.C[here])
+            self._add(start + at, [dense(view[here]) for view in views], Y[here], C[here])
 
-    def parts(self) -> Parts:
+    def finish(self) -> Parts:
         """Moments of the complete rows, and the combinations of the others."""
         return None if self.whole.empty else self.whole.moments(), self.partial
 
@@ -126,12 +128,9 @@ class Lane:
         left = np.flatnonzero(~complete)
         if not len(left):
             return
-        patterns = Patterns.of(flags[left])
-        order = np.argsort(patterns.group, kind="stable")
-        ends = np.cumsum(np.bincount(patterns.group, minlength=len(patterns.distinct)))
-        for rows in np.split(left[order], ends[:-1]):
-            seen = flags[rows[0]]
-            self.partial.setdefault(seen.tobytes(), Combination(seen)).add(H[np.ix_(rows, np.flatnonzero(seen))])
+        for seen, rows in rows_by_pattern(flags[left]):
+            observed = H[np.ix_(left[rows], np.flatnonzero(seen))]
+            self.partial.setdefault(seen.tobytes(), Combination(seen)).add(observed)
         if sum(combination.held for combination in self.partial.values()) > self._most:
             raise errors.too_many_combinations(len(self.partial), 8 * MOST_HELD)
 
@@ -160,61 +159,18 @@ class Gathered(NamedTuple):
     partial: list[Combination]
 
 
-def gather(chunks: Iterable[Chunk], sizes: Sizes, n: int | None, cell: Cell) -> Gathered:
-    """One pass. Slabs of rows go to the threads in turn, the BLAS threads shared out among them.
-
-    ``cell`` is what messages call a number.
-    """
-    threads = lanes_for(sizes, n)
-    lanes = [Lane(sizes, cell, MOST_HELD // threads) for _ in range(threads)]
-    if threads == 1:
-        for start, chunk in numbered(chunks):
-            lanes[0].add(start, chunk)
-        return gathered(merged([lane.parts() for lane in lanes]))
-    with limited(max(1, blas_threads() // threads)), ThreadPoolExecutor(threads) as pool:
-        work: list[Future[None] | None] = [None] * threads
-        for turn, (start, slab) in enumerate(numbered(slabs(chunks, sizes.slab))):
-            busy = work[turn % threads]
-            if busy is not None:
-                busy.result()  # raises what went wrong there
-            work[turn % threads] = pool.submit(lanes[turn % threads].add, start, slab)
-        for last in work:
-            if last is not None:
-                last.result()
-    return gathered(merged([lane.parts() for lane in lanes]))
+def gather(tables: Sequence[Any], sizes: Sizes, cell: Cell) -> Gathered:
+    """Sums over the rows of all views, Y and C in one pass; ``cell`` is what messages call a number."""
+    return gathered(of_rows(tables, _new(sizes, cell), merged, sizes.reduction))
 
 
-def lanes_for(sizes: Sizes, n: int | None) -> int:
-    """Threads that pay: centring is bound by memory and runs on one thread, another multiplies meanwhile."""
-    q = sum(sizes)
-    if n is not None and n * q * q < SMALL:
-        return 1
-    return int(max(1, min(blas_threads(), LANES_BYTES // (8 * q * q + 2**23))))
+def gather_batches(batches: Iterable[tuple[Any, ...]], sizes: Sizes, cell: Cell) -> Gathered:
+    """The same from batches that come once."""
+    return gathered(of_batches(batches, _new(sizes, cell), merged, sizes.reduction))
 
 
-def slabs(chunks: Iterable[Chunk], rows: int) -> Iterator[Chunk]:
-    """The same rows in slabs of a fixed number, whatever the chunks."""
-    held: list[Chunk] = []
-    room = rows
-    for chunk in chunks:
-        at, n = 0, len(chunk.Y)
-        while at < n:
-            stop = min(n, at + room)
-            held.append(Chunk(tuple(part[at:stop] for part in chunk.parts), chunk.Y[at:stop], chunk.C[at:stop]))
-            room -= stop - at
-            at = stop
-            if room == 0:
-                yield _joined(held)
-                held, room = [], rows
-    if held:
-        yield _joined(held)
-
-
-def _joined(held: list[Chunk]) -> Chunk:
-    if len(held) == 1:
-        return held[0]
-    parts = tuple(stacked(part) for part in zip(*(chunk.parts for chunk in held), strict=True))
-    return Chunk(parts, stacked([chunk.Y for chunk in held]), stacked([chunk.C for chunk in held]))
+def _new(sizes: Sizes, cell: Cell) -> Callable[[], ViewSums]:
+    return partial(ViewSums, sizes, cell, MOST_HELD // sizes.reduction.threads[0])
 
 
 def merged(several: Sequence[Parts]) -> Parts:

@@ -21,14 +21,6 @@ from covalign.stream.source import stacked
 from covalign.tables import covariates
 
 
-class Chunk(NamedTuple):
-    """Consecutive rows: of every view, of the coded covariates and of the coded confounders."""
-
-    parts: tuple[Any, ...]
-    Y: Array
-    C: Array
-
-
 def is_in_memory(X: Any) -> bool:
     """Arrays and DataFrames, which are treated as a whole; anything else is read a chunk at a time."""
     views = X.values() if isinstance(X, Mapping) else [X]
@@ -250,26 +242,10 @@ class Coder(NamedTuple):
         return data.apply_with_gaps(self.coding.covariates, Y), coded
 
 
-def numbered(chunks: Iterable[Chunk], start: int = 0) -> Iterator[tuple[int, Chunk]]:
-    """Every chunk with the number of its first row."""
-    for chunk in chunks:
-        yield start, chunk
-        start += len(chunk.Y)
-
-
-def of_views(views: Views, Y: Array, C: Array, rows: int | None = None) -> Iterator[Chunk]:
-    """The rows of the views with their covariates and confounders."""
-    at = 0
-    for parts in views.chunks(rows):
-        stop = at + parts[0].shape[0]
-        yield Chunk(parts, Y[at:stop], C[at:stop])
-        at = stop
-
-
-def of_batches(batches: Iterable[Batch], coder: Coder) -> Iterator[Chunk]:
-    """The same from batches."""
+def coded_batches(batches: Iterable[Batch], coder: Coder) -> Iterator[tuple[Any, ...]]:
+    """(*views, Y, C) of every batch, in numbers."""
     for batch in batches:
-        yield Chunk(tuple(_values(view) for view in batch.views.values()), *coder.apply(batch.Y))
+        yield (*(_values(view) for view in batch.views.values()), *coder.apply(batch.Y))
 
 
 def _values(view: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,9 @@ from scipy import sparse
 from covalign._core import validation as errors
 from covalign._core.linalg import Array, add_gram, is_constant, is_explained, mirror, rank_cutoff, whitener
 from covalign.stream import is_dask, is_elsewhere, is_source, open_rows, refuse_not_finite
-from covalign.stream.passes import BLOCK_BYTES, sums_of_lanes
-from covalign.stream.passes import fold_of_rows as fold_of_rows  # folds of moments are asked for here
+from covalign.stream.folds import FoldSorter
+from covalign.stream.folds import fold_of_rows as fold_of_rows  # callers ask for the folds of moments here
+from covalign.stream.reduction import BLOCK_BYTES, Size, of_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,7 +241,7 @@ class Moments:
         """
         return [(slice(None), self)]
 
-    def completed(self, riding: int = 0) -> Moments:
+    def completed(self, n_confounders: int = 0) -> Moments:
         """Moments in which nothing is missing: these.
 
         >>> import numpy as np, covalign as ca
@@ -307,10 +309,6 @@ class Accumulator:
             np.subtract(y, self._first[self.k :], out=into[:, self.k :])
         self._filled += len(y)
 
-    def flush(self) -> None:
-        """Add what is still gathered to the sums."""
-        self._absorb()
-
     def _absorb(self) -> None:
         c, n = self._filled, self.n
         if c == 0:
@@ -355,29 +353,69 @@ class Accumulator:
         )
 
 
-def fold_moments(Z: Any, Y: Any, folds: int, riding: int = 0) -> list[Moments | None]:
-    """Moments of every fold (None where it has no row), in one pass; ``fold_of_rows`` decides who is in which.
+class FoldSums:
+    """Sums of the rows of every fold. ``fold_of_rows`` decides the fold of a row.
 
-    The last ``riding`` columns of Z have no say in that.
+    ``accumulator(k, p)`` makes the sums of one fold. The last ``n_confounders`` columns of Z do not influence folds.
     """
-    Z, table = as_rows(Z, Y)
-    return sums_of_folds(Z, Y, folds, lambda: Accumulator(Z.shape[1], table.shape[1]), riding)
+
+    def __init__(
+        self, folds: int, accumulator: Callable[[int, int], Any], names: Sequence[str], n_confounders: int = 0
+    ) -> None:
+        self._new, self._names = accumulator, names
+        self._sorter = FoldSorter(folds, n_confounders)
+        self._sums: list[Any] = [None] * folds
+
+    def add(self, start: int, Z: Any, Y: Array) -> None:
+        """Add rows of Z and Y."""
+        for fold, z, y in self._sorter.sorted(Z, Y):
+            if self._sums[fold] is None and len(y):
+                self._sums[fold] = self._new(z.shape[1], y.shape[1])
+            if len(y):
+                self._sums[fold].add(z, y)
+
+    def finish(self) -> list[Any]:
+        """Moments of every fold, None for a fold without rows."""
+        return [None if sums is None else sums.moments(self._names) for sums in self._sums]
 
 
-def sums_of_folds(Z: Any, Y: Any, folds: int, accumulator: Callable[[], Any], riding: int = 0) -> list[Any]:
-    """What an accumulator makes of the rows of every fold (None where it has no row), in one pass."""
+def fold_moments(Z: Any, Y: Any, folds: int, n_confounders: int = 0) -> list[Moments | None]:
+    """Moments of every fold, None for a fold without rows, in one pass."""
+    return sums_of_folds(Z, Y, folds, Accumulator, merge, n_confounders)
+
+
+def sums_of_folds(
+    Z: Any, Y: Any, folds: int, accumulator: Callable[[int, int], Any], merge: Callable[..., Any], n_confounders: int
+) -> list[Any]:
+    """What accumulators make of the rows of every fold, in one pass; ``merge`` joins the results of threads."""
     names = covariate_names(Y)
     Z, Y = as_rows(Z, Y)
     if Y.shape[0] == 0:
         raise errors.no_rows()
-    lanes = sums_of_lanes(Z, Y, folds, accumulator, block_rows(Z.shape[1] + Y.shape[1]), riding)
-    return [merge(part.moments(names) for part in parts if not part.empty) for parts in zip(*lanes, strict=True)]
+
+    def locate(start: int, z: Any, y: Array) -> None:
+        refuse_not_finite(z, start, Z if is_source(Z) else None, "Z")
+        gaps = accumulator is not Accumulator and y.dtype.kind == "f"
+        refuse_not_finite(np.where(np.isnan(y), 0.0, y) if gaps else y, start, what="Y")
+
+    columns = Z.shape[1] + Y.shape[1]
+    size = Size(columns, folds, block_rows(columns))
+    new = partial(FoldSums, folds, accumulator, names, n_confounders)
+    found: list[Any] = of_rows([Z, Y], new, partial(merge_folds, merge=merge), size, locate)
+    return found
+
+
+def merge_folds(several: Sequence[Sequence[Any]], merge: Callable[[Iterable[Any]], Any]) -> list[Any]:
+    """The results of several ``FoldSums``, merged fold by fold."""
+    return [merge(parts) for parts in zip(*several, strict=True)]
 
 
 def merge(parts: Iterable[Moments | None]) -> Moments | None:
-    """The sum of the parts that are there; None where none is."""
+    """The sum of all parts that are not None; None if there is none."""
     there = [part for part in parts if part is not None]
-    return sum(there[1:], there[0]) if there else None
+    if len(there) < 3:
+        return sum(there[1:], there[0]) if there else None
+    return merge_groups(there, [dict.fromkeys(range(len(there)), range(len(there[0].mean_y)))])[0]
 
 
 def merge_groups(parts: Sequence[Moments], groups: Sequence[Mapping[int, Sequence[int]]]) -> list[Moments]:

@@ -30,9 +30,10 @@ import numpy as np
 
 from covalign._core import validation as errors
 from covalign._core.linalg import add_gram, limited
-from covalign.moments.cluster import FAN_IN, LEAST_BYTES, MOST_BYTES, TASKS
 from covalign.moments.moments import Accumulator, Moments
-from covalign.stream.passes import BLOCK_BYTES, Dealer
+from covalign.stream.dask_reduction import FAN_IN, LEAST_BYTES, MOST_BYTES, TASKS
+from covalign.stream.folds import FoldSorter
+from covalign.stream.reduction import BLOCK_BYTES
 
 SWEEPS = 30  # of informed factor analysis, until it has converged
 DASK = 0.45  # of the work: scheduler, worker threads, chunks made anew; measured with two workers on two cores
@@ -250,13 +251,12 @@ def _centre_work(rows: int, q: int, job: Job) -> Callable[[], object]:
     Z = np.ones((8 * rows, max(1, q - job.covariates)), dtype=np.float32 if job.itemsize == 4 else np.float64)
     Z += np.arange(len(Z), dtype=Z.dtype)[:, None]
     Y = np.ones((len(Z), q - Z.shape[1]))
-    block, deal, at = np.empty((rows, Z.shape[1])), Dealer(), [0]
+    block, sorter, at = np.empty((rows, Z.shape[1])), FoldSorter(job.folds), [0]
 
     def work() -> None:
         at[0] = (at[0] + rows) % len(Z)
         some, labels = Z[at[0] : at[0] + rows], Y[at[0] : at[0] + rows]
-        parts = deal.sorted(some, labels, job.folds) if job.folds > 1 else [(0, some, labels)]
-        for _, z, _ in parts:
+        for _, z, _ in sorter.sorted(some, labels):
             np.subtract(z, Z[0], out=block[: len(z)])
             block[: len(z)] -= block[: len(z)].mean(axis=0)
 
