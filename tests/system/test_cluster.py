@@ -18,7 +18,7 @@ import covalign as ca
 from covalign._core.linalg import blas, limited
 from covalign.moments import cluster, incomplete
 from covalign.moments.moments import Moments
-from covalign.stream import is_dask
+from covalign.stream import dask_reduction, is_dask
 from tests.conftest import correlated
 
 da = pytest.importorskip("dask.array", reason="dask is not installed")
@@ -36,8 +36,8 @@ def client(two_workers):
 @pytest.fixture(autouse=True)
 def small_runs(monkeypatch):
     """Many tasks, although the data are small."""
-    monkeypatch.setattr(cluster, "LEAST_BYTES", 2**12)
-    monkeypatch.setattr(cluster, "MOST_BYTES", 2**12)
+    monkeypatch.setattr(dask_reduction, "LEAST_BYTES", 2**12)
+    monkeypatch.setattr(dask_reduction, "MOST_BYTES", 2**12)
 
 
 def assert_same(found, expected):

@@ -15,7 +15,7 @@ from covalign.aligner import intake
 from covalign.moments import confounders as nuisance
 from covalign.moments.confounders import Coding
 from covalign.moments.incomplete import Rows, batch_moments, fold_moments
-from covalign.stream import Stream, is_dask, is_source, refuse_not_finite
+from covalign.stream import Batch, Batches, is_batches, is_dask, is_source, refuse_not_finite
 from covalign.tables import covariates
 
 
@@ -48,8 +48,8 @@ class Fitting(NamedTuple):
 
     def moments(self, Z: Any, Y: Any, confounders: Any, coding: Coding | None) -> Found:
         """The moments of every fold of the rows; ``coding`` is that of rows before these."""
-        if Y is None and intake.is_stream(Z):
-            return self._of_stream(Stream(Z), confounders, coding)
+        if Y is None and is_batches(Z):
+            return self._of_batches(Batches(Z), confounders, coding)
         if Y is None:
             raise errors.y_required()
         if is_dask(Z):
@@ -85,25 +85,26 @@ class Fitting(NamedTuple):
 
         return Prepared(coding, *coding.apply(rows, tables), whereabouts)
 
-    def _of_stream(self, stream: Stream, confounders: Any, coding: Coding | None) -> Found:
+    def _of_batches(self, batches: Batches, confounders: Any, coding: Coding | None) -> Found:
         if not (confounders is None or isinstance(confounders, str | list | tuple)):
             raise errors.confounders_of_stream()
-        now, batches, n = self._replace(partial=True), stream.chunks(), 0
+        now, n, stream = self._replace(partial=True), 0, iter(batches)
 
-        def prepared(batch: tuple[Any, Any]) -> tuple[Any, pd.DataFrame]:
+        def prepared(batch: Batch) -> tuple[Any, pd.DataFrame]:
             nonlocal coding, n
-            coding, rows, encoded, whereabouts = now._prepared(*batch, confounders, coding, start=n)
+            (Z,) = batch.tables.values()
+            coding, rows, encoded, whereabouts = now._prepared(Z, batch.Y, confounders, coding, start=n)
             # Later the batch is gone, so each one is searched.
             refuse_not_finite(rows, 0, whereabouts())
-            n += batch[0].shape[0]
+            n += Z.shape[0]
             return rows, encoded
 
-        first = next(batches, None)
+        first = next(stream, None)
         if first is None:
             raise errors.no_rows()
         start = prepared(first)
         assert coding is not None  # that of the first batch
-        both = ((Z, Y.to_numpy()) for Z, Y in chain([start], map(prepared, batches)))
+        both = ((Z, Y.to_numpy()) for Z, Y in chain([start], map(prepared, stream)))
         names, k = coding.covariates.names, start[0].shape[1]
         made = batch_moments(both, names, k, self.folds, coding.covariates.blocks, coding.q)
         return Found(coding, made, _precision(start[0].dtype))

@@ -6,13 +6,12 @@ Everything that asks where data are is here; the rest of the library sees arrays
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy import sparse
 
 from covalign._core import validation as errors
 from covalign._core.linalg import dense
@@ -70,15 +69,6 @@ def labels_of(source: Source, *tables: Any) -> Any:
         return source
     index = source.index
     return source if index is None else pd.DataFrame(index=index)
-
-
-def is_stream(Z: Any) -> bool:
-    """Whether this, given without Y, is an iterable of (Z, Y) batches rather than rows that lack their Y."""
-    if is_elsewhere(Z) or sparse.issparse(Z) or hasattr(Z, "shape") or hasattr(Z, "__array__"):
-        return False
-    if isinstance(Z, list | tuple):  # of pairs of tables, not of rows
-        return len(Z) > 0 and isinstance(Z[0], list | tuple) and len(Z[0]) == 2 and len(np.shape(Z[0][0])) == 2
-    return isinstance(Z, Iterable) and not isinstance(Z, dict | bytes)
 
 
 def opened(Z: Any, Y: Any, chunk_rows: int | None = None) -> tuple[Source, Any]:

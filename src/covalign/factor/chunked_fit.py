@@ -21,8 +21,9 @@ from covalign.factor.inference.state import Factors, Problem, State
 from covalign.factor.inference.uncertainty import Tails
 from covalign.factor.nuisance import Nuisance
 from covalign.factor.view_sums import Gathered, Sizes, gather, gather_batches
-from covalign.factor.views import Batch, Batches, Cells, Coder, Views, coded_batches
+from covalign.factor.views import Cells, Coder, Views, coded_batches
 from covalign.moments import cluster, confounders
+from covalign.stream import Batch, Batches, is_batches
 from covalign.stream.finite import first_not_finite
 from covalign.tables import covariates
 
@@ -119,7 +120,9 @@ def standardised(table: data.Table, parts: Iterable[Any], C: Array) -> Array:
 def prepare(X: Any, y: Any, nuisance: Any, asked: data.Asked) -> tuple[data.Table, Any, Any]:
     """What to remember, the engine, and the rows or the way to them; without y, X is an iterable of batches."""
     if y is None:
-        return from_batches(Batches(X), nuisance, asked)
+        if not is_batches(X):
+            raise errors.y_required()
+        return from_batches(Batches(X, f"view {data.SINGLE!r}"), nuisance, asked)
     views = Views.open(X)
     lazy = is_lazy(X)
     y, separate = confounders.separated(cluster.here(y) if lazy else y, nuisance)
@@ -177,14 +180,14 @@ def from_batches(batches: Batches, nuisance: Any, asked: data.Asked) -> tuple[da
     stream, held, n = iter(batches), list[Batch](), 0
     for batch in stream:
         held.append(batch)
-        n += len(batch.Y)
+        n += batch.Y.shape[0]
         if asked.engine != "dense" and n > sum(map(len, batches.names.values())):
             break
     if not held:
         raise errors.no_rows()
     if not data.choose_engine(asked.engine, n, sum(map(len, batches.names.values()))):
         return data.prepare(*in_memory(held, batches), nuisance, asked)
-    coder = Coder.learn(held[0].Y, nuisance, asked.drop_first)
+    coder = Coder.learn(covariates.as_frame(held[0].Y), nuisance, asked.drop_first)
     kept: list[tuple[Array, Array]] = []
 
     def coded_once() -> Iterator[tuple[Any, ...]]:
@@ -213,12 +216,12 @@ def drained(held: list[Batch]) -> Iterator[Batch]:
 
 def in_memory(held: list[Batch], batches: Batches) -> tuple[Any, pd.DataFrame]:
     """X and y of a stream that fits into memory."""
-    n = sum(len(batch.Y) for batch in held)
+    n = sum(batch.Y.shape[0] for batch in held)
     views = {
-        name: pd.DataFrame(np.concatenate([np.asarray(dense(batch.views[name])) for batch in held]), columns=names)
+        name: pd.DataFrame(np.concatenate([np.asarray(dense(batch.tables[name])) for batch in held]), columns=names)
         for name, names in batches.names.items()
     }
-    frame = pd.concat([batch.Y for batch in held]).set_axis(pd.RangeIndex(n), axis=0)
+    frame = pd.concat([covariates.as_frame(batch.Y) for batch in held]).set_axis(pd.RangeIndex(n), axis=0)
     return (views[data.SINGLE] if batches.single else views), frame
 
 

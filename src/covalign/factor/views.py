@@ -15,8 +15,7 @@ from covalign._core import validation as errors
 from covalign._core.linalg import Array, dense
 from covalign.factor import preparation as data
 from covalign.moments import confounders
-from covalign.stream import Source, in_step, open_rows
-from covalign.stream.memory import tensor_values
+from covalign.stream import Batch, Source, in_step, is_source, open_rows
 from covalign.stream.source import stacked
 from covalign.tables import covariates
 
@@ -125,9 +124,7 @@ def names_of(source: Source) -> list[str]:
 
 
 def _source(name: str, view: Any, chunk_rows: int | None) -> Source:
-    if hasattr(view, "chunks") and hasattr(view, "in_memory"):
-        return view  # type: ignore[no-any-return]  # a Source already
-    return open_rows(view, name=f"view {name!r}", chunk_rows=chunk_rows)
+    return view if is_source(view) else open_rows(view, name=f"view {name!r}", chunk_rows=chunk_rows)
 
 
 def _all_rows(source: Source) -> Any:
@@ -136,86 +133,6 @@ def _all_rows(source: Source) -> Any:
         values[at : at + chunk.shape[0]] = dense(chunk)
         at += chunk.shape[0]
     return values
-
-
-class Batch(NamedTuple):
-    """One batch of a stream, as tables."""
-
-    views: dict[str, Any]
-    Y: pd.DataFrame
-
-
-class Batches:
-    """(X, Y) batches as they come, X an array or a dict of them; each needs the views and columns of the first.
-
-    They are read by the caller's own thread: a user's generator may be bound to it.
-    """
-
-    def __init__(self, batches: Any) -> None:
-        tabular = isinstance(batches, str | np.ndarray | pd.DataFrame | Mapping) or sparse.issparse(batches)
-        if tabular or not hasattr(batches, "__iter__") or hasattr(batches, "shape"):
-            raise errors.y_required()
-        self._batches = batches
-        self.names: dict[str, list[str]] = {}
-        self.single = False
-
-    @property
-    def again(self) -> bool:
-        """Whether they can be read a second time: a list can, a generator cannot."""
-        return iter(self._batches) is not self._batches
-
-    def __iter__(self) -> Iterator[Batch]:
-        """The batches, checked."""
-        first: Batch | None = None
-        for number, pair in enumerate(self._batches):
-            if not isinstance(pair, tuple | list) or len(pair) != 2:
-                raise errors.not_a_pair(number, pair)
-            batch = Batch({name: _table(name, view) for name, view in data.as_views(pair[0]).items()}, _frame(pair[1]))
-            if first is None:
-                first, self.single = batch, not isinstance(pair[0], Mapping)
-                self.names = {name: data.feature_names(view) for name, view in batch.views.items()}
-            self._check(number, batch, first)
-            if len(batch.Y):
-                yield batch
-
-    def _check(self, number: int, batch: Batch, first: Batch) -> None:
-        if list(batch.views) != list(first.views):
-            raise errors.batch_views_differ(number, list(first.views), list(batch.views))
-        for name, view in batch.views.items():
-            _same_columns(number, f"view {name!r}", first.views[name], view)
-            if view.shape[0] != len(batch.Y):
-                raise errors.batch_lengths_differ(number, view.shape[0], len(batch.Y))
-        _same_columns(number, "Y", first.Y, batch.Y)
-
-
-def _same_columns(batch: int, what: str, first: Any, got: Any) -> None:
-    if got.shape[1] != first.shape[1]:
-        raise errors.batch_columns_differ(batch, what, first.shape[1], got.shape[1])
-    if hasattr(first, "columns") and hasattr(got, "columns"):
-        need, have = [str(c) for c in first.columns], [str(c) for c in got.columns]
-        if need != have:
-            raise errors.batch_names_differ(batch, what, need, have)
-
-
-def _table(name: str, view: Any) -> Any:
-    """A view of a batch with two dimensions: frames and sparse matrices as they are, all else as an array."""
-    if hasattr(view, "to_pandas"):
-        view = view.to_pandas()
-    elif hasattr(view, "detach"):
-        view = tensor_values(view)
-    elif sparse.issparse(view):
-        return view.tocsr()
-    elif not isinstance(view, pd.DataFrame):
-        view = np.asarray(view)
-    if view.ndim != 2:
-        raise errors.not_two_dimensional(f"view {name!r}", view.shape)
-    if not isinstance(view, pd.DataFrame) and view.dtype.kind not in "fiub":
-        raise errors.not_numeric(f"view {name!r}", view.dtype)
-    return view
-
-
-def _frame(Y: Any) -> pd.DataFrame:
-    return covariates.as_frame(tensor_values(Y) if hasattr(Y, "detach") else Y)
 
 
 class Coder(NamedTuple):
@@ -245,7 +162,7 @@ class Coder(NamedTuple):
 def coded_batches(batches: Iterable[Batch], coder: Coder) -> Iterator[tuple[Any, ...]]:
     """(*views, Y, C) of every batch, in numbers."""
     for batch in batches:
-        yield (*(_values(view) for view in batch.views.values()), *coder.apply(batch.Y))
+        yield (*(_values(view) for view in batch.tables.values()), *coder.apply(covariates.as_frame(batch.Y)))
 
 
 def _values(view: Any) -> Any:
