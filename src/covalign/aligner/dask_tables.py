@@ -8,6 +8,7 @@ import numpy as np
 
 from covalign._core import validation as errors
 from covalign._core.linalg import Array
+from covalign._core.messages import message
 from covalign.moments import cluster
 from covalign.moments import confounders as nuisance
 from covalign.moments.confounders import Adjustment, Coding
@@ -37,7 +38,8 @@ def given(
     """Rows and covariates to be summed; ``coding`` if there were rows before."""
     if is_dask(Y):
         if confounders is not None:
-            raise errors.confounders_in_dask()
+            problem, remedy = "Confounders need covariates in memory", "compute Y first (it is small beside Z)"
+            raise ValueError(message(problem, got="Y in dask", remedy=remedy))
         coding = Coding(cluster.learn(Y, drop_first=drop_first)) if coding is None else coding
         return Lazy(Z, cluster.encoded(Y, coding.covariates), coding, missing)
     separate = nuisance.separated if coding is None else coding.recall

@@ -10,11 +10,14 @@ import numpy as np
 import pandas as pd
 
 from covalign._core import validation as errors
+from covalign._core.messages import message
 from covalign.aligner import dask_tables as dasks
 from covalign.aligner import intake
+from covalign.exceptions import NotFiniteError
 from covalign.moments import confounders as nuisance
 from covalign.moments.confounders import Coding
 from covalign.moments.incomplete import Rows, batch_moments, fold_moments
+from covalign.moments.moments import no_rows
 from covalign.stream import Batch, Batches, is_batches, is_dask, is_source, refuse_not_finite
 from covalign.tables import covariates
 
@@ -63,7 +66,7 @@ class Fitting(NamedTuple):
         try:
             # Numbers that are not finite are noticed by the sums, without a pass of their own.
             made = fold_moments(rows, encoded, self.folds, coding.covariates.blocks, coding.q)
-        except errors.NotFiniteError:
+        except NotFiniteError:
             if not is_source(rows):  # which knows the names of its rows and columns itself
                 refuse_not_finite(rows, 0, whereabouts())
             raise
@@ -87,7 +90,8 @@ class Fitting(NamedTuple):
 
     def _of_batches(self, batches: Batches, confounders: Any, coding: Coding | None) -> Found:
         if not (confounders is None or isinstance(confounders, str | list | tuple)):
-            raise errors.confounders_of_stream()
+            problem = "Confounders of batches need to be columns of their Y, given by name"
+            raise ValueError(message(problem, got="a table", remedy="put them into Y and pass their names"))
         now, n, stream = self._replace(partial=True), 0, iter(batches)
 
         def prepared(batch: Batch) -> tuple[Any, pd.DataFrame]:
@@ -101,7 +105,7 @@ class Fitting(NamedTuple):
 
         first = next(stream, None)
         if first is None:
-            raise errors.no_rows()
+            raise no_rows()
         start = prepared(first)
         assert coding is not None  # that of the first batch
         both = ((Z, Y.to_numpy()) for Z, Y in chain([start], map(prepared, stream)))

@@ -12,6 +12,7 @@ import pandas as pd
 
 from covalign._core import validation as errors
 from covalign._core.linalg import Array, affine, dense
+from covalign._core.messages import message
 from covalign.factor import combinations as combining
 from covalign.factor import placement as placing
 from covalign.factor import preparation as data
@@ -23,8 +24,9 @@ from covalign.factor.nuisance import Nuisance
 from covalign.factor.view_sums import Gathered, Sizes, gather, gather_batches
 from covalign.factor.views import Cells, Coder, Views, coded_batches
 from covalign.moments import cluster, confounders
+from covalign.moments.moments import no_rows
 from covalign.stream import Batch, Batches, is_batches
-from covalign.stream.finite import first_not_finite
+from covalign.stream.finite import first_not_finite, not_finite_at
 from covalign.tables import covariates
 
 AT_ONCE = 2**24  # bytes of float64 in a chunk of all views that is standardised
@@ -55,7 +57,8 @@ class Streamed:
             yield slice(at, stop), parts
             at = stop
         if at != n:
-            raise errors.rows_changed(n, at)
+            problem = "The rows of the fit need to be the same when they are read again"
+            raise ValueError(message(problem, got=f"{at} rows instead of {n}", remedy="fit again"))
 
     def means(self, table: data.Table, problem: Problem, first: State, state: State, T: Array) -> Array:
         """E[z_n] of all rows (n x K), a chunk at a time; where dask holds them, rows do not travel."""
@@ -159,7 +162,7 @@ def from_sparse(views: Views, S: Any, frame: pd.DataFrame, single: bool, asked: 
         view = int(np.searchsorted(np.cumsum([len(names) for names in views.names.values()]), at[1], side="right"))
         column = at[1] - sum(len(names) for names in list(views.names.values())[:view])
         where, name, label = views.cell(view, column, at[0])
-        raise errors.not_finite_at(where, at[2], at[0], column, name, label)
+        raise not_finite_at(where, at[2], at[0], column, name, label)
     encoding = data.learn_with_gaps(frame, asked.drop_first)
     Y = data.apply_with_gaps(encoding, frame)
     data.refuse_constant(encoding.names, Y)
@@ -184,7 +187,7 @@ def from_batches(batches: Batches, nuisance: Any, asked: data.Asked) -> tuple[da
         if asked.engine != "dense" and n > sum(map(len, batches.names.values())):
             break
     if not held:
-        raise errors.no_rows()
+        raise no_rows()
     if not data.choose_engine(asked.engine, n, sum(map(len, batches.names.values()))):
         return data.prepare(*in_memory(held, batches), nuisance, asked)
     coder = Coder.learn(covariates.as_frame(held[0].Y), nuisance, asked.drop_first)
@@ -272,7 +275,9 @@ def finished(
         raise errors.too_few_rows(len(Y))
     if found.partial:
         if C.shape[1]:
-            raise errors.confounders_and_gaps()
+            problem = "Confounders of data that are read by chunks need complete rows"
+            remedy = "fill them in, leave these samples out, or load X into memory"
+            raise ValueError(message(problem, got="missing cells", remedy=remedy))
         nuisance = no_nuisance(coding.covariates, sum(map(len, names.values())))
         made = combining.gapped(found, Y, names)
     else:

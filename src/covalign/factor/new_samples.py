@@ -24,7 +24,7 @@ from covalign.factor.views import Views, is_in_memory
 from covalign.moments import cluster
 from covalign.moments import confounders as nuisances
 from covalign.stream import map_rows
-from covalign.stream.finite import first_not_finite
+from covalign.stream.finite import first_not_finite, not_finite_at
 from covalign.tables import covariates
 
 
@@ -94,7 +94,7 @@ class Arrived:
             row, column, value = at
             row += self.first + start
             where, label = self._cell(name, row)
-            raise errors.not_finite_at(where, value, row, column, self.table.views[name].names[column], label)
+            raise not_finite_at(where, value, row, column, self.table.views[name].names[column], label)
 
     def _cell(self, name: str, row: int) -> tuple[str, Any]:
         """What a message calls a view and a row."""

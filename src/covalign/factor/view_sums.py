@@ -9,11 +9,11 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from covalign._core import validation as errors
 from covalign._core.flags import rows_by_pattern
 from covalign._core.linalg import Array, dense
-from covalign.moments.moments import Accumulator, Moments, merge
-from covalign.stream.finite import first_not_finite
+from covalign._core.messages import message
+from covalign.moments.moments import Accumulator, Moments, merge, no_rows
+from covalign.stream.finite import first_not_finite, not_finite_at
 from covalign.stream.reduction import Size, of_batches, of_rows
 
 Cell: TypeAlias = Callable[[int, int, int], tuple[Any, ...]]  # (view, column, row) -> (table, feature, sample)
@@ -132,7 +132,10 @@ class ViewSums:
             observed = H[np.ix_(left[rows], np.flatnonzero(seen))]
             self.partial.setdefault(seen.tobytes(), Combination(seen)).add(observed)
         if sum(combination.held for combination in self.partial.values()) > self._most:
-            raise errors.too_many_combinations(len(self.partial), 8 * MOST_HELD)
+            problem = "Gaps of data that are read by chunks need to recur"
+            got = f"{len(self.partial)} combinations of missing cells, more than fit into {8e-9 * MOST_HELD:.1f} GB"
+            remedy = "leave out sparsely measured features, fill in single cells, or load X into memory if it fits"
+            raise ValueError(message(problem, got=got, remedy=remedy))
 
     def _refuse_infinite(self, view: int, part: Any, start: int) -> None:
         """An infinite number is named with its row and column; NaN is a gap."""
@@ -140,7 +143,7 @@ class ViewSums:
         if at is not None:
             row, column, value = at
             where, name, label = self._cell(view, column, start + row)
-            raise errors.not_finite_at(where, value, start + row, column, name, label)
+            raise not_finite_at(where, value, start + row, column, name, label)
 
 
 def is_finite(part: Any) -> bool:
@@ -190,5 +193,5 @@ def gathered(parts: Parts) -> Gathered:
     complete, partial = parts
     n = (0 if complete is None else complete.n or 0) + sum(combination.n for combination in partial.values())
     if n == 0:
-        raise errors.no_rows()
+        raise no_rows()
     return Gathered(n, complete, list(partial.values()))

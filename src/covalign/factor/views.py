@@ -13,6 +13,7 @@ from scipy import sparse
 
 from covalign._core import validation as errors
 from covalign._core.linalg import Array, dense
+from covalign._core.messages import message
 from covalign.factor import preparation as data
 from covalign.moments import confounders
 from covalign.stream import Batch, Source, in_step, is_source, open_rows
@@ -54,7 +55,9 @@ class Views:
         for source in self.sources.values():
             index = source.index
             if index is not None and found is not None and not index.equals(found):
-                raise errors.views_not_in_step(source.where)
+                problem = "Views that are read in step need the same row names in the same order"
+                remedy = "bring the views into one order, or pass DataFrames, which are joined by index"
+                raise ValueError(message(problem, got=f"others in {source.where}", remedy=remedy))
             found = index if found is None else found
         return found
 
@@ -146,7 +149,8 @@ class Coder(NamedTuple):
         """From the first batch."""
         Y, C = confounders.separated(first, names)
         if C is not None and C is names:
-            raise errors.confounders_of_batches()
+            problem = "Confounders of batches need to be columns of their Y, given by name"
+            raise ValueError(message(problem, got="a table", remedy="put them into Y and pass their names"))
         encoding = data.learn_with_gaps(Y, drop_first, declared=True)
         if C is None:
             return cls(confounders.Coding(encoding), None)

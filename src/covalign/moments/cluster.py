@@ -12,9 +12,10 @@ from scipy import sparse
 
 from covalign._core import validation as errors
 from covalign._core.linalg import Array, affine, limited
+from covalign._core.messages import message
 from covalign.moments.confounders import beside as put_beside
 from covalign.moments.incomplete import AnyAccumulator, Blocks, Rows, merged
-from covalign.moments.moments import FoldSums, as_rows, covariate_names, merge_folds
+from covalign.moments.moments import FoldSums, as_rows, covariate_names, merge_folds, no_rows
 from covalign.stream import is_dask
 from covalign.stream.dask_reduction import compute, of_dask
 from covalign.stream.dask_rows import partitions_kept, row_names
@@ -62,7 +63,7 @@ def fold_moments(
     new = partial(ChunkFoldSums, folds, blocks, covariate_names(Y), n_confounders, drop)
     found: list[Rows | None] = of_dask(*_in_step(Z, Y), new, partial(merge_folds, merge=merged), client)
     if all(part is None for part in found):
-        raise errors.no_rows()
+        raise no_rows()
     return found
 
 
@@ -130,7 +131,9 @@ def learn(Y: Any, *, drop_first: bool = False) -> Encoding:
         text = pd.api.types.is_object_dtype(dtype) or pd.api.types.is_string_dtype(dtype)
         known = not isinstance(dtype, pd.CategoricalDtype) or "__UNKNOWN_CATEGORIES__" not in dtype.categories
         if not known or (text and not isinstance(dtype, pd.CategoricalDtype)):
-            raise errors.levels_unknown(str(name))
+            got = f"text or unknown categories in column {str(name)!r}"
+            remedy = "use Y.categorize() first, or pass Y from memory"
+            raise ValueError(message("A covariate in dask needs a type that says its levels", got=got, remedy=remedy))
     return Encoding.learn(meta, drop_first=drop_first, declared=True)
 
 
@@ -191,7 +194,9 @@ def _in_step(Z: Any, Y: Any) -> tuple[Any, Any]:
     if known and Z.chunks[0] != Y.chunks[0]:
         Y = Y.rechunk({0: Z.chunks[0]})
     if len(Z.chunks[0]) != len(Y.chunks[0]):
-        raise errors.partitions_differ(len(Z.chunks[0]), len(Y.chunks[0]))
+        got = f"{len(Z.chunks[0])} and {len(Y.chunks[0])}"
+        remedy = "repartition one like the other (Y.repartition(divisions=Z.divisions)), or pass Y from memory"
+        raise ValueError(message("Z and Y in dask need the same partitions", got=got, remedy=remedy))
     return Z, Y
 
 

@@ -38,7 +38,7 @@ from covalign._core import validation as errors
 from covalign._core.flags import rows_by_pattern
 from covalign._core.linalg import Array, is_constant, positive_semidefinite, whitener
 from covalign.moments import moments
-from covalign.moments.moments import Accumulator, FoldSums, Moments, as_rows, merge, merge_folds, merge_groups
+from covalign.moments.moments import Accumulator, FoldSums, Moments, as_rows, merge, merge_folds, merge_groups, no_rows
 from covalign.stream.reduction import Size, of_batches
 
 SUMS_BYTES = 2**26  # for the sums of all parts of a fold
@@ -81,7 +81,7 @@ class IncompleteMoments:
                 rows, names = IncompleteAccumulator(Z.shape[1], blocks or _single(Y.shape[1])), batch_names
             rows.add(Z, Y)
         if rows is None:
-            raise errors.no_rows()
+            raise no_rows()
         return rows.moments(names)
 
     @property
@@ -276,7 +276,7 @@ class IncompleteAccumulator:
     def moments(self, names: Sequence[str]) -> IncompleteMoments:
         """The sums of all rows so far."""
         if self.empty:
-            raise errors.no_rows()
+            raise no_rows()
         parts = {part: s.moments([names[c] for c in part.columns]) for part, s in self._sums.items()}
         for part, m in self._rest.moments(names).items() if self._rest else ():
             parts[part] = parts[part] + m if part in parts else m

@@ -13,6 +13,7 @@ from scipy import sparse
 
 from covalign._core import validation as errors
 from covalign._core.linalg import Array, add_gram, is_constant, is_explained, mirror, rank_cutoff, whitener
+from covalign._core.messages import listed, message
 from covalign.stream import is_dask, is_elsewhere, is_source, open_rows, refuse_not_finite
 from covalign.stream.folds import FoldSorter
 from covalign.stream.folds import fold_of_rows as fold_of_rows  # callers ask for the folds of moments here
@@ -80,7 +81,7 @@ class Moments:
             rows.add(Z, Y)
             n += len(Y)
         if rows is None:
-            raise errors.no_rows()
+            raise no_rows()
         return rows.moments(names)
 
     @classmethod
@@ -105,14 +106,14 @@ class Moments:
         S_z, S_zy, S_y = (np.array(S, dtype=np.float64, ndmin=2) for S in (cov_z, cov_zy, cov_y))
         k, p = len(S_z), len(S_y)
         if S_z.shape != (k, k):
-            raise errors.not_a_covariance("cov_z", S_z.shape, "a square matrix")
+            raise _not_a_covariance("cov_z", S_z.shape, "a square matrix")
         if S_y.shape != (p, p):
-            raise errors.not_a_covariance("cov_y", S_y.shape, "a square matrix")
+            raise _not_a_covariance("cov_y", S_y.shape, "a square matrix")
         if S_zy.shape != (k, p):
-            raise errors.not_a_covariance("cov_zy", S_zy.shape, f"a {k} x {p} matrix (latents x covariates)")
+            raise _not_a_covariance("cov_zy", S_zy.shape, f"a {k} x {p} matrix (latents x covariates)")
         joint = np.block([[S_z, S_zy], [S_zy.T, S_y]])
         if not _is_covariance(joint):
-            raise errors.not_a_covariance("[[cov_z, cov_zy], [cov_zy', cov_y]]", joint.shape, "a covariance matrix")
+            raise _not_a_covariance("[[cov_z, cov_zy], [cov_zy', cov_y]]", joint.shape, "a covariance matrix")
         names = _default_names(p) if covariate_names is None else tuple(map(str, covariate_names))
         return cls(
             n=n,
@@ -129,7 +130,8 @@ class Moments:
         if not isinstance(other, Moments):
             return NotImplemented
         if self.n is None or other.n is None:
-            raise errors.population_has_no_size()
+            problem = "Only moments with a number of rows can be merged"
+            raise ValueError(message(problem, got="n = None", remedy="pass n= to from_covariances"))
         for what, a, b in (("Z", self.mean_z, other.mean_z), ("Y", self.mean_y, other.mean_y)):
             if len(a) != len(b):
                 raise errors.columns_differ(what, len(a), len(b))
@@ -264,7 +266,7 @@ class Moments:
 
     def __repr__(self) -> str:
         k, p = self.cov_zy.shape
-        return f"Moments(n={self.n}, {k} latent dimensions, {p} covariates: {errors.some(self.covariate_names)})"
+        return f"Moments(n={self.n}, {k} latent dimensions, {p} covariates: {listed(self.covariate_names)})"
 
 
 class Accumulator:
@@ -339,7 +341,7 @@ class Accumulator:
         """The moments of all rows so far."""
         self._absorb()
         if self.empty:
-            raise errors.no_rows()
+            raise no_rows()
         k, cov = self.k, mirror(self._scatter) / self.n
         return Moments(
             n=self.n,
@@ -391,7 +393,7 @@ def sums_of_folds(
     names = covariate_names(Y)
     Z, Y = as_rows(Z, Y)
     if Y.shape[0] == 0:
-        raise errors.no_rows()
+        raise no_rows()
 
     def locate(start: int, z: Any, y: Array) -> None:
         refuse_not_finite(z, start, Z if is_source(Z) else None, "Z")
@@ -510,3 +512,14 @@ def _is_covariance(S: Array) -> bool:
     if not np.isfinite(scale) or np.abs(S - S.T).max(initial=0.0) > 1e-8 * scale:
         return False
     return bool(np.linalg.eigvalsh(S)[0] >= -max(1e-8, rank_cutoff(len(S), 1.0)) * scale) if len(S) else True
+
+
+def no_rows() -> ValueError:
+    """The error for an empty input."""
+    problem, remedy = "Moments need at least one row", "pass at least one batch with rows"
+    return ValueError(message(problem, got="an empty input", remedy=remedy))
+
+
+def _not_a_covariance(what: str, shape: tuple[int, ...], need: str) -> ValueError:
+    got = f"shape {shape} or values that are not"
+    return ValueError(message(f"{what} needs to be {need}", got=got, remedy="check the matrix"))

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from covalign._core import validation as errors
-from covalign.stream.source import Table, optional
+from covalign.stream.source import Table, no_key, optional, which_array
 
 
 class ZarrRows(Table):
@@ -54,11 +54,11 @@ def open_node(node: Any, key: str | None, where: str, **options: Any) -> Table:
     """Rows of a zarr array, or of the array ``key`` of a zarr group."""
     if not hasattr(node, "array_keys"):
         if key is not None:
-            raise errors.key_without_meaning(where, key)
+            raise no_key(where, key)
         return ZarrRows(node, where, **options)
     have = sorted(node.array_keys())
     if key is None and len(have) == 1:
         (key,) = have
     if key is None or key not in node or hasattr(node[key], "array_keys"):
-        raise errors.which_array(where, key, have)
+        raise which_array(where, key, have)
     return ZarrRows(node[key], f"{where}/{key}", **options)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from covalign._core import validation as errors
-from covalign.stream.source import Table, optional, positions
+from covalign.stream.source import Table, column_not_numeric, optional, positions, unknown_source
 
 
 class ArrayRows(Table):
@@ -98,7 +98,7 @@ class TorchRows(Table):
     def __init__(self, tensor: Any, where: str, **options: Any) -> None:
         torch = optional("torch", "torch")
         if tensor.layout != torch.strided:
-            raise errors.unknown_source(where, tensor)
+            raise unknown_source(where, type(tensor).__name__)
         self._tensor = tensor
         self.in_memory = tensor.device.type == "cpu"
         super().__init__(where, tuple(tensor.shape), tensor_values(self._tensor[:0]).dtype, **options)
@@ -132,7 +132,7 @@ def frame_dtype(dtypes: Any, where: str) -> np.dtype[Any]:
     for name, dtype in dtypes.items():
         numeric = pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_bool_dtype(dtype)
         if not numeric or getattr(dtype, "kind", "f") == "c":
-            raise errors.column_not_numeric(where, name, dtype)
+            raise column_not_numeric(where, name, dtype)
         # Types that know missing values become floats, which have NaN for them.
         kinds.append(dtype if isinstance(dtype, np.dtype) else np.dtype(np.float64))
     return np.result_type(*kinds) if kinds else np.dtype(np.float64)

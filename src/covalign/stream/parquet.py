@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 
 from covalign._core import validation as errors
-from covalign.stream.source import Table, optional, positions
+from covalign._core.messages import message
+from covalign.stream.source import Table, column_not_numeric, optional, positions
 
 BUFFER_BYTES = 2**16  # of every column, while it is read
 
@@ -76,13 +77,13 @@ class ParquetRows(Table):
         have = [name for name in other.names if name not in index_columns(other)]
         for name in self._names:
             if name not in have:
-                raise errors.schema_changed(file, name, first.field(name).type, "no such column")
+                raise schema_changed(file, name, first.field(name).type, "no such column")
             need, got = first.field(name).type, other.field(name).type
             if not is_number(got) or is_list(need) != is_list(got):
-                raise errors.schema_changed(file, name, need, got)
+                raise schema_changed(file, name, need, got)
         extra = [name for name in have if name not in set(self._names)]
         if whole and extra:
-            raise errors.schema_changed(file, extra[0], "absent", other.field(extra[0]).type)
+            raise schema_changed(file, extra[0], "absent", other.field(extra[0]).type)
 
     def _pieces(self, rows: int, start: int) -> Iterator[Any]:
         for file, sizes in zip(self._files, self._groups, strict=True):
@@ -118,7 +119,8 @@ def parquet_files(path: Path) -> list[Path]:
         return [path]
     files = sorted(file for file in path.glob("*.parquet") if file.name[0] not in "._")
     if not files:
-        raise errors.empty_folder(path)
+        problem = f"A folder with .parquet files is needed, and {str(path)!r} has none"
+        raise ValueError(message(problem, remedy="Correct the path"))
     return files
 
 
@@ -161,7 +163,7 @@ def spread(name: str, width: int | None) -> list[str]:
 def number_type(kind: Any, name: str, where: str) -> np.dtype[Any]:
     """The numpy type of a column of numbers."""
     if not is_number(kind):
-        raise errors.column_not_numeric(where, name, kind)
+        raise column_not_numeric(where, name, kind)
     kind = kind.value_type if is_list(kind) else kind
     if optional("pyarrow", "parquet").types.is_decimal(kind):
         return np.dtype(np.float64)
@@ -191,5 +193,14 @@ def flat_lists(column: Any, width: int, name: str, file: Path) -> Any:
     lengths = optional("pyarrow.compute", "parquet").list_value_length(column).to_numpy(zero_copy_only=False)
     wrong = lengths[lengths != width]  # a missing list has no length
     if len(wrong):
-        raise errors.lists_differ(file, name, width, "no list" if np.isnan(wrong[0]) else int(wrong[0]))
+        problem = f"{str(file)!r} needs lists of {width} numbers in column {name!r} as in its first row"
+        got = f"{'no list' if np.isnan(wrong[0]) else int(wrong[0])} in another"
+        raise ValueError(message(problem, got=got, remedy="drop such rows, or pad the lists"))
     return column.flatten()
+
+
+def schema_changed(file: Path, column: Any, need: Any, got: Any) -> ValueError:
+    """The error for a file whose columns are not those of the first file."""
+    problem = f"{str(file)!r} needs column {str(column)!r} to be {need} as in the first file of the folder"
+    remedy = "write the file again with the same columns, or choose common ones with columns="
+    return ValueError(message(problem, got=got, remedy=remedy))

@@ -65,18 +65,6 @@ def columns_differ(what: str, need: int, got: int) -> ValueError:
     return ValueError(f"{what} needs {need} columns as before, got {got}: pass the same columns every time.")
 
 
-def no_rows() -> ValueError:
-    return ValueError("moments need at least one row, got an empty input: pass at least one batch with rows.")
-
-
-def not_a_covariance(what: str, shape: tuple[int, ...], need: str) -> ValueError:
-    return ValueError(f"{what} needs to be {need}, got shape {shape} or values that are not: check the matrix.")
-
-
-def population_has_no_size() -> ValueError:
-    return ValueError("only moments with a number of rows can be merged, got n = None: pass n= to from_covariances.")
-
-
 def check_lam(lam: Any) -> float:
     """A mixing weight in [0, 1]."""
     if isinstance(lam, Real) and not isinstance(lam, bool) and 0 <= float(lam) <= 1:

@@ -92,17 +92,6 @@ def confounders_needed(names: Iterable[str]) -> ValueError:
     )
 
 
-def confounders_of_stream() -> ValueError:
-    return ValueError(
-        "confounders of batches need to be columns of their Y, named here, got a table: put them into Y and pass their "
-        "names."
-    )
-
-
-def confounders_in_dask() -> ValueError:
-    return ValueError("confounders need covariates in memory, got Y in dask: compute Y first (it is small beside Z).")
-
-
 def no_confounders_fitted() -> ValueError:
     return ValueError(
         "confounders were given, but this model was fitted without any: leave them out, or fit with confounders=."
