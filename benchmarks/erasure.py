@@ -19,9 +19,9 @@ import pandas as pd
 from scipy.stats import rankdata
 
 import covalign as ca
+from covalign._core.text_tables import markdown
 from covalign.bridges import datasets
 from covalign.study.intervals import over_splits
-from covalign.study.markdown import markdown
 
 Eraser = Callable[[np.ndarray], np.ndarray]
 PERMUTATIONS = 20

@@ -1,7 +1,6 @@
-"""How the documentation is built: Markdown in, pages that load nothing from elsewhere out.
+"""Settings of the documentation: Markdown becomes HTML pages that load nothing from other sites.
 
-``make docs`` treats every warning as an error: a link to nowhere, a name that does not exist, an equation that cannot
-be set.
+``make docs`` treats every warning as an error: a broken link, an unknown name, an equation that cannot be shown.
 """
 
 from __future__ import annotations
@@ -20,14 +19,17 @@ copyright = author
 release = version = covalign.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "mathml", "plain_docstrings", "nothing_remote"]
-exclude_patterns = ["_build", "_ext", "study/**"]  # the study's tables are included where they are spoken of
-highlight_language = "none"  # a block that names no language is a command line or a formula
-smartquotes = False  # what stands in quotes is code more often than not
+exclude_patterns = ["_build", "_ext", "study/**"]  # pages include the tables of the study
+highlight_language = "none"  # blocks without a language are commands or formulas
+smartquotes = False  # quoted text is often code
 nitpicky = True
-# Types of other packages are shown as they are written; their documentation is not asked over the network.
+# Types of other packages are shown without links, so that building needs no network.
 nitpick_ignore_regex = [("py:.*", r"(?!covalign\.).*")]
-# Unions name a class that is no part of the public interface.
-nitpick_ignore = [("py:class", "covalign.moments.incomplete.IncompleteMoments")]
+# Signatures contain these classes, which are not public.
+nitpick_ignore = [
+    ("py:class", "covalign.moments.incomplete.IncompleteMoments"),
+    ("py:class", "covalign.stream.source.Source"),
+]
 
 myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence"]
 myst_heading_anchors = 3
@@ -37,7 +39,7 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
-autodoc_type_aliases = {name: name for name in ("Array", "ArrayLike", "Views", "Rows")}  # as the code calls them
+autodoc_type_aliases = {name: name for name in ("Array", "ArrayLike", "Views", "Rows")}  # the names in the code
 autoclass_content = "class"
 add_module_names = False
 

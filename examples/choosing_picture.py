@@ -1,4 +1,4 @@
-"""The picture of docs/choosing.md: from what a dimension is for to the regime to ask for.
+"""Draw the figure of docs/choosing.md: a decision tree from the purpose of a dimension to the regime.
 
 python examples/choosing_picture.py --out docs/img
 """
@@ -20,7 +20,7 @@ from covalign.show.plot import FAINT, INK, REGIME_COLOURS
 
 
 class Way(NamedTuple):
-    """A use of a dimension, the regime for it, and how it is asked for."""
+    """A use of a dimension, its regime, and the code."""
 
     use: str
     regime: str
@@ -28,14 +28,14 @@ class Way(NamedTuple):
 
 
 WAYS = [
-    Way("find, rank or predict by it", "strongest", 'regime="strongest"'),
-    Way("change it, and leave the\npredictions of all others alone", "strongest", "lam=0.9 to 1, and steer(...)"),
-    Way("compare or weigh dimensions:\nthey must not overlap", "independent", 'regime="independent"'),
-    Way("as aligned as may be, within a\nlimit to how much they overlap", "tunable", "at(max_coupling=...)"),
-    Way("not sure yet", "tunable", "lam=0.5, look at frontier()"),
-    Way("read it alone: nothing of the\nother covariates may be in it", "exclusive", 'regime="exclusive"'),
+    Way("search, rank or predict", "strongest", 'regime="strongest"'),
+    Way("change one covariate, without\nchanging predictions of others", "strongest", "lam=0.9 to 1, and steer(...)"),
+    Way("compare dimensions, which\nmust be uncorrelated", "independent", 'regime="independent"'),
+    Way("strong alignment with a\nlimited coupling", "tunable", "at(max_coupling=...)"),
+    Way("I do not know yet", "tunable", "lam=0.5, look at frontier()"),
+    Way("measure one covariate,\nuncorrelated with all others", "exclusive", 'regime="exclusive"'),
     Way(
-        "see how rows with more of it\nlook, all else as it comes along",
+        "see typical rows with more of it\n(other covariates change, too)",
         "exclusive",
         'regime="exclusive" and steer(...)',
     ),
@@ -64,7 +64,7 @@ def line(ax: Axes, start: tuple[float, float], stop: tuple[float, float], colour
 def draw(ax: Axes) -> None:
     top = len(WAYS) - 1
     box(ax, 0, top / 2, 1.7, 1.3, INK, filled=True)
-    ax.text(0.85, top / 2, "What will you\ndo with a\ndimension?", ha="center", va="center", color="white", fontsize=11)
+    ax.text(0.85, top / 2, "What will you\nuse a dimension\nfor?", ha="center", va="center", color="white", fontsize=11)
     for i, way in enumerate(WAYS):
         y, colour = top - i, REGIME_COLOURS[way.regime]
         line(ax, (1.7, top / 2), (2.2, y), FAINT)
@@ -77,8 +77,8 @@ def draw(ax: Axes) -> None:
     ax.text(
         0,
         -0.95,
-        "Exclusive does not exist where covariates depend on each other linearly (all dummies of a category, say).\n"
-        "Then look at held-out alignment: a dimension whose interval reaches 0 stands for nothing, in any regime.",
+        "Exclusive does not exist if covariates are linearly dependent (for example all dummies of a category).\n"
+        "Check the held-out alignment: if its interval contains 0, the dimension does not represent the covariate.",
         ha="left",
         va="center",
         color=INK,

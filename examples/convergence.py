@@ -1,4 +1,4 @@
-"""How far plain and accelerated sweeps are from the best bound known, sweep by sweep, at the paper's setting.
+"""Plot the distance to the best known bound after each sweep, plain and accelerated, in the setting of the paper.
 
 python examples/convergence.py --out docs/img [--sweeps 20000]
 """
@@ -6,7 +6,6 @@ python examples/convergence.py --out docs/img [--sweeps 20000]
 from __future__ import annotations
 
 import argparse
-import os
 import warnings
 from pathlib import Path
 
@@ -26,7 +25,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("docs/img"))
     parser.add_argument("--sweeps", type=int, default=20_000)
     args = parser.parse_args()
-    warnings.simplefilter("ignore")  # plain sweeps do not converge here: that is the point
+    warnings.simplefilter("ignore")  # plain sweeps do not converge here
     s = ca.simulate.scenario("PN", n_samples=500, random_state=0)
     _, axes = plt.subplots(1, 2, figsize=(8.6, 3.4), sharey=True, layout="constrained")
     for ax, (posterior, colour) in zip(axes, COLOURS.items(), strict=True):
@@ -49,9 +48,7 @@ def main() -> None:
         ax.spines[["top", "right"]].set_visible(False)
     axes[0].set_ylabel("nats below the best bound")
     args.out.mkdir(parents=True, exist_ok=True)
-    temporary = args.out / "convergence.tmp.png"
-    axes[0].figure.savefig(temporary, dpi=200)
-    os.replace(temporary, args.out / "convergence.png")
+    axes[0].figure.savefig(args.out / "convergence.png", dpi=200)
     print(args.out / "convergence.png")
 
 

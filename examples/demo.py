@@ -1,4 +1,4 @@
-"""What covalign does, on data that come with it: a simulated scenario, digits as a network sees them, a clinic.
+"""Demonstrate covalign on a simulated scenario, on the hidden layer of a digit classifier, and on a simulated clinic.
 
 python examples/demo.py --out demo_output
 """
@@ -6,7 +6,6 @@ python examples/demo.py --out demo_output
 from __future__ import annotations
 
 import argparse
-import os
 from pathlib import Path
 
 import matplotlib
@@ -32,7 +31,7 @@ def main() -> None:
     simulated = ca.LatentAligner().fit(scenario.Z, scenario.Y)
     print(regime_table(simulated), "\n")
 
-    print("2. A real representation: the hidden layer of a network that reads handwritten digits (1,797 x 48)\n")
+    print("2. A real representation: the hidden layer of a network that classifies handwritten digits (1,797 x 48)\n")
     Z, Y = digits()
     aligner = ca.LatentAligner(lam=0.5).fit(Z, Y)
     print(regime_table(aligner))
@@ -40,12 +39,10 @@ def main() -> None:
     print("   per covariate at lam = 0.5:\n")
     print(aligner.summary().round(3).to_string(), "\n")
     budget = aligner.at(max_coupling=0.1)
-    print(
-        f"   the strongest alignment with coupling <= 0.1 is at lam = {budget.lam:.3f}: {budget.alignment_.mean():.3f}"
-    )
+    print(f"   strongest alignment with coupling <= 0.1: {budget.alignment_.mean():.3f} at lam = {budget.lam:.3f}")
     erased = aligner.erase(Z, "ink")
     before, after = r_squared(Z, Y["ink"]), r_squared(erased, Y["ink"])
-    print(f"   ink, predicted from Z: R2 = {before:.3f}; after erase(Z, 'ink'): {after:.3f}\n")
+    print(f"   R2 of ink predicted from Z: {before:.3f}; after erase(Z, 'ink'): {after:.3f}\n")
 
     print("Figures:")
     _, (left, right) = plt.subplots(1, 2, figsize=(8.8, 3.4), layout="constrained")
@@ -57,7 +54,7 @@ def main() -> None:
     save(ca.plot.matrices(tidy)[0, 0], out / "matrices.png")
     save(ca.plot.alignment(aligner.summary(), title="Digits, λ = 0.5"), out / "alignment.png")
 
-    print("\nReports, each one file that opens in a browser, with a slider for lambda:")
+    print("\nReports (open them in a browser; a slider sets lambda):")
     pages = {"report.html": (aligner, "Handwritten digits"), "factors.html": (clinic(), "A clinic, simulated")}
     for name, (model, title) in pages.items():
         print(f"   {ca.report.write(model, out / name, title=title, overwrite=True)}")
@@ -65,7 +62,7 @@ def main() -> None:
 
 
 def digits() -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Hidden activations of a small network trained to read digits, and what can be measured on the images."""
+    """Hidden activations of a small network that classifies digits, and measurements of the images."""
     data = load_digits()
     images = data.images / 16
     network = MLPClassifier((48,), max_iter=60, random_state=0, early_stopping=True).fit(data.data / 16, data.target)
@@ -83,7 +80,7 @@ def digits() -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def clinic() -> ca.InformedFactorAnalysis:
-    """Two tables of measurements, one of them not made for everybody, and what a clinic knows of its patients."""
+    """Two views, one of them missing for some patients, and clinical covariates."""
     data = ca.simulate.scenario(
         "PN", n_samples=300, n_features={"rna": 60, "protein": 40}, n_covariates=3, random_state=1
     )
@@ -117,10 +114,8 @@ def r_squared(Z: pd.DataFrame, y: pd.Series) -> float:
 
 
 def save(ax: matplotlib.axes.Axes, path: Path) -> None:
-    """Write the figure beside its final name, then rename: a reader never sees half a file."""
-    temporary = path.with_suffix(".tmp.png")
-    ax.figure.savefig(temporary, dpi=200)
-    os.replace(temporary, path)
+    """Write the figure."""
+    ax.figure.savefig(path, dpi=200)
     plt.close(ax.figure)
     print(f"   {path}")
 

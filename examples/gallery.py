@@ -29,9 +29,9 @@ data = ca.datasets.breast_tcga(tcga)  # mRNA, miRNA and proteins of 150 breast t
 views, tumours = dict(data.views), data.covariates.index
 clinic = views["protein"][["ER-alpha", "PR", "HER2"]].join(data.covariates)  # three receptors, and the subtype
 views["protein"] = views["protein"].drop(columns=["ER-alpha", "PR", "HER2"])
-views["protein"] = views["protein"].drop(tumours[::4])  # as if every fourth tumour had no protein measured,
-clinic.loc[tumours[5::9], "ER-alpha"] = None  # every ninth an unknown receptor,
-clinic.loc[tumours[7::15], "subtype"] = None  # and every fifteenth an unknown subtype
+views["protein"] = views["protein"].drop(tumours[::4])  # pretend: no proteins for every fourth tumour,
+clinic.loc[tumours[5::9], "ER-alpha"] = None  # an unknown receptor for every ninth,
+clinic.loc[tumours[7::15], "subtype"] = None  # an unknown subtype for every fifteenth
 """
 SIMULATED = """\
 import covalign as ca
@@ -54,7 +54,7 @@ fa = fa.realign(lam=0.5)
 
 
 class Figure(NamedTuple):
-    """A picture: its file, what it shows, and the code, whose last line makes the Axes."""
+    """The name of a figure, what it shows, and its code, whose last line returns the Axes."""
 
     name: str
     says: str
@@ -64,25 +64,25 @@ class Figure(NamedTuple):
 FIGURES = [
     Figure(
         "variance_explained",
-        "What every factor explains of every view, and all of them together (shares of correlated factors overlap).",
+        "The variance of each view that every factor explains, and all factors together. Correlated factors overlap.",
         """\
 ca.plot.variance_explained(fa.variance_explained(), totals=fa.total_variance_explained())""",
     ),
     Figure(
         "top_features",
-        "The features that carry one factor, view by view, with two standard deviations.",
+        "The features with the largest loadings on one factor, for each view, with two standard deviations.",
         """\
 ca.plot.top_features(fa.loadings_frame("ER-alpha", n=8))""",
     ),
     Figure(
         "loadings",
-        "The leading features of several factors: which of them share features, and with which sign.",
+        "The top features of several factors. It shows which factors share features, and with which sign.",
         """\
 ca.plot.loadings(fa.loadings_frame(fa.factor_names_[:5], n=2))""",
     ),
     Figure(
         "factors_number",
-        "Tumours in the plane of two factors, coloured by a number; where it is unknown, hollow.",
+        "Tumours by two factors, coloured by a number. Hollow points have an unknown value.",
         """\
 ca.plot.factors(fa.factors_frame(), x="ER-alpha", y="subtype_Her2", colour=clinic["ER-alpha"])""",
     ),
@@ -94,40 +94,40 @@ ca.plot.factors(fa.factors_frame(), x="ER-alpha", y="subtype_Her2", colour=clini
     ),
     Figure(
         "factor_by_category",
-        "One factor by the levels of a category; those of unknown level stand apart.",
+        "One factor by the levels of a category. Tumours of unknown level are separate.",
         """\
 ca.plot.factor_by_category(fa.factors_frame(), factor="subtype_Her2", category=clinic["subtype"])""",
     ),
     Figure(
         "association",
-        "Every factor with everything known of the tumours, whether the model was told of it or not: correlations of "
-        "numbers, η² of categories, each from the tumours that have both.",
+        "Associations of every factor with all known variables, also those that the model did not use: correlations "
+        "with numbers, η² of categories. Each uses the tumours that have both values.",
         """\
 ca.plot.association(ca.metrics.association(fa.factors_frame(), clinic))""",
     ),
     Figure(
         "bound",
-        "How the bound rose to its end, sweep by sweep, in the paper's inference (ours needs few sweeps).",
+        "The bound after each sweep, with the inference of the paper (ours needs few sweeps).",
         """\
 paper = ca.InformedFactorAnalysis.paper(n_factors=10, drop_first=True).fit(views, clinic[["ER-alpha", "subtype"]])
 ca.plot.bound(paper.bound_frame())""",
     ),
     Figure(
         "missing",
-        "Who has what: tumours put together by the views and covariates they have, with counts.",
+        "Observed and missing data: groups of tumours with the same views and covariates, with counts.",
         """\
 ca.plot.missing(fa.missing_frame())""",
     ),
     Figure(
         "alignment",
-        "How well each factor stands for its covariate, in the tumours fitted and in others.",
+        "The alignment of each factor with its covariate, in fitted and in held-out tumours.",
         """\
-ca.plot.alignment(fa.summary(folds=5))""",
+ca.plot.alignment(fa.summary())""",
     ),
     Figure(
         "frontier",
-        "The trade-off of a representation (here 20 principal components of mRNA): alignment against coupling, held "
-        "out with its standard error, and in sample.",
+        "The trade-off of a representation (here 20 principal components of mRNA): alignment and coupling, held out "
+        "with standard error, and in sample.",
         """\
 from sklearn.decomposition import PCA
 
@@ -138,7 +138,7 @@ ca.plot.frontier(aligner.frontier())""",
     ),
     Figure(
         "matrices",
-        "What each regime does to the correlations with the covariates (above) and between dimensions (below).",
+        "The correlations of dimensions with covariates (above) and with each other (below), in each regime.",
         """\
 named = aligner.moments_.with_names(aligner.covariate_names_)
 ca.plot.matrices(ca.regimes.matrices(named, shrinkage=aligner.shrinkage_))""",
@@ -150,7 +150,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("gallery"))
     parser.add_argument("--tcga", type=Path)
-    parser.add_argument("--page", type=Path, help="where to write the page (gallery.md in --out, if not said)")
+    parser.add_argument("--page", type=Path, help="where to write the page (default: gallery.md in --out)")
     asked = parser.parse_args()
     page = asked.page or asked.out / "gallery.md"
     for folder in (asked.out, page.parent):
@@ -160,11 +160,12 @@ def main() -> None:
     execute(opening, names)
     for figure in FIGURES:
         save(execute(figure.code, names), asked.out / f"{figure.name}.png")
-    replace(page, written(opening, asked, page).encode())
+    page.write_text(written(opening, asked, page), encoding="utf-8")
+    print(page)
 
 
 def execute(code: str, names: dict[str, Any]) -> Any:
-    """Run the lines of a code, and return the value of its last expression, if that is what it ends with."""
+    """Run the code; if its last line is a plot, return the Axes."""
     *before, last = code.rstrip().split("\n")
     exec(compile("\n".join(before), "gallery", "exec"), names)
     if last.startswith("ca.plot."):
@@ -176,13 +177,11 @@ def execute(code: str, names: dict[str, Any]) -> Any:
 def save(axes: Any, path: Path) -> None:
     """Write the figure."""
     figure = np.ravel(axes)[0].figure
-    temporary = path.with_suffix(".tmp.png")
     for dpi in DPI:
-        figure.savefig(temporary, dpi=dpi)
-        Image.open(temporary).convert("RGB").save(temporary, optimize=True)
-        if temporary.stat().st_size < LARGEST:
+        figure.savefig(path, dpi=dpi)
+        Image.open(path).convert("RGB").save(path, optimize=True)
+        if path.stat().st_size < LARGEST:
             break
-    os.replace(temporary, path)
     plt.close(figure)
     print(f"{path}  {path.stat().st_size / 1000:.0f} kB")
 
@@ -193,11 +192,11 @@ def written(opening: str, asked: argparse.Namespace, page: Path) -> str:
     made = "--tcga FOLDER " if asked.tcga else ""
     parts = [
         "# Gallery\n",
-        "Every function of `covalign.plot` takes the frame that a method returns, draws into `ax` if there is one, and "
-        "returns the Axes. Nothing is computed in a figure.\n",
-        f"This page and its pictures are written by `python examples/gallery.py --out docs/img/gallery {made}--page "
-        "docs/gallery.md`: the code shown is the code that ran"
-        + (", with `tcga` the folder of the data.\n" if asked.tcga else ", on simulated data.\n"),
+        "Every function of `covalign.plot` takes the frame that a method returns, draws it into `ax` (or a new figure) "
+        "and returns the Axes. A plot function computes nothing.\n",
+        f"`python examples/gallery.py --out docs/img/gallery {made}--page docs/gallery.md` runs the code shown here "
+        "and writes this page and its figures. "
+        + ("`tcga` is the folder of the data.\n" if asked.tcga else "The data are simulated.\n"),
         f"```python\n{opening}```\n",
     ]
     for figure in FIGURES:
@@ -205,14 +204,6 @@ def written(opening: str, asked: argparse.Namespace, page: Path) -> str:
         parts.append(f"## {title}\n\n{figure.says}\n\n![{title}]({pictures}/{figure.name}.png)\n")
         parts.append(f"```python\n{figure.code}\n```\n")
     return "\n".join(parts)
-
-
-def replace(path: Path, content: bytes) -> None:
-    """Write beside the final name, then rename: a reader never sees half a file."""
-    temporary = path.with_name(path.name + ".tmp")
-    temporary.write_bytes(content)
-    os.replace(temporary, path)
-    print(path)
 
 
 if __name__ == "__main__":

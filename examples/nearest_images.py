@@ -1,8 +1,8 @@
-"""Pictures along named dimensions, before and after aligning: drawn discs, and an encoder that was never trained.
+"""Draw images along named dimensions, before and after alignment: discs, encoded by a network without training.
 
-Discs differ in colour, size and number, which are correlated, and in place and background, which nobody asks about. The
-encoder is a fixed two-layer convolutional network with random filters: a stand-in for a pretrained one that needs no
-download. Everything shown is of pictures that were not fitted.
+The discs differ in colour, size and number, which are correlated, and in place and background, which are no covariates.
+The encoder is a fixed two-layer convolutional network with random filters. It replaces a pretrained encoder and needs
+no download. All results are for images that were not fitted.
 
 python examples/nearest_images.py --out docs/img
 """
@@ -10,7 +10,6 @@ python examples/nearest_images.py --out docs/img
 from __future__ import annotations
 
 import argparse
-import os
 from pathlib import Path
 
 import matplotlib
@@ -137,9 +136,7 @@ def strips(rows: dict[str, tuple[pd.Series, np.ndarray]], Y: pd.DataFrame, path:
             ax.set(xticks=[], yticks=[])
             ax.spines[:].set_visible(False)
         line[0].set_ylabel(title, rotation=0, ha="right", va="center", fontsize=9)
-    temporary = path.with_suffix(".tmp.png")
-    figure.savefig(temporary, dpi=130)
-    os.replace(temporary, path)
+    figure.savefig(path, dpi=130)
     plt.close(figure)
     print(f"\n{path}")
 

@@ -1,4 +1,4 @@
-"""The picture of a report in the documentation: a page of handwritten digits as a browser shows it.
+"""Take the screenshots of reports for the documentation.
 
 python examples/report_picture.py --out docs/img   (needs playwright, and chromium on the path)
 """

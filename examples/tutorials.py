@@ -1,11 +1,11 @@
-"""Run the code of documentation pages, and show in them what it prints.
+"""Run the code of documentation pages, and check or update the outputs that they show.
 
-    python examples/tutorials.py docs/tutorial_digits.md            # does the page say what the code says?
-    python examples/tutorials.py --write docs/tutorial_digits.md    # put it there, with the pictures
+    python examples/tutorials.py docs/tutorial_digits.md            # checks the outputs of the page
+    python examples/tutorials.py --write docs/tutorial_digits.md    # updates outputs and figures
 
-Blocks marked ``python`` are run in order, in one namespace and an empty folder. A block marked ``text`` right after one
-of them is what that one prints. Pictures saved to ``img/`` are the ones the page shows. Numbers agree if they differ by
-one in the last place shown: another processor rounds otherwise.
+Blocks marked ``python`` run in order, in one namespace and an empty folder. A block marked ``text`` after such a block
+is its output. The page shows the figures saved to ``img/``. Two numbers agree if they differ by at most one in the last
+digit, because other processors round differently.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NUMBER = re.compile(r"[-+]?\d+(?:\.\d*)?(?:e[-+]?\d+)?")
 
 
 class Block(NamedTuple):
-    """Code, what the page says that it prints (None: nothing), and what it prints."""
+    """Code, the output that the page shows (None: no output), and the output of the run."""
 
     code: str
     shown: str | None
@@ -34,7 +34,7 @@ class Block(NamedTuple):
 
 
 def run(page: Path, folder: Path) -> list[Block]:
-    """All code of the page, in the folder."""
+    """Run all code of the page in the folder."""
     os.environ.setdefault("MPLBACKEND", "Agg")
     names: dict[str, Any] = {"__name__": "__main__"}
     blocks, back = [], Path.cwd()
@@ -44,7 +44,7 @@ def run(page: Path, folder: Path) -> list[Block]:
         for match in BLOCK.finditer(page.read_text()):
             line = page.read_text()[: match.start()].count("\n") + 1
             printed = io.StringIO()
-            with contextlib.redirect_stdout(printed):  # empty lines in front, so that errors name the page's own lines
+            with contextlib.redirect_stdout(printed):  # empty lines: errors give line numbers of the page
                 exec(compile("\n" * line + match["code"], str(page), "exec"), names)
             blocks.append(Block(match["code"], match["shown"], printed.getvalue()))
     finally:
@@ -53,7 +53,7 @@ def run(page: Path, folder: Path) -> list[Block]:
 
 
 def differences(blocks: list[Block]) -> list[str]:
-    """Where a page does not say what its code says."""
+    """Blocks whose output differs from the page."""
     return [
         f"shown:\n{block.shown}\nprinted:\n{block.printed}"
         for block in blocks
@@ -62,7 +62,7 @@ def differences(blocks: list[Block]) -> list[str]:
 
 
 def same(shown: str, printed: str) -> bool:
-    """The same words, and numbers that differ by one in the last place at most."""
+    """The same words, and numbers that differ by at most one in the last digit."""
     if NUMBER.sub("0", shown).split() != NUMBER.sub("0", printed).split():
         return False
     pairs = zip(NUMBER.findall(shown), NUMBER.findall(printed), strict=True)
@@ -75,7 +75,7 @@ def last_place(number: str) -> float:
 
 
 def written(text: str, blocks: list[Block]) -> str:
-    """The page with what its code prints."""
+    """The page with the outputs of the run."""
     fresh = iter(blocks)
 
     def shown(match: re.Match[str]) -> str:
@@ -98,8 +98,8 @@ def main() -> None:
                 for picture in sorted((Path(name) / "img").iterdir()):
                     shutil.copy(picture, page.parent / "img" / picture.name)
             elif wrong := differences(blocks):
-                sys.exit(f"{page.name} does not say what its code says; --write puts it there\n" + "\n".join(wrong))
-        print(page.name, "written" if asked.write else "says what its code says")
+                sys.exit(f"{page.name} shows other outputs than its code; --write updates them\n" + "\n".join(wrong))
+        print(page.name, "written" if asked.write else "shows the outputs of its code")
 
 
 if __name__ == "__main__":

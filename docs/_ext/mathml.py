@@ -1,4 +1,4 @@
-"""Equations as MathML, made when the page is: browsers show it by themselves, with no script, font or network.
+"""Translate equations to MathML when pages are built. Browsers show MathML without scripts, fonts or network.
 
 An equation that cannot be translated is a warning, hence an error of ``make docs``.
 """
@@ -17,14 +17,14 @@ log = logging.getLogger(__name__)
 
 
 class Untranslated(ValueError):
-    """An equation that would be shown as something else than was meant."""
+    """An equation cannot be translated correctly."""
 
 
 def translated(latex: str, *, block: bool) -> str:
-    """MathML of an equation. Commands the translator does not know would come out as their own names: refused."""
+    """MathML of an equation. An unknown command is an error; the translator would show its name."""
     try:
         mathml = convert(latex, display="block" if block else "inline")
-    except Exception as error:  # latex2mathml has a dozen of its own
+    except Exception as error:  # latex2mathml has a dozen classes of errors
         raise Untranslated(f"{type(error).__name__} in {latex}") from error
     unknown = re.findall(r"\\[A-Za-z]+", mathml)
     if unknown:

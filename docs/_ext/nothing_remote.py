@@ -1,4 +1,4 @@
-"""Pages may link to other places, but load nothing from there: no script, style, font or picture.
+"""Check that pages load no script, style, font or image from other sites. Links to other sites are allowed.
 
 What is found is an error of the build, so that a new version of a theme cannot bring it in unseen.
 """
@@ -22,7 +22,7 @@ LOADED = [
 
 
 def remote(text: str) -> list[str]:
-    """Addresses that a browser would ask while it shows this page or style."""
+    """Addresses from which a browser would load something for this page or style."""
     return [address for pattern in LOADED for address in pattern.findall(text)]
 
 

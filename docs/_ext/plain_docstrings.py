@@ -19,7 +19,7 @@ SPECIAL = re.compile(r"([\\*|_`])")
 
 
 def plain(lines: list[str]) -> list[str]:
-    """The docstring as reStructuredText that shows what the docstring says."""
+    """The docstring as reStructuredText, shown as it is written."""
     out: list[str] = []
     section = ""
     for paragraph in _paragraphs(lines):
@@ -40,7 +40,7 @@ def plain(lines: list[str]) -> list[str]:
 
 
 def _term(line: str) -> str:
-    """``name : what it is``, or names alone."""
+    """``name : description``, or only names."""
     names, colon, kind = line.partition(" : ")
     return f"``{names}``{colon}{escaped(kind)}"
 
@@ -56,7 +56,7 @@ def _paragraphs(lines: list[str]) -> Iterator[list[str]]:
 
 
 def escaped(line: str) -> str:
-    """Everything that is not ``code`` means itself."""
+    """Escape everything that is not ``code``."""
     return "".join(part if CODE.fullmatch(part) else SPECIAL.sub(r"\\\1", part) for part in CODE.split(line))
 
 

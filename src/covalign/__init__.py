@@ -1,4 +1,4 @@
-"""Latent dimensions that answer to names: alignment of any representation with observed covariates, in closed form.
+"""Linear maps that align the dimensions of a representation with covariates, in closed form.
 
 >>> import covalign as ca
 >>> data = ca.simulate.scenario("PN", n_samples=1000)
@@ -46,7 +46,7 @@ __all__ = [
     "simulate",
 ]
 
-# Where each public name lives. Nothing is imported before it is used: some names need an extra, others seconds.
+# The module of each public name. It is imported when the name is first used: some need an extra, others take seconds.
 HOMES = {
     "InformedFactorAnalysis": "covalign.factor.informed",
     "LatentAligner": "covalign.aligner.latent",

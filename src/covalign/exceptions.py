@@ -1,7 +1,15 @@
 """The kinds of errors and warnings that covalign raises.
 
-All errors but ``MissingExtraError`` are ``ValueError``s, so ``except ValueError`` catches whatever the data or the
-arguments are to blame for.
+All errors but ``MissingExtraError`` are ``ValueError``, so ``except ValueError`` catches every error in the data or in
+the arguments.
+
+>>> import covalign as ca
+>>> data = ca.simulate.scenario("PN", n_samples=100)
+>>> try:
+...     ca.LatentAligner("exclusive").fit(data.Z, data.Y[:, [0, 0]])  # the same covariate twice
+... except ca.exceptions.DependentCovariatesError:
+...     print("drop one of the two")
+drop one of the two
 """
 
 from __future__ import annotations
@@ -25,27 +33,27 @@ __all__ = [
 
 
 class DependentCovariatesError(ValueError):
-    """The exclusive regime was asked for where it does not exist."""
+    """The exclusive regime does not exist, because covariates are linearly dependent."""
 
 
 class SingularTransformWarning(UserWarning):
-    """The transformation merges dimensions, so it cannot be undone exactly."""
+    """The transformation is singular: it merges dimensions and has no exact inverse."""
 
 
 class LeastSquaresWarning(UserWarning):
-    """An inverse was asked for where only the best linear reconstruction exists."""
+    """No exact inverse exists; the result is the best linear reconstruction."""
 
 
 class MissingExtraError(ImportError):
-    """An optional dependency is needed and not installed."""
+    """An optional package is needed and not installed."""
 
 
 class TargetExistsError(ValueError):
-    """Results would replace a file."""
+    """The output file exists already."""
 
 
 class NotFiniteError(ValueError):
-    """A number is NaN or infinite; ``row`` and ``column`` (positions) say where, if that is known."""
+    """A number is NaN or infinite. ``row`` and ``column`` are its position, where that is known."""
 
     row: int | None = None
     column: int | None = None
@@ -53,32 +61,32 @@ class NotFiniteError(ValueError):
 
 
 class ColumnLayoutWarning(UserWarning):
-    """A sparse matrix on disk is stored by columns, so it is read whole, once."""
+    """A sparse matrix on disk is stored by columns, so all of it is read into memory."""
 
 
 class DiskFullError(OSError, ValueError):
-    """The disk filled up, or would, while rows were written."""
+    """The disk is full, or is too small for the rows to write."""
 
 
 class DataNotFoundError(FileNotFoundError, ValueError):
-    """A data set, or a file of it, is not where it was said to be."""
+    """A data set, or one of its files, was not found."""
 
 
 class WeightsNotFoundError(FileNotFoundError, ValueError):
-    """A model's files are neither here nor to be had."""
+    """The weights of a pretrained model are not on this machine and cannot be downloaded."""
 
 
 class CannotHoldOutError(ValueError):
-    """A model cannot be judged on samples left out."""
+    """Held-out alignment cannot be computed."""
 
 
 class FileFormatError(ValueError):
-    """A file is not a complete model of a version this covalign can read."""
+    """A file is not a saved model, or is incomplete, or was saved by a version that cannot be read."""
 
 
 class CannotBeSavedError(ValueError):
-    """A value has no form in a file of arrays and JSON."""
+    """A model holds a value that cannot be saved."""
 
 
 class PeerError(ValueError):
-    """A method that runs in a process of its own failed there."""
+    """A method that runs in its own process failed."""

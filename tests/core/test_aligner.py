@@ -21,8 +21,7 @@ import covalign as ca
 from covalign import LatentAligner
 from covalign._core.validation import DependentCovariatesError, LeastSquaresWarning, SingularTransformWarning
 from covalign.closed_form import regimes
-
-from .conftest import correlated, embedding
+from tests.conftest import correlated, embedding
 
 KINDS = [
     LatentAligner(),

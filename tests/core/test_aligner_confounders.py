@@ -21,8 +21,7 @@ from covalign._core.linalg import positive_semidefinite
 from covalign.closed_form import heldout, regimes
 from covalign.moments import incomplete
 from covalign.moments.moments import fold_of_rows
-
-from .conftest import correlated, embedding
+from tests.conftest import correlated, embedding
 
 REGIMES = ["independent", "tunable", "strongest", "exclusive"]
 

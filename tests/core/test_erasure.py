@@ -15,8 +15,7 @@ from covalign._core.validation import SingularTransformWarning
 from covalign.bridges import datasets
 from covalign.closed_form import heldout
 from covalign.moments.moments import fold_moments
-
-from .conftest import correlated, embedding
+from tests.conftest import correlated, embedding
 
 
 def leace(Z: np.ndarray, C: np.ndarray, rho: float = 0.0) -> np.ndarray:

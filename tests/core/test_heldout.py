@@ -12,8 +12,7 @@ from covalign.closed_form import heldout, regimes
 from covalign.moments import incomplete
 from covalign.moments.incomplete import IncompleteMoments
 from covalign.moments.moments import fold_moments, fold_of_rows
-
-from .conftest import correlated, embedding
+from tests.conftest import correlated, embedding
 
 
 def test_fold_moments_give_what_fitting_on_rows_gives():

@@ -15,8 +15,7 @@ from sklearn.linear_model import LinearRegression
 import covalign as ca
 from covalign._core.validation import DependentCovariatesError
 from covalign.closed_form import regimes
-
-from .conftest import correlated
+from tests.conftest import correlated
 
 seeds = st.integers(0, 2**32 - 1)
 sizes = st.tuples(st.integers(1, 5), st.integers(0, 4))  # P and K - P

@@ -16,8 +16,7 @@ from covalign.study import steering
 from covalign.study.intervals import Interval, over_splits
 from covalign.study.profiles import TINY, Inputs
 from covalign.study.theory import random_moments
-
-from .conftest import correlated, embedding
+from tests.conftest import correlated, embedding
 
 REGIMES = {"T_ex": {"regime": "exclusive"}, "T_0": {"lam": 0.0}, "T_0.5": {"lam": 0.5}, "T_1": {"lam": 1.0}}
 

@@ -210,9 +210,11 @@ def test_the_readme_and_the_documentation_have_examples():
 
 
 def test_lines_are_found_however_they_are_written():
-    text = "Say `covalign plan\n--rows 1` or\n\n```bash\n$ covalign info \\\n  m.covalign   # what it is\nls\n```\n"
+    text = (
+        "Say `covalign plan\n--n-samples 1` or\n\n```bash\n$ covalign info \\\n  m.covalign   # what it is\nls\n```\n"
+    )
     assert [in_block(block) for block in FENCED.findall(text)] == [("covalign info m.covalign",)]
-    assert [tidy(span) for span in INLINE.findall(FENCED.sub("", text))] == ["covalign plan --rows 1"]
+    assert [tidy(span) for span in INLINE.findall(FENCED.sub("", text))] == ["covalign plan --n-samples 1"]
 
 
 def test_targets_of_make_exist():

@@ -1,4 +1,4 @@
-"""The gallery can be made by anyone, and its page shows the code that made it."""
+"""The gallery can be written without data, and its page shows the code of its figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the README says runs as written."""
+"""The code in the README runs as it is written."""
 
 from __future__ import annotations
 

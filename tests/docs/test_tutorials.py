@@ -1,6 +1,6 @@
-"""Code on documentation pages runs as written, and prints what the page says it prints.
+"""Code on documentation pages runs, and its outputs are those that the page shows.
 
-``python examples/tutorials.py --write PAGE`` puts there what it prints.
+``python examples/tutorials.py --write PAGE`` updates the outputs of a page.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ spec = importlib.util.spec_from_file_location("tutorials", ROOT / "examples" / "
 tutorials = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(tutorials)
 
-# The gallery is written by the script that runs its code: tests/test_gallery.py.
+# tests/docs/test_gallery.py tests the gallery, because a script writes it.
 PAGES = [
     page
     for page in sorted((ROOT / "docs").glob("*.md"))
     if page.stem != "gallery" and tutorials.BLOCK.search(page.read_text())
 ]
-FEWER_ROWS = "40000"  # than a million
+FEWER_ROWS = "40000"  # instead of a million
 
 
 def prepare(page: Path, folder: Path) -> None:
-    """What a page supposes to be there: an embedding, which takes a pretrained model to make."""
+    """Write the files that a page needs: here an embedding, which would need a pretrained model."""
     if page.name == "tutorial_embeddings.md":
         rng = np.random.default_rng(0)
         np.savez(folder / "clip.npz", Z=rng.normal(size=(60, 8)), labels=np.tile(["cat", "dog", "newt"], 20))

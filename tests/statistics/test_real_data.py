@@ -12,7 +12,7 @@ from covalign.closed_form import regimes
 
 @pytest.fixture(scope="module")
 def images():
-    from .conftest import SHARED
+    from tests.conftest import SHARED
 
     folder = SHARED / "tinyimagenet_efflite0"
     if not folder.is_dir():

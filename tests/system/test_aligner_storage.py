@@ -90,7 +90,7 @@ def assert_same(one: LatentAligner, other: LatentAligner, Z, Y, C=None, more=Non
 @pytest.fixture(autouse=True)
 def _inexact_inverses_are_fine():
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ca._validation.LeastSquaresWarning)
+        warnings.simplefilter("ignore", ca.exceptions.LeastSquaresWarning)
         yield
 
 

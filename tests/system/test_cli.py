@@ -16,8 +16,7 @@ import pandas as pd
 import pytest
 
 import covalign as ca
-
-from .conftest import correlated
+from tests.conftest import correlated
 
 testing = pytest.importorskip("typer.testing", reason="the command line needs typer")
 
@@ -209,7 +208,7 @@ def test_a_saved_aligner_transforms_new_rows():
     new.assign(other=1.0).to_parquet("new.parquet")
     run("transform", "model.covalign", "new.parquet", "-o", "new_out.npy")
     the_same(np.load("new_out.npy"), want)
-    assert "covalign fit" in run("transform", "model.covalign", "new.csv", "-o", "x.npy", "--std", code=2).stderr
+    assert "covalign fit" in run("transform", "model.covalign", "new.csv", "-o", "x.npy", "--return-std", code=2).stderr
 
 
 @pytest.mark.skipif(not hasattr(ca.LatentAligner, "save"), reason="LatentAligner has no save yet")
@@ -543,14 +542,14 @@ def test_nothing_is_replaced_unless_forced(option, folder):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ([], "--out or --report or --save"),
+        ([], "Nothing to write. Give an output file with --out, --report or --save."),
         (["-o", "out.xlsx"], ".parquet"),
         (["-o", "out.npy.gz"], ".csv.gz"),
         (["-o", "nowhere/out.npy"], "folder"),
         (["-o", "Z.npy", "--force"], "an input"),
         (["-o", "a.npy", "--save", "a.npy"], "--out"),
         (["-o", "a.npy", "--lam", "2"], "between 0"),
-        (["-o", "a.npy", "--max-coupling", "nan"], "max_coupling"),
+        (["-o", "a.npy", "--max-coupling", "nan"], "--max-coupling needs"),
         (["--report", "report.pdf"], ".html"),
     ],
 )
@@ -577,7 +576,7 @@ def test_a_zarr_is_replaced_by_another():
 
 def test_a_folder_that_may_not_be_written_to_is_noticed_first(monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, mode: False)
-    assert "may not" in run("align", "no.npy", "no.csv", "-o", "out.npy", code=2).stderr
+    assert "is not writable" in run("align", "no.npy", "no.csv", "-o", "out.npy", code=2).stderr
 
 
 def test_failure_leaves_nothing_behind(folder):

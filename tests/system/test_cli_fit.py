@@ -25,7 +25,7 @@ from .test_cli import process  # noqa: E402
 N, FEATURES = 60, {"rna": 20, "protein": 16}
 NAMES = [f"patient{i}" for i in range(N)]
 VIEWS = ["--view", "rna=rna.csv", "--view", "protein=protein.csv"]
-STUDY = [*VIEWS, "--covariates", "clinic.csv", "--factors", "3"]
+STUDY = [*VIEWS, "--covariates", "clinic.csv", "--n-factors", "3"]
 QUICK = [*STUDY, "--max-iter", "2"]  # where the numbers do not matter
 
 
@@ -107,7 +107,7 @@ def test_fit_for_machines():
     ("words", "settings"),
     [
         (["--posterior", "mean_field"], {"posterior": "mean_field"}),
-        (["--starts", "2", "--seed", "3"], {"n_init": 2, "random_state": 3}),
+        (["--n-init", "2", "--random-state", "3"], {"n_init": 2, "random_state": 3}),
     ],
 )
 def test_settings_reach_the_model(words, settings):
@@ -120,19 +120,19 @@ def test_settings_reach_the_model(words, settings):
 def test_as_many_factors_as_needed():
     complete = study()[0]["rna"].fillna(0.0)
     complete.to_csv("rna.csv")
-    words = ["rna.csv", "--covariates", "clinic.csv", "-c", "age", "--factors", "auto", "-o", "m", "--json"]
+    words = ["rna.csv", "--covariates", "clinic.csv", "-c", "age", "--n-factors", "auto", "-o", "m", "--json"]
     answer = json.loads(run("fit", *words).stdout)
     assert answer["factors"] == ca.InformedFactorAnalysis("auto").fit(complete, study()[1][["age"]]).n_factors_
-    assert "'auto' or a whole number" in run("fit", *STUDY, "--factors", "many", "-o", "n", code=2).stderr
+    assert "'auto' or a whole number" in run("fit", *STUDY, "--n-factors", "many", "-o", "n", code=2).stderr
 
 
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--lam", "2"], "lam needs"),
+        (["--lam", "2"], "--lam needs"),
         (["--lam", "0.5", "--regime", "exclusive"], "--regime exclusive"),
-        (["--folds", "1"], "folds needs"),
-        (["--seed", "-1"], "--seed needs"),
+        (["--folds", "1"], "--folds needs"),
+        (["--random-state", "-1"], "'--random-state'"),
     ],
 )
 def test_settings_are_looked_at_before_any_work(words, says, folder):
@@ -176,14 +176,14 @@ def test_confounders_and_a_choice_of_covariates():
 
 def test_one_view_needs_no_name():
     views, clinic = study()
-    run("fit", "rna.csv", "--covariates", "clinic.csv", "--factors", "3", "-o", "m.covalign")
+    run("fit", "rna.csv", "--covariates", "clinic.csv", "--n-factors", "3", "-o", "m.covalign")
     want = expected(views["rna"])
     the_same(ca.load("m.covalign").factors_, want.factors_)
     run("transform", "m.covalign", "rna.csv", "-o", "t.csv")
     the_same(numbers("t.csv"), want.transform(views["rna"]))
     both = views["rna"].join(clinic)
     both.to_csv("both.csv")
-    run("fit", "both.csv", "-c", "age", "-c", "dose", "--factors", "3", "-o", "both.covalign")
+    run("fit", "both.csv", "-c", "age", "-c", "dose", "--n-factors", "3", "-o", "both.covalign")
     the_same(ca.load("both.covalign").factors_, want.factors_)
     run("transform", "both.covalign", "both.csv", "-o", "again.csv")  # columns that the model does not know are left
     the_same(numbers("again.csv"), want.transform(views["rna"]))
@@ -196,7 +196,7 @@ def test_arrays_go_by_position(in_memory, monkeypatch):
     for name, values in s.X.items():
         np.save(f"{name}.npy", values)
     pd.DataFrame(s.Y, NAMES, ["age", "dose"]).to_csv("clinic.csv")
-    words = ["--view", "rna=rna.npy", "--view", "protein=protein.npy", "--covariates", "clinic.csv", "--factors", "3"]
+    words = ["--view", "rna=rna.npy", "--view", "protein=protein.npy", "--covariates", "clinic.csv", "--n-factors", "3"]
     run("fit", *words, "-o", "m.covalign", "--factors-out", "f.csv", "--loadings-out", "l.csv")
     want = ca.InformedFactorAnalysis(3).fit(s.X, pd.DataFrame(s.Y, columns=["age", "dose"]))
     the_same(numbers("f.csv"), want.factors_)
@@ -205,7 +205,7 @@ def test_arrays_go_by_position(in_memory, monkeypatch):
     assert loadings.columns.tolist() == ["view", "feature", *want.factor_names_]
     the_same(loadings[loadings["view"] == "protein"].iloc[:, 2:], want.loadings_["protein"])
     for name in ("t.npy", "t.parquet", "t.zarr"):
-        run("transform", "m.covalign", "--view", "rna=rna.npy", "-o", name, "--std")
+        run("transform", "m.covalign", "--view", "rna=rna.npy", "-o", name, "--return-std")
     means, stds = want.transform({"rna": s.X["rna"]}, return_std=True)
     the_same(np.load("t.npy"), np.hstack([means, stds]))
     frame = pd.read_parquet("t.parquet")
@@ -236,7 +236,7 @@ def write_mudata():
 def test_a_study_in_one_file(named):
     views, clinic = write_mudata()
     chosen = ["--covariates", "clinic.csv"] if named else ["-c", "age", "-c", "dose"]
-    run("fit", "study.h5mu", *chosen, "--factors", "3", "-o", "m.covalign", "--factors-out", "f.csv")
+    run("fit", "study.h5mu", *chosen, "--n-factors", "3", "-o", "m.covalign", "--factors-out", "f.csv")
     want, found = expected(), numbers("f.csv")
     the_same(found.loc[NAMES], want.factors_)
     the_same(ca.load("m.covalign").loadings_["protein"], want.loadings_["protein"])
@@ -254,7 +254,7 @@ def test_cells_in_a_file(monkeypatch):
     want = expected(whole)
     for most in (2**28, 0):  # loaded, and streamed
         monkeypatch.setattr(matching, "LOADED_BYTES", most)
-        run("fit", "cells.h5ad", "--key", "counts", "--factors", "3", "-o", "m", "--factors-out", "f.csv", "--force")
+        run("fit", "cells.h5ad", "--key", "counts", "--n-factors", "3", "-o", "m", "--factors-out", "f.csv", "--force")
         the_same(numbers("f.csv"), want.factors_)
         assert numbers("f.csv").index.tolist() == NAMES
     run("transform", "m", "cells.h5ad", "--key", "counts", "-o", "t.npy")
@@ -277,7 +277,7 @@ def test_new_samples_from_some_views_in_any_order():
     new = {"rna": views["rna"].iloc[5:20], "protein": views["protein"].iloc[:35].iloc[:, ::-1]}
     new["rna"].to_csv("rna_new.csv")
     new["protein"].to_csv("protein_new.tsv", sep="\t")
-    words = ["--view", "rna=rna_new.csv", "--view", "protein=protein_new.tsv", "-o", "t.csv", "--std", "--json"]
+    words = ["--view", "rna=rna_new.csv", "--view", "protein=protein_new.tsv", "-o", "t.csv", "--return-std", "--json"]
     answer = json.loads(run("transform", "m.covalign", *words).stdout)
     found, (means, stds) = numbers("t.csv"), want.transform(new, return_std=True)
     assert (answer["rows"], answer["model"]) == (len(found), "InformedFactorAnalysis")
@@ -353,7 +353,7 @@ def test_an_interrupted_fit_leaves_nothing(folder, monkeypatch):
 
 ENDLESS = """
 import pathlib
-import covalign.factor.model as model
+import covalign.factor.informed as model
 real = model.fitting.fit
 def endless(*given, **named):
     while True:

@@ -131,7 +131,7 @@ def test_rows_that_are_not_in_the_file_leave_the_alignment_open(tmp_path):
 
 def test_a_file_of_an_older_covalign_does_not_say_its_version(aligner):
     rewritten(aligner[1], covalign=None)
-    assert "a covalign that did not say its version" in info(aligner[1]).stdout
+    assert "an unknown version of covalign" in info(aligner[1]).stdout
 
 
 def test_what_is_no_model_is_refused(tmp_path):

@@ -26,7 +26,9 @@ def table(path) -> pd.DataFrame:
 
 
 def test_views_come_back_to_the_last_digit(simulate, tmp_path):
-    done = simulate("AR --samples 30 --view rna=6 --view protein=4 --factors 7 --covariates 3 --seed 5 --b 0.8 -o made")
+    done = simulate(
+        "AR --n-samples 30 --view rna=6 --view protein=4 --n-factors 7 --n-covariates 3 --random-state 5 --b .8 -o made"
+    )
     assert done.exit_code == 0, done.output
     settings = json.loads((tmp_path / "made" / "settings.json").read_text())
     s = ca.simulate.scenario(**settings["scenario"])
@@ -46,7 +48,7 @@ def test_views_come_back_to_the_last_digit(simulate, tmp_path):
 
 
 def test_one_table_is_x(simulate, tmp_path):
-    told = json.loads(simulate("P --features 8 --samples 20 -o made --json").stdout)
+    told = json.loads(simulate("P --n-features 8 --n-samples 20 -o made --json").stdout)
     assert told["views"] == {"X": 8}
     s = ca.simulate.scenario("P", 20, 8)
     np.testing.assert_array_equal(table(tmp_path / "made" / "X.csv"), s.X)
@@ -55,7 +57,7 @@ def test_one_table_is_x(simulate, tmp_path):
 
 
 def test_the_next_command_is_one(simulate, tmp_path):
-    words = shlex.split(json.loads(simulate("PN --samples 60 --features 12 -o made --json").stdout)["next"])
+    words = shlex.split(json.loads(simulate("PN --n-samples 60 --n-features 12 -o made --json").stdout)["next"])
     assert words[:2] == ["covalign", "fit"]
     if "fit" not in {command.name or command.callback.__name__ for command in app.registered_commands}:
         pytest.skip("there is no covalign fit yet")
@@ -66,20 +68,20 @@ def test_the_next_command_is_one(simulate, tmp_path):
 
 def test_a_folder_with_files_is_kept_unless_forced(simulate, tmp_path):
     (tmp_path / "made").mkdir()
-    assert simulate("PN --samples 20 --features 3 -o made").exit_code == 0  # it was empty
+    assert simulate("PN --n-samples 20 --n-features 3 -o made").exit_code == 0  # it was empty
     (tmp_path / "made" / "mine.txt").write_text("mine")
     before = (tmp_path / "made" / "Y.csv").read_text()
-    refused = simulate("PN --samples 10 --features 3 -o made")
+    refused = simulate("PN --n-samples 10 --n-features 3 -o made")
     assert refused.exit_code == 3
     assert "--force" in refused.stderr
     assert (tmp_path / "made" / "Y.csv").read_text() == before
-    assert simulate("PN --samples 10 --features 3 -o made --force").exit_code == 0
+    assert simulate("PN --n-samples 10 --n-features 3 -o made --force").exit_code == 0
     assert len(table(tmp_path / "made" / "Y.csv")) == 10
     assert (tmp_path / "made" / "mine.txt").read_text() == "mine"
 
 
 def test_here_is_a_folder_too(simulate, tmp_path):
-    assert simulate("PN --samples 10 --features 3 -o .").exit_code == 0
+    assert simulate("PN --n-samples 10 --n-features 3 -o .").exit_code == 0
     assert (tmp_path / "Y.csv").exists()
     assert not [file for file in tmp_path.parent.iterdir() if file.name.startswith(f".{tmp_path.name}")]
 
@@ -90,7 +92,7 @@ def test_half_a_folder_is_never_seen(simulate, tmp_path, monkeypatch, error):
         raise error
 
     monkeypatch.setattr(np, "savez", fails)
-    done = simulate("PN --samples 10 --features 3 -o made")
+    done = simulate("PN --n-samples 10 --n-features 3 -o made")
     assert done.exit_code == (130 if isinstance(error, KeyboardInterrupt) else 2)
     assert list(tmp_path.iterdir()) == []
 
@@ -99,19 +101,19 @@ def test_half_a_folder_is_never_seen(simulate, tmp_path, monkeypatch, error):
     ("text", "message"),
     [
         ("XX -o made", "scenario needs one of PN"),
-        ("PN -o made --factors 3", "5 covariates need"),
-        ("PN -o made --samples 0", "n_samples needs"),
+        ("PN -o made --n-factors 3", "5 covariates need"),
+        ("PN -o made --n-samples 0", "--n-samples needs"),
         ("PN -o made --alpha 2", "alpha"),
-        ("PN -o made --seed -1", "--seed needs"),
-        ("PN -o made --features 0", "--features needs"),
-        ("PN -o made --features 3 --view a=3", "got both"),
+        ("PN -o made --random-state -1", "'--random-state'"),
+        ("PN -o made --n-features 0", "'--n-features'"),
+        ("PN -o made --n-features 3 --view a=3", "--n-features and --view exclude each other"),
         ("PN -o made --view rna", "NAME=FEATURES, got 'rna'"),
         ("PN -o made --view ../rna=3", "NAME=FEATURES"),
         ("PN -o made --view rna=0", "NAME=FEATURES"),
-        ("PN -o made --view y=3", "a second y.csv"),
-        ("PN -o made --view a=3 --view A=3", "a second A.csv"),
-        ("PN -o absent/made", "whose folder does not exist"),
-        ("PN -o file --force", "which is a file"),
+        ("PN -o made --view y=3", "The file y.csv is needed"),
+        ("PN -o made --view a=3 --view A=3", "The file A.csv is needed"),
+        ("PN -o absent/made", "The folder of 'absent/made' does not exist"),
+        ("PN -o file --force", "'file' is a file"),
     ],
 )
 def test_what_is_not_as_needed_is_said(simulate, tmp_path, text, message):

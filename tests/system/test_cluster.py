@@ -15,7 +15,7 @@ import pytest
 from scipy import sparse
 
 import covalign as ca
-from covalign._core.linalg import blas, limited
+from covalign._core.threads import blas, limited
 from covalign.moments import cluster, incomplete
 from covalign.moments.moments import Moments
 from covalign.stream import dask_reduction, is_dask

@@ -35,7 +35,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def table(data):
-    return compare(data.X, data.Y, n_factors=5, methods=FAST, folds=3, seed=1).set_index("method")
+    return compare(data.X, data.Y, n_factors=5, methods=FAST, folds=3, random_state=1).set_index("method")
 
 
 @dataclass
@@ -145,7 +145,7 @@ def test_the_best_held_out_comes_first_and_what_has_none_last(table):
 def test_no_folds_no_held_out_number(data):
     row = compare(data.X, data.Y, 5, ["PCA"], folds=0).iloc[0]
     assert np.isnan(row["held_out_alignment"])
-    assert "no folds" in row["note"]
+    assert "folds=0" in row["note"]
 
 
 def test_folds_keep_the_shares_of_classes():
@@ -167,7 +167,7 @@ def test_everything_is_compared_unless_named(data):
 
 
 def test_typos_are_answered_with_the_nearest_names():
-    with pytest.raises(ValueError, match=r"got 'PLSS' \(did you mean 'PLS'"):
+    with pytest.raises(ValueError, match=r"no method 'PLSS'.*Did you mean 'PLS'"):
         contenders.chosen(["PLSS"])
     with pytest.raises(ValueError, match="'iFA \\(lam=2\\)'"):
         contenders.chosen(["iFA (lam=2)"])
@@ -184,7 +184,7 @@ def test_slow_methods_are_left_out_or_not_divided_unless_asked(data):
     assert compare(data.X, data.Y, 5, [slow, "PCA"], skip_slow=True)["method"].tolist() == ["PCA"]
     row = compare(data.X, data.Y, 5, [slow]).iloc[0]
     assert slow.fits == [70]
-    assert "--slow-folds" in row["note"]
+    assert "slow_folds=5" in row["note"]
     row = compare(data.X, data.Y, 5, [slow], slow_folds=2).iloc[0]
     assert slow.fits == [70, 70, 35, 35]
     assert row["note"] == ""
@@ -221,7 +221,7 @@ def test_what_no_method_could_do_is_refused_at_once(data):
         with pytest.raises(ValueError, match=words):
             compare(**{"X": data.X, "Y": data.Y, "n_factors": 5, "methods": [stub], **change})
     rare = np.column_stack([data.Y, np.arange(70) == 3])
-    with pytest.raises(ValueError, match="constant in one of 5"):
+    with pytest.raises(ValueError, match=r"In one of 5 training sets a covariate is constant: 'y2'\."):
         compare(data.X, rare, 5, [stub])
     assert not stub.fits
 
@@ -239,7 +239,7 @@ def test_what_is_kept_is_not_computed_again(data, tmp_path):
     assert (len(stub.fits), len(other.fits)) == (6, 6)
     compare(data.X, data.Y, 5, [stub], folds=3, keep=tmp_path)
     assert len(stub.fits) == 9  # the folds are others, the fit to all rows is the same
-    for change in ({"seed": 1}, {"n_factors": 4}, {"budget": 7}, {"Y": data.Y + 1e-9}):
+    for change in ({"random_state": 1}, {"n_factors": 4}, {"budget": 7}, {"Y": data.Y + 1e-9}):
         before = len(stub.fits)
         compare(**{"X": data.X, "Y": data.Y, "n_factors": 5, "methods": [stub], "keep": tmp_path, **change})
         assert len(stub.fits) == before + 6
@@ -269,12 +269,12 @@ def tables(data):
 
 
 def test_gaps_are_refused_with_counts_and_remedy(tables):
-    with pytest.raises(ValueError, match=r"3 sample\(s\) without protein.*--gaps drop") as caught:
+    with pytest.raises(ValueError, match=r"3 sample\(s\) without protein.*missing='drop'") as caught:
         complete(*tables)
     assert "2 empty cell(s) in rna" in str(caught.value)
     assert "1 sample" not in str(caught.value)
     assert "1 empty cell(s) in covariates" in str(caught.value)
-    assert "leaves out 5 of 70" in str(caught.value)
+    assert "leave out 5 of 70" in str(caught.value)
 
 
 def test_dropping_leaves_complete_samples_in_one_order(tables, data):
@@ -294,7 +294,7 @@ def test_means_fill_features_and_never_covariates(tables, data):
     assert views["rna"].loc["p10", 2] == pytest.approx(data.X["rna"][rest, 2].mean())
     measured = data.X["protein"][np.setdiff1d(np.arange(70), [0, 1, 2, 20])]
     np.testing.assert_allclose(views["protein"].loc["p0"], measured.mean(axis=0))
-    assert "features' means" in said
+    assert "the means of features were filled in" in said
 
 
 def test_tables_without_names_are_joined_by_position(data):
@@ -326,8 +326,8 @@ def folder(tables, tmp_path, monkeypatch):
     return tmp_path
 
 
-VIEWS = ["--view", "rna=rna.csv", "--view", "protein=protein.csv", "--covariates", "clinic.csv", "--factors", "5"]
-QUICK = ["--gaps", "drop", "-m", "PCA", "-m", "iFA (no T)", "-m", "Y as factors"]
+VIEWS = ["--view", "rna=rna.csv", "--view", "protein=protein.csv", "--covariates", "clinic.csv", "--n-factors", "5"]
+QUICK = ["--missing", "drop", "-m", "PCA", "-m", "iFA (no T)", "-m", "Y as factors"]
 
 
 def covalign(*arguments: str):
@@ -355,7 +355,7 @@ def test_one_command_one_table_one_figure(folder):
 def test_the_same_command_by_force_computes_nothing(folder, monkeypatch):
     command = [*VIEWS, *QUICK, "-o", "comparison.csv"]
     before = covalign(*command)
-    monkeypatch.setattr(baselines.face, "run", None)
+    monkeypatch.setattr(baselines.method, "run", None)
     after = covalign(*command, "--force")
     assert after.exit_code == 0, after.output
     assert after.stdout == before.stdout
@@ -372,11 +372,11 @@ def test_json_has_everything(folder, data):
 
 def test_a_failure_is_told_and_the_exit_code_says_so(folder, monkeypatch):
     monkeypatch.setattr(contenders, "everything", lambda representation=False: [baselines.PCA(), Stub("bad", OSError)])
-    result = covalign(*VIEWS, "--gaps", "drop")
+    result = covalign(*VIEWS, "--missing", "drop")
     assert result.exit_code == 1
     assert "failed: bad: OSError: it broke" in result.stderr
     assert "PCA" in result.stdout
-    answer = covalign(*VIEWS, "--gaps", "drop", "--json")
+    answer = covalign(*VIEWS, "--missing", "drop", "--json")
     assert answer.exit_code == 1
     assert json.loads(answer.stdout)["failed"] == {"bad": "OSError: it broke"}
 
@@ -384,30 +384,30 @@ def test_a_failure_is_told_and_the_exit_code_says_so(folder, monkeypatch):
 def test_an_interruption_says_what_is_kept(folder, monkeypatch):
     stopped = [baselines.PCA(), Stub("slow", KeyboardInterrupt)]
     monkeypatch.setattr(contenders, "everything", lambda representation=False: stopped)
-    result = covalign(*VIEWS, "--gaps", "drop", "-o", "c.csv")
+    result = covalign(*VIEWS, "--missing", "drop", "-o", "c.csv")
     assert result.exit_code == 130
-    assert "the same command goes on" in result.stderr
+    assert "the same command resumes" in result.stderr
     assert not (folder / "c.csv").exists()
     stopped[1] = Stub("slow")
     monkeypatch.setattr(baselines.PCA, "decompose", None)
-    assert covalign(*VIEWS, "--gaps", "drop", "-o", "c.csv").exit_code == 0
+    assert covalign(*VIEWS, "--missing", "drop", "-o", "c.csv").exit_code == 0
 
 
 def test_control_c_keeps_no_half_of_a_fit(folder):
     pytest.importorskip("typer.testing")
     from .test_cli_fit import interrupted_while_fitting
 
-    words = [*VIEWS, "--gaps", "drop", "--folds", "0", "-m", "iFA (no T)", "-o", "c.csv"]
+    words = [*VIEWS, "--missing", "drop", "--folds", "0", "-m", "iFA (no T)", "-o", "c.csv"]
     code, out, err = interrupted_while_fitting(folder, "compare", *words)
     assert (code, out) == (130, ""), err
-    assert "the same command goes on" in err
+    assert "the same command resumes" in err
     assert not (folder / "c.csv").exists()
 
 
 def test_a_figure_that_was_not_drawn_is_not_named(folder, monkeypatch):
     monkeypatch.setattr(contenders, "everything", lambda representation=False: [Stub("bad", OSError)])
     (folder / "old.png").write_text("of another day")
-    result = covalign(*VIEWS, "--gaps", "drop", "--figure", "old.png", "--force", "--json")
+    result = covalign(*VIEWS, "--missing", "drop", "--figure", "old.png", "--force", "--json")
     assert result.exit_code == 1
     assert json.loads(result.stdout)["files"] == []
 
@@ -419,12 +419,13 @@ def test_the_table_has_the_format_of_its_name(folder):
 
 def test_absent_methods_are_named_with_their_reason(folder, monkeypatch):
     monkeypatch.setenv("COVALIGN_PEERS", str(folder / "nowhere"))
-    result = covalign(*VIEWS, "--gaps", "drop", "-m", "MOFA", "-m", "PCA")
+    result = covalign(*VIEWS, "--missing", "drop", "-m", "MOFA", "-m", "PCA")
     assert result.exit_code == 0
     assert "absent: MOFA: " in result.stderr
     listed = covalign("--list")
-    assert "MuVI               absent" in listed.stdout
-    assert "PCA                present" in listed.stdout
+    said = dict(line.split("  ", 1) for line in listed.stdout.splitlines())
+    assert said["MuVI"].strip().startswith("absent: ")
+    assert said["PCA"].strip() == "present"
     assert {row["method"]: row["present"] for row in json.loads(covalign("--list", "--json").stdout)}["PLS"]
 
 
@@ -445,8 +446,8 @@ def test_a_representation_is_turned_as_it_is(tmp_path, data):
 @pytest.mark.parametrize(
     ("words", "arguments"),
     {
-        "did you mean 'PLS'": [*VIEWS, "-m", "PLSS"],
-        "--gaps drop": VIEWS,
+        "Did you mean 'PLS'": [*VIEWS, "-m", "PLSS"],
+        "--missing drop": VIEWS,
         "covariates are needed": ["rna.csv"],
         "NAME=PATH": ["--view", "rna.csv", "--covariates", "clinic.csv"],
         "more than once": ["--view", "a=rna.csv", "--view", "a=rna.csv", "--covariates", "clinic.csv"],
@@ -454,9 +455,9 @@ def test_a_representation_is_turned_as_it_is(tmp_path, data):
         "got no 'no.csv'": ["--view", "rna=no.csv", "--covariates", "clinic.csv"],
         "one of .png, .svg, .pdf": [*VIEWS, "--figure", "f.docx"],
         "cannot be read": ["broken.npy", "clinic.csv"],
-        "whose folder does not exist": [*VIEWS, "-o", "nowhere/c.csv"],
+        "The folder of 'nowhere/c.csv' does not exist": [*VIEWS, "-o", "nowhere/c.csv"],
         "one of .csv, .tsv, .parquet": [*VIEWS, "-o", "c.xlsx"],
-        "'clinic.csv' also as an input": [*VIEWS, "-o", "clinic.csv", "--force"],
+        "'clinic.csv' is also an input": [*VIEWS, "-o", "clinic.csv", "--force"],
     }.items(),
 )
 def test_misuse_is_one_line_and_exit_code_2(folder, words, arguments):

@@ -367,7 +367,7 @@ def test_a_log_that_was_cut_short_keeps_what_is_whole(tmp_path):
         assert [digest in log for digest in digests] == [True, True, True, False]
         log.append([digests[3]], rows[:1] * 7)
         np.testing.assert_array_equal(log.gather(digests[::-1]), np.vstack([rows[0] * 7, rows[2], rows[1], rows[0]]))
-        with pytest.raises(ValueError, match="one writer at a time"):
+        with pytest.raises(ValueError, match="Another run is writing"):
             Log(tmp_path / "log", "key")
     with Log(tmp_path / "log", "another key") as log:
         assert len(log) == 0

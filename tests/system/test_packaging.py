@@ -38,7 +38,7 @@ def test_the_wheel_has_what_the_library_reads(built):
     here = {name for name in here if "__pycache__" not in name}
     assert {name for name in names if name.startswith("covalign/")} == here
     assert "covalign/py.typed" in names
-    assert sum(name.startswith("covalign/report/page/") for name in names) >= 6
+    assert sum(name.startswith("covalign/show/report/page/") for name in names) >= 6
     assert wheel.name.startswith(f"covalign-{covalign.__version__}-py3-none-any")
     assert wheel.stat().st_size < 1_000_000
 

@@ -12,7 +12,7 @@ from covalign.study import costs as planning
 from covalign.study.costs import Job, Rates, aligner, factor_analysis, sizes, total
 
 RATES = Rates(gram=2e10, centre=3e8, merge=2e8, solve=5e9, read=1e9, network=1e9)
-JOB = Job(rows=10**9, dims=768, covariates=20, workers=64)
+JOB = Job(n_samples=10**9, n_features=768, n_covariates=20, workers=64)
 
 
 def value(terms, name):
@@ -21,7 +21,7 @@ def value(terms, name):
 
 
 def test_by_hand():
-    job = Job(rows=1000, dims=10, covariates=2, workers=1, cores=1, itemsize=8, folds=3)
+    job = Job(n_samples=1000, n_features=10, n_covariates=2, workers=1, cores=1, itemsize=8, folds=3)
     terms = aligner(job, Rates(gram=12.0, centre=6.0, merge=9.0, solve=50.0, read=40.0))
     assert value(terms, "read") == 2000
     assert value(terms, "centre") == 2000
@@ -39,11 +39,11 @@ def test_every_number_is_read_once():
 
 
 def test_twice_the_rows_take_twice_the_time():
-    once, twice = (aligner(job, RATES) for job in (JOB, JOB._replace(rows=2 * JOB.rows)))
+    once, twice = (aligner(job, RATES) for job in (JOB, JOB._replace(n_samples=2 * JOB.n_samples)))
     for name in ("read", "centre", "gram"):
         assert value(twice, name) == 2 * value(once, name)
     assert value(twice, "solve") == value(once, "solve")
-    assert value(sizes(JOB), "memory of a worker") == value(sizes(JOB._replace(rows=10**10)), "memory of a worker")
+    assert value(sizes(JOB), "memory of a worker") == value(sizes(JOB._replace(n_samples=10**10)), "memory of a worker")
 
 
 def test_workers_share_the_work_but_not_the_merging():
@@ -68,7 +68,7 @@ def test_tasks_are_those_of_the_cluster():
 
 
 def test_sweeps_are_free_of_rows():
-    small, large = (factor_analysis(JOB._replace(rows=n, factors=20), RATES) for n in (10**6, 10**9))
+    small, large = (factor_analysis(JOB._replace(n_samples=n, n_factors=20), RATES) for n in (10**6, 10**9))
     assert value(small, "sweeps") == value(large, "sweeps") > 0
     assert value(small, "merge") == value(large, "merge") / math.ceil(planning.tasks(JOB) / 64)
 
@@ -76,19 +76,19 @@ def test_sweeps_are_free_of_rows():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"rows": -1}, "--rows needs a whole number"),
-        ({"rows": 1.5}, "--rows needs a whole number"),
-        ({"rows": float("nan")}, "--rows needs a whole number"),
-        ({"dims": 0}, "--dims needs a whole number"),
-        ({"workers": 0}, "--workers needs a whole number"),
-        ({"covariates": 21}, "21 covariates need"),
-        ({"dtype": "int8"}, "--dtype needs to be float32 or float64"),
-        ({"factors": 0}, "--factors needs a whole number"),
+        ({"n_samples": -1}, "n_samples needs a whole number"),
+        ({"n_samples": 1.5}, "n_samples needs a whole number"),
+        ({"n_samples": float("nan")}, "n_samples needs a whole number"),
+        ({"n_features": 0}, "n_features needs a whole number"),
+        ({"workers": 0}, "workers needs a whole number"),
+        ({"n_covariates": 21}, "21 covariates need"),
+        ({"dtype": "int8"}, "dtype needs float32 or float64"),
+        ({"n_factors": 0}, "n_factors needs a whole number"),
     ],
 )
 def test_nonsense_is_refused(wrong, message):
     with pytest.raises(ValueError, match=message):
-        planning.checked(**({"rows": 1e6, "dims": 20, "covariates": 3} | wrong))
+        planning.checked(**({"n_samples": 1e6, "n_features": 20, "n_covariates": 3} | wrong))
 
 
 def test_units_suit_the_size():
@@ -118,7 +118,7 @@ def plan(monkeypatch):
 
 
 def test_the_page_shows_its_arithmetic(plan):
-    result = plan("--rows 1e9 --dims 768 --covariates 20 --workers 64 --factors 10")
+    result = plan("--n-samples 1e9 --n-features 768 --n-covariates 20 --workers 64 --n-factors 10")
     assert result.exit_code == 0, result.output
     for text in ("n = 1,000,000,000", "3.07 TB", "n q (q + 1) / (W c s)", "expected time", "InformedFactorAnalysis"):
         assert text in result.output
@@ -126,9 +126,9 @@ def test_the_page_shows_its_arithmetic(plan):
 
 
 def test_json_is_machine_readable(plan):
-    result = plan("--rows 1e6 --dims 64 --covariates 2 --json --read-gbs inf")
+    result = plan("--n-samples 1e6 --n-features 64 --n-covariates 2 --json --read-gbs inf")
     found = json.loads(result.output)
-    assert found["job"]["rows"] == 10**6
+    assert found["job"]["n_samples"] == 10**6
     assert found["rates"]["read"] is None
     job = Job(10**6, 64, 2)
     assert math.isclose(found["seconds"]["LatentAligner"], total(aligner(job, RATES._replace(read=math.inf))))
@@ -136,8 +136,8 @@ def test_json_is_machine_readable(plan):
 
 def test_the_command_refuses_nonsense(plan):
     wrong = {
-        "--rows 1e9 --dims 8 --covariates 9": "9 covariates",
-        "--rows 1 --dims 8 --covariates 1 --read-gbs 0": "gigabytes",
+        "--n-samples 1e9 --n-features 8 --n-covariates 9": "9 covariates",
+        "--n-samples 1 --n-features 8 --n-covariates 1 --read-gbs 0": "gigabytes",
     }
     for text, message in wrong.items():
         result = plan(text)

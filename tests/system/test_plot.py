@@ -11,8 +11,7 @@ import pandas as pd
 import pytest
 
 import covalign as ca
-
-from .conftest import correlated
+from tests.conftest import correlated
 
 
 @pytest.fixture(autouse=True)

@@ -490,7 +490,7 @@ def test_memory_of_parquet_does_not_depend_on_its_row_groups(tmp_path):
         pq.write_table(table, path, row_group_size=group, use_dictionary=False, data_page_size=2**14)
     code = f"""
 import pyarrow as pa
-from covalign import open_rows, read
+from covalign.stream import open_rows, read
 for group in (2000, 80_000):
     source = open_rows({str(tmp_path)!r} + f"/{{group}}.parquet", chunk_rows=2000)
     print(sum(float(chunk.sum()) for chunk in read(source)), pa.default_memory_pool().max_memory())
@@ -908,7 +908,7 @@ def test_unknown_columns(tmp_path):
 
 def test_nothing_there(tmp_path):
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ValueError, match=r"a folder with \.parquet files is needed, got '.*empty', which has none"):
+    with pytest.raises(ValueError, match=r"folder with \.parquet files is needed, and '.*empty' has none"):
         open_rows(tmp_path / "empty")
     np.save(tmp_path / "a.npy", np.empty((0, 3)))
     pq.write_table(pa.table({"a": pa.array([], pa.float64())}), tmp_path / "a.parquet")
@@ -964,7 +964,7 @@ def test_a_missing_package_names_its_extra(tmp_path):
     code = f"""
 import sys
 sys.modules |= dict.fromkeys({list(missing)!r})
-from covalign import open_rows, open_sink
+from covalign.stream import open_rows, open_sink
 for name in {[name for _, name in missing.values()]!r}:
     for call in (open_rows, lambda path: open_sink(path.replace("a.", "b."), (3, 2))):
         try:
@@ -974,6 +974,6 @@ for name in {[name for _, name in missing.values()]!r}:
 """
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     for package, (extra, _) in missing.items():
-        message = f"this needs {package}, which is not installed: install it with  pip install 'covalign[{extra}]'"
+        message = f"This needs {package}, which is not installed. Install it with  pip install 'covalign[{extra}]'"
         assert result.stdout.count(message) == (1 if package == "h5py" else 2)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(name for _, name in missing.values())

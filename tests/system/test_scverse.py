@@ -281,7 +281,7 @@ def test_backed_objects(tmp_path, layout):
     assert same(adata.obsm["X_aligned"], backed.obsm["X_aligned"])
     for data in (backed, adata):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ca._validation.ColumnLayoutWarning)
+            warnings.simplefilter("ignore", ca.exceptions.ColumnLayoutWarning)
             ca.scverse.align(data, "X", AGES, key_added="X_genes")
         ca.scverse.ifa(data, AGES, n_factors=4, folds=0)
     np.testing.assert_allclose(adata.obsm["X_genes"], backed.obsm["X_genes"], rtol=1e-4, atol=1e-5)

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import ctypes
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import cache
-from typing import Any, TypeAlias, TypeVar
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import cython_blas, lapack, solve_triangular
-from threadpoolctl import ThreadpoolController  # comes with scikit-learn
+
+from covalign._core.threads import blas_threads as blas_threads
+from covalign._core.threads import in_threads as in_threads
+from covalign._core.threads import limited as limited
+from covalign._core.threads import one_thread as one_thread
 
 Array: TypeAlias = NDArray[np.float64]
-T = TypeVar("T")
-R = TypeVar("R")
 
 EPS = float(np.finfo(np.float64).eps)
 ROWS_AT_ONCE = 4096
@@ -188,66 +186,3 @@ def mirror(C: Array) -> Array:
         corner[...] = np.triu(corner) + np.triu(corner, 1).T
         C[i + step :, i : i + step] = C[i : i + step, i + step :].T
     return C
-
-
-def one_thread(k: int) -> AbstractContextManager[Any]:
-    """One BLAS thread for matrices of order k, unless they are large, or so small that BLAS uses no other anyway.
-
-    numpy and scipy bring a BLAS each. Threads of one keep spinning for a while after its work, so where both are used
-    in turns they take the cores from each other: a Cholesky decomposition of order 256 then takes 27 ms instead of 1.
-    """
-    return limited() if 64 <= k < 1024 else nullcontext()
-
-
-def in_threads(work: Callable[[T], R], items: Sequence[T], k: int) -> list[R]:
-    """``work`` of every item, a thread each with one BLAS thread, where it decomposes matrices of order k.
-
-    Several decompositions at once keep cores busy better than one on all of them, unless cores are many. Small ones
-    are not worth a thread.
-    """
-    threads = blas_threads()
-    if k < 64 or threads == 1 or threads > 2 * len(items):
-        return [work(item) for item in items]
-    with limited(), ThreadPoolExecutor(min(threads, len(items))) as pool:
-        return list(pool.map(work, items))
-
-
-class Limited:
-    """``with limited():`` holds BLAS to one thread (or ``most``) while anyone is inside, in whatever thread.
-
-    Those inside may overlap, so the first sets the limit and the last lifts it; if each restored what it found, the
-    process could be left with the limit of another. OpenBLAS 0.3.30 obeys only the main thread (measured).
-    """
-
-    def __init__(self) -> None:
-        self._lock, self._inside = threading.Lock(), 0
-        self._limit: Any = None
-
-    @contextmanager
-    def __call__(self, most: int = 1) -> Iterator[None]:
-        """A context."""
-        with self._lock:
-            self._inside += 1
-            if self._inside == 1:
-                self._limit = blas().limit(limits=most)
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._inside -= 1
-                if self._inside == 0:
-                    self._limit.restore_original_limits()
-
-
-limited = Limited()
-
-
-def blas_threads() -> int:
-    """Threads that BLAS would use now."""
-    return max((int(library["num_threads"]) for library in blas().info()), default=1)
-
-
-@cache
-def blas() -> Any:
-    """The BLAS libraries in use, to be asked for or limited in threads; looked up once, which takes milliseconds."""
-    return ThreadpoolController().select(user_api="blas")

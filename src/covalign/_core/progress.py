@@ -1,50 +1,85 @@
-"""A line on the terminal while a long fit runs: quiet for short ones, in files and where rich is not installed."""
+"""Progress bars on the terminal. Nothing is shown for short work, in files and pipes, or without rich."""
 
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from typing import Any
 
-PATIENCE = 2.0  # seconds before anything is shown
+PATIENCE = 2.0  # seconds before a bar is shown
 
 
 class Progress:
-    """Called after every sweep with the bounds so far."""
+    """One line with a bar: ``with Progress(total, "reading") as bar: bar.update(done)``.
 
-    def __init__(self, max_iter: int, tol: float) -> None:
-        self.max_iter, self.tol = max_iter, tol
+    Without a ``total`` the bar only shows that work goes on. Several bars may be open at once, in any thread: each is
+    a line of the one display that a process has. A line disappears when its bar is closed.
+    """
+
+    def __init__(self, total: float | None, text: str = "", done: float = 0) -> None:
+        self.total, self.text, self.done = total, text, done
         self._start = time.monotonic()
-        self._bar: Any = None
-        self._task: Any = None
-        self._wanted = sys.stderr.isatty()
+        self._line: Any = None
 
     def __enter__(self) -> Progress:
         return self
 
-    def __call__(self, elbo: list[float]) -> None:
-        if not self._wanted or (self._bar is None and time.monotonic() - self._start < PATIENCE):
-            return
-        if self._bar is None:
-            self._open()
-        if self._bar is not None:
-            gain = (elbo[-1] - elbo[-2]) / abs(elbo[-1]) if len(elbo) > 1 else float("inf")
-            text = f"bound {elbo[-1]:.2f}, relative change {gain:.1e} (stops at {self.tol:.0e})"
-            self._bar.update(self._task, completed=len(elbo), description=text)
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
-    def _open(self) -> None:
-        try:
-            from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-            from rich.progress import Progress as Bar
-        except ImportError:
-            self._wanted = False
-            return
-        columns: list[Any] = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()]
-        self._bar = Bar(*columns, console=Console(stderr=True), transient=True)
-        self._bar.start()
-        self._task = self._bar.add_task("", total=self.max_iter)
+    def advance(self, more: float, text: str | None = None) -> None:
+        """So much more is done; ``text`` replaces what stands before the bar."""
+        with DISPLAY.lock:
+            self.update(self.done + more, text)
 
-    def __exit__(self, *of_error: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+    def update(self, done: float, text: str | None = None) -> None:
+        """So much is done; ``text`` replaces what stands before the bar."""
+        with DISPLAY.lock:
+            self.done, self.text = done, self.text if text is None else text
+            if self._line is None and time.monotonic() - self._start >= PATIENCE:
+                self._line = DISPLAY.opened(self.text, self.total, self.done)
+            elif self._line is not None:
+                DISPLAY.bars.update(self._line, completed=self.done, description=self.text)
+
+    def close(self) -> None:
+        """Remove the line from the terminal."""
+        with DISPLAY.lock:
+            if self._line is not None:
+                DISPLAY.closed(self._line)
+                self._line = None
+
+
+class Display:
+    """The lines of all open bars. Terminals can redraw only one such block at a time."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.bars: Any = None
+
+    def opened(self, text: str, total: float | None, done: float) -> Any:
+        """A new line, or None where no one can see it."""
+        if not sys.stderr.isatty():
+            return None
+        if self.bars is None:
+            try:
+                from rich import progress
+                from rich.console import Console
+            except ImportError:
+                return None
+            columns = (progress.TextColumn("{task.description}", markup=False), progress.BarColumn())
+            times = (progress.TaskProgressColumn(), progress.TimeElapsedColumn(), progress.TimeRemainingColumn())
+            self.bars = progress.Progress(*columns, *times, console=Console(stderr=True), transient=True)
+        line = self.bars.add_task(text, total=total, completed=done)
+        self.bars.start()
+        return line
+
+    def closed(self, line: Any) -> None:
+        """Remove a line, and the display with its last one."""
+        self.bars.remove_task(line)
+        if not self.bars.tasks:
+            self.bars.stop()
+            self.bars = None
+
+
+DISPLAY = Display()

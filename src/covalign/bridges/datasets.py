@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from pandas.api import types
 
 from covalign._core import validation as errors
+from covalign._core.extras import optional
 from covalign.tables.covariates import as_frame
 
 VIEWS = {"train": ("mrna", "mirna", "protein"), "test": ("mrna", "mirna")}
@@ -175,10 +176,7 @@ def _from_rda(path: Path, part: str) -> dict[str, pd.DataFrame]:
 
 def _objects(path: Path) -> dict[str, Any]:
     """What an .rda file holds, by name."""
-    try:
-        import rdata
-    except ImportError as error:
-        raise errors.missing_extra("rdata", "rdata") from error
+    rdata = optional("rdata", "rdata")
     constructors = {**rdata.conversion.DEFAULT_CLASS_MAP, "factor": _factor}
     try:
         # Old files do not say how their text is encoded; it is ASCII, which is UTF-8.

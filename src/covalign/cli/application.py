@@ -1,34 +1,82 @@
-"""What all commands share: the application, how they speak, and what their exit codes mean."""
+"""What all commands share: the application, its messages, and its exit codes."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Annotated, Any
 
 import covalign as package
 from covalign._core import validation as errors
+from covalign._core.messages import message
+from covalign.exceptions import MissingExtraError, TargetExistsError
 
 try:
     import typer
+    from typer.core import TyperGroup
 except ImportError:
     raise errors.missing_extra("typer", "cli") from None
 
-# What a caller learns from the exit code. Click itself uses 2 for an option it does not know.
+# Click itself uses 2 for a command line that it cannot parse.
 FAILED, MISUSED, EXISTS, MISSING_EXTRA, INTERRUPTED = 1, 2, 3, 4, 130
 
 EXIT_CODES = (
-    "Exit codes: 0 done; 1 part of the work failed; 2 the command or the data are not as needed; "
-    "3 a file is there already (--force replaces it); 4 an extra is not installed; 130 interrupted."
+    "Exit codes: 0 success; 1 part of the work failed; 2 the command line or the data are wrong; "
+    "3 a file exists already (--force replaces it); 4 a Python package is not installed; 130 interrupted."
 )
 
-RESUMES = "what is finished is kept, the same command goes on from there"
+RESUMES = "finished work is kept, and the same command resumes"
+
+# Names that earlier versions or other programs have for an option.
+SYNONYMS = {
+    "--starts": "--n-init",
+    "--seed": "--random-state",
+    "--gaps": "--missing",
+    "--std": "--return-std",
+    "--rows": "--n-samples",
+    "--dims": "--n-features",
+    "--overwrite": "--force",
+}
+
+RUNNING: ContextVar[Any] = ContextVar("RUNNING", default=None)  # the command that runs, as click knows it
+
+
+class Commands(TyperGroup):
+    """The group of commands. With --json, standard output has a wrong command line's error, too."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command, and remember it for ``in_flags``."""
+        ctx.meta["covalign.json"] = "--json" in args
+        found = super().resolve_command(ctx, args)
+        RUNNING.set(found[1])
+        return found
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command. Suggest the present name of an option that has another name here."""
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            meant = SYNONYMS.get(getattr(error, "option_name", None) or "")
+            if hasattr(error, "possibilities") and meant in _flags(getattr(error, "ctx", None)):
+                error.possibilities = [meant]
+            if hasattr(error, "format_message") and ctx.meta["covalign.json"]:
+                say_json({"error": error.format_message(), "exit_code": MISUSED})
+            raise
+
+
+def _flags(ctx: Any) -> list[str]:
+    return [] if ctx is None else [name for param in ctx.command.params for name in param.opts]
+
 
 app = typer.Typer(
+    cls=Commands,
     help="Latent dimensions that answer to names.",
     epilog=EXIT_CODES,
     no_args_is_help=True,
@@ -36,9 +84,6 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-Json = Annotated[bool, typer.Option("--json", help="For machines: JSON on standard output.")]
-Force = Annotated[bool, typer.Option("--force", "-f", help="Replace files that are there already.")]
 
 
 def _version(wanted: bool) -> None:
@@ -50,25 +95,26 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def covalign(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say it and stop.")
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, metavar="", help="Print the version and exit."),
     ] = False,
 ) -> None:
     """Latent dimensions that answer to names."""
 
 
 def say(text: Any = "") -> None:
-    """A line of the answer, on standard output."""
+    """Print a line of the answer to standard output."""
     typer.echo(text)
 
 
 def note(text: Any) -> None:
-    """A line beside the answer, on standard error."""
+    """Print a note to standard error."""
     typer.echo(text, err=True)
 
 
 def say_json(answer: Any) -> None:
-    """The answer for machines: JSON has no NaN, so null stands for it."""
-    say(json.dumps(_plain(answer), allow_nan=False))  # in ASCII, which every terminal and pipe can take
+    """Print the answer as JSON, in ASCII, which every terminal and pipe can take. NaN and infinity become null."""
+    say(json.dumps(_plain(answer), allow_nan=False))
 
 
 def _plain(value: Any) -> Any:
@@ -83,34 +129,85 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | str) else str(value)
 
 
+# -- messages ---------------------------------------------------------------------------------------------------------
+
+
+def in_flags(text: Any, command: Any = None) -> str:
+    """A message of the library, in one line, with flags of the command that runs instead of Python arguments.
+
+    ``lam=0.5`` becomes ``--lam 0.5``, ``overwrite=True`` becomes ``--force``, ``confounders=['batch']`` becomes
+    ``--confounder batch``. Bare names are replaced at the start ("lam needs ...") and where they have an underscore.
+    Quoted text, such as the name of a file, stays as it is, and so do arguments that the command has no flag for.
+    """
+    line = " ".join(str(text).split())
+    known = _arguments(RUNNING.get() if command is None else command)
+    if not known:
+        return line
+    names = "|".join(sorted(known, key=len, reverse=True))
+    bare = "|".join(name for name in known if "_" in name) or "(?!)"
+    quoted = r"""(?<!\w)(?:'[^']*'|"[^"]*")(?!\w)"""
+    value = r"""'[^']*'|"[^"]*"|\[[^\]]*\]|\.\.\.|[\w.+-]*\w|"""
+    pattern = (
+        rf"{quoted}|^(?P<first>{names})(?= (?:needs|must|cannot) )"
+        rf"|(?<![\w./=-])(?:(?P<name>{names})(?: = |=)(?P<value>{value})|(?P<bare>{bare})(?![\w(]|\.\w))"
+    )
+    return re.sub(pattern, lambda found: _flag(known, found), line)
+
+
+def _arguments(command: Any) -> dict[str, Any]:
+    """Python arguments by name, with the option that stands for each."""
+    options = [] if command is None else [param for param in command.params if param.param_type_name == "option"]
+    known = {_long(option)[2:].replace("-", "_"): option for option in options}
+    several = {f"{name}s": option for name, option in known.items() if option.multiple}
+    renamed = {"overwrite": known["force"]} if "force" in known else {}
+    return {**several, **renamed, **known}
+
+
+def _long(option: Any) -> str:
+    return str(max(option.opts, key=len))
+
+
+def _flag(known: dict[str, Any], found: re.Match[str]) -> str:
+    name, value = found["first"] or found["bare"] or found["name"], found["value"]
+    if name is None:
+        return found[0]
+    flag = _long(known[name])
+    if not value or value == "True":
+        return flag
+    if value in ("False", "None"):
+        return str((known[name].secondary_opts or [f"no {flag}"])[0])
+    values = re.findall(r"'([^']*)'|\"([^\"]*)\"|([^\s,\[\]'\"]+)", value)
+    return " ".join(f"{flag} {shlex.quote(''.join(one)) if one[2] != '...' else '...'}" for one in values)
+
+
 def check_free(*paths: Path | None, force: bool) -> None:
-    """Refuse, before any work, to replace files that are there, or to write where that is not possible."""
+    """Refuse, before any work, to replace existing files or to write into a folder that cannot be written to."""
     for path in paths:
         if path is None:
             continue
         folder = path.absolute().parent
         if path.exists() and not force:
-            raise errors.target_exists(path, "say --force")
+            raise errors.target_exists(path)
         if not folder.is_dir():
-            raise errors.no_folder(path)
+            raise ValueError(message(f"The folder of {str(path)!r} does not exist", remedy="Make it first"))
         if not os.access(folder, os.W_OK):
-            raise errors.locked_folder(path)
+            raise ValueError(message(f"The folder of {str(path)!r} is not writable", remedy="Choose another one"))
 
 
 @contextmanager
 def answering(kept: str = "nothing was written", *, as_json: bool = False) -> Iterator[None]:
-    """Errors of the user's making become one line on standard error and an exit code; ``kept`` says what is left.
+    """Turn errors that the user can correct into one line on standard error and an exit code.
 
-    With ``as_json`` standard output, where the answer would be, has the same error for machines.
+    ``kept`` says what an interruption leaves behind. With ``as_json`` standard output has the error, too.
     """
     try:
         with interruptible():
             yield
-    except BrokenPipeError:  # who reads the answer has read enough: typer ends quietly
+    except BrokenPipeError:  # the reader of the answer has stopped reading: typer ends quietly
         raise
-    except errors.TargetExistsError as error:
+    except TargetExistsError as error:
         raise _stop(error, EXISTS, as_json) from None
-    except errors.MissingExtraError as error:
+    except MissingExtraError as error:
         raise _stop(error, MISSING_EXTRA, as_json) from None
     except (ValueError, OSError) as error:
         raise _stop(error, MISUSED, as_json) from None
@@ -119,23 +216,23 @@ def answering(kept: str = "nothing was written", *, as_json: bool = False) -> It
 
 
 def _stop(why: Any, code: int, as_json: bool) -> typer.Exit:
-    line = " ".join(str(why).splitlines())
+    line = in_flags(why)
     note(f"covalign: {line}")
     if as_json:
-        with suppress(OSError):  # which may be what went wrong
+        with suppress(OSError):  # standard output may be what failed
             say_json({"error": line, "exit_code": code})
     return typer.Exit(code)
 
 
 class _Stopped(BaseException):
-    """Control-C, under a name that nothing on the way catches."""
+    """Control-C, as an exception that no other code catches."""
 
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Let Control-C end the command: a fit would take KeyboardInterrupt for "enough sweeps" and go on from there."""
+    """Let Control-C end the command: a fit takes KeyboardInterrupt as "enough sweeps" and returns a model."""
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield  # someone else listens, or nobody is to
+        yield  # Control-C is handled elsewhere, or ignored
         return
 
     def stop(*_: Any) -> None:
@@ -143,7 +240,7 @@ def interruptible() -> Iterator[None]:
 
     try:
         signal.signal(signal.SIGINT, stop)
-    except ValueError:  # only the main thread may
+    except ValueError:  # only the main thread can handle signals
         yield
         return
     try:

@@ -1,4 +1,4 @@
-"""align: a representation whose dimensions stand for covariates."""
+"""align: transform a representation so that its dimensions correspond to covariates."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Annotated, Any
 import pandas as pd
 import typer
 
-from covalign._core import validation as errors
 from covalign.aligner.latent import LatentAligner
 from covalign.cli import options
-from covalign.cli.application import Force, Json, app, note, say, say_json
-from covalign.cli.options import METHOD, RESULTS, Missing, Regime
+from covalign.cli.application import app, note, say, say_json
+from covalign.cli.options import METHOD, OUTPUT, Missing, Regime, flag, option
 from covalign.cli.outputs import (
+    ALIGNMENT,
     NUMBERS,
     PAGES,
     check_outputs,
-    check_suffix,
     frame_of,
     is_table,
-    lines_of,
     no_remains,
+    say_files,
+    say_table,
     working,
     write_frame,
 )
@@ -33,76 +33,53 @@ from covalign.show import report
 
 @app.command()
 def align(
-    z: Annotated[
-        Path,
-        typer.Argument(
-            metavar="Z",
-            help="The representation: .npy, .npz, .zarr, .parquet, .h5ad, .csv or .tsv.",
-            show_default=False,
-        ),
-    ],
-    covariates: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="COVARIATES",
-            help="A table: .csv, .tsv, .parquet, .h5ad, .h5mu, .npy, .npz (columns of Z; obs of an .h5ad).",
-        ),
-    ] = None,
+    ctx: typer.Context,
+    z: options.Representation,
+    covariates: options.CovariatesArgument = None,
     covariate: options.Covariate = None,
     confounder: options.Confounder = None,
     index: options.Index = None,
     by_position: options.ByPosition = False,
     key: options.Key = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", help=f"The aligned rows: {', '.join(NUMBERS)}.", rich_help_panel=RESULTS),
-    ] = None,
-    report_file: options.ReportFile = None,
-    save: Annotated[
-        Path | None, typer.Option("--save", help="The fitted aligner, for transform.", rich_help_panel=RESULTS)
-    ] = None,
-    regime: Annotated[
-        Regime | None, typer.Option("--regime", help="What is asked of dimensions (tunable).", rich_help_panel=METHOD)
-    ] = None,
+    regime: Annotated[Regime, option(METHOD, "REGIME", options.REGIME)] = Regime.tunable,
     lam: options.Lam = None,
-    max_coupling: Annotated[
-        float | None,
-        typer.Option(
-            "--max-coupling", help="The largest lambda whose coupling stays within this.", rich_help_panel=METHOD
-        ),
-    ] = None,
+    max_coupling: options.MaxCoupling = None,
     shrinkage: options.Shrinkage = "auto",
     keep_rest: Annotated[
-        bool, typer.Option("--keep-rest", help="Append the rest of the space.", rich_help_panel=METHOD)
+        bool, flag(METHOD, "Append the dimensions that are unrelated to all covariates.", "--keep-rest")
     ] = False,
-    missing: options.Gaps = Missing.pairs,
+    missing: options.MissingCovariates = Missing.pairs,
+    drop_first: options.DropFirst = False,
     folds: options.Folds = 5,
-    as_json: Json = False,
-    force: Force = False,
+    out: Annotated[
+        Path | None, option(OUTPUT, "PATH", f"The aligned rows ({', '.join(NUMBERS)}).", "--out", "-o")
+    ] = None,
+    report_file: options.ReportFile = None,
+    save: Annotated[Path | None, option(OUTPUT, "PATH", "The fitted aligner, for covalign transform.")] = None,
+    force: options.Force = False,
+    as_json: options.Json = False,
 ) -> None:
-    """Turn a representation so that each dimension stands for one covariate.
+    """Align the dimensions of a representation with covariates, one dimension for each covariate.
 
-    Rows are matched by name where both files have names, else by position.
+    Rows are matched by name if both files have names, otherwise by position.
 
     Example: covalign align Z.npy covariates.csv -o aligned.npy --lam 0.5 --report report.html
     """
     with working(as_json):
-        outputs = {"--out": out, "--report": report_file, "--save": save}
-        if not any(outputs.values()):
-            raise errors.nothing_asked(list(outputs))
-        check_suffix("--out", out, NUMBERS)
-        check_suffix("--report", report_file, PAGES)
-        check_outputs(outputs, [z, covariates], force=force)
-        chosen = check_setting(regime, lam, max_coupling)
-        weight = errors.check_auto("--shrinkage", shrinkage, float)
-        aligner = LatentAligner(chosen, 0.5 if lam is None else lam, weight, keep_rest=keep_rest, folds=folds)
-        aligner.set_params(missing=missing.value)
-        given: dict[str, Any] = {"-c": covariate, "--confounder": confounder, "--index": index}
-        given |= {"--by-position": by_position, "--key": key}
-        settings = {"--missing": missing.value, "--folds": folds, "--shrinkage": shrinkage}
+        outputs = {"--out": (out, NUMBERS), "--report": (report_file, PAGES), "--save": (save, ())}
+        files = check_outputs(outputs, [z, covariates], force=force, needed=True)
+        options.check_setting(regime, lam, max_coupling)
+        aligner = LatentAligner(
+            regime.value,
+            0.5 if lam is None else lam,
+            options.auto_or(float, "--shrinkage", shrinkage),
+            keep_rest=keep_rest,
+            folds=folds,
+            drop_first=drop_first,
+            missing=missing.value,
+        )
         rows, table, where, together = open_pair(z, covariates, covariate, confounder, index, key)
-        positions = by_position or together
-        Y = matched(rows, table, where, by_position=positions, needed=bool(confounder))
+        Y = matched(rows, table, where, by_position=by_position or together, needed=bool(confounder))
         aligner.fit(rows.data, Y, confounders=confounder or None)
         if max_coupling is not None:
             aligner = aligner.at(max_coupling=max_coupling)
@@ -112,34 +89,18 @@ def align(
         if save is not None:
             aligner.save(save)
         if report_file is not None:
-            again = options.command("align", [z, covariates], {**given, **settings})
             title = f"{z.name} aligned with {Path(where).name}"
-            report.write(aligner, report_file, title=title, command=again, overwrite=force)
-        answer(aligner, [str(path) for path in outputs.values() if path is not None], as_json)
-    if not as_json and save is not None:
-        note(f"next: {options.command('transform', [save, 'NEW'], {'-o': 'OUT'})}")
-    elif not as_json:
-        note(f"next: {options.command('frontier', [z, covariates], given)}")
-
-
-def check_setting(regime: Regime | None, lam: float | None, max_coupling: float | None) -> str:
-    """The regime; lambda belongs to the tunable one. What is out of range is refused before anything is read."""
-    if lam is not None and max_coupling is not None:
-        raise errors.lam_and_coupling()
-    if lam is not None:
-        errors.check_lam(lam)
-    if max_coupling is not None:
-        errors.check_max_coupling(max_coupling)
-    for option, value in (("--lam", lam), ("--max-coupling", max_coupling)):
-        if value is not None and regime not in (None, Regime.tunable):
-            raise errors.regime_and(option, str(regime))
-    return "tunable" if regime is None else regime.value
+            report.write(aligner, report_file, title=title, command=options.refit(ctx), overwrite=force)
+        answer(aligner, files, as_json)
+    if not as_json:
+        following = options.line("transform", save, "NEW", "-o", "OUT")
+        note(f"next: {options.again(ctx, 'frontier') if save is None else following}")
 
 
 def write_transformed(
     aligner: LatentAligner, rows: Rows, C: pd.DataFrame | None, out: Path, names: pd.Index | None, force: bool
 ) -> None:
-    """Streamed into arrays; tables, which have a place for names of rows, are made in memory."""
+    """Write the aligned rows: arrays in chunks, tables (which keep the names of rows) from memory."""
     if is_table(out) or (isinstance(rows.data, pd.DataFrame) and out.suffix.lower() == ".parquet"):
         values = aligner.transform(rows.data, confounders=C)
         write_frame(frame_of(values, names, aligner.get_feature_names_out()), out)
@@ -149,30 +110,21 @@ def write_transformed(
 
 
 def answer(aligner: LatentAligner, files: list[str], as_json: bool) -> None:
-    """How well each covariate is aligned, at which price."""
-    summary, mean, setting = aligner.summary(), aligner.mean_alignment_, described(aligner)
-    shown = ["in_sample", "held_out", "low", "high"]
-    if as_json:
-        per_covariate = {name: {**row[shown].to_dict(), "rows": int(row["rows"])} for name, row in summary.iterrows()}
-        say_json({**setting, "alignment": per_covariate, "mean": mean[shown].to_dict(), "files": files})
-        return
-    lines = [(str(name), *row[shown]) for name, row in summary.iterrows()]
-    lines += [("mean", *mean[shown])] if len(lines) > 1 else []
-    header = ["covariate", "in sample", "held out", "90 % from", "to"]
-    for line in lines_of(header, lines):
-        say(line)
-    lam = "" if setting["lam"] is None else f", lambda {setting['lam']:.3g}"
-    say(f"{setting['regime']}{lam}, coupling {setting['coupling']:.3f}, shrinkage {setting['shrinkage']:.3g}")
-    say(f"{setting['rows']} rows, {setting['dimensions']} dimensions")
-    for file in files:
-        say(file)
-
-
-def described(aligner: LatentAligner) -> dict[str, Any]:
-    """The setting and what it costs."""
+    """Print the alignment of every covariate, and the coupling."""
+    summary, mean, shown = aligner.summary(), aligner.mean_alignment_, list(ALIGNMENT)
     lam = None if aligner.regime == "exclusive" else float(regimes.ENDS.get(aligner.regime, aligner.lam))
-    return {
+    setting: dict[str, Any] = {
         **{"regime": aligner.regime, "lam": lam, "coupling": float(aligner.coupling_)},
         **{"shrinkage": float(aligner.shrinkage_), "rows": aligner.n_rows_, "dimensions": aligner.n_features_in_},
         "confounders": list(aligner.confounder_names_),
     }
+    if as_json:
+        per_covariate = {name: {**row[shown].to_dict(), "rows": int(row["rows"])} for name, row in summary.iterrows()}
+        say_json({**setting, "alignment": per_covariate, "mean": mean[shown].to_dict(), "files": files})
+        return
+    lines = [(name, *row[shown]) for name, row in summary.iterrows()]
+    say_table(["covariate", *ALIGNMENT.values()], [*lines, ("mean", *mean[shown])] if len(lines) > 1 else lines)
+    along = "" if lam is None else f", lambda {lam:.3g}"
+    say(f"{aligner.regime}{along}, coupling {setting['coupling']:.3f}, shrinkage {setting['shrinkage']:.3g}")
+    say(f"{setting['rows']} rows, {setting['dimensions']} dimensions")
+    say_files(files)

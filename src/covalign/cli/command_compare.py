@@ -1,4 +1,4 @@
-"""compare: all methods on one's own data."""
+"""compare: all methods on the user's data."""
 
 from __future__ import annotations
 
@@ -9,24 +9,16 @@ import numpy as np
 import pandas as pd
 import typer
 
-from covalign._core import validation as errors
 from covalign._core.linalg import dense
+from covalign._core.messages import listed, message
 from covalign.cli import options
-from covalign.cli.application import FAILED, RESUMES, Force, Json, app, note, say, say_json
+from covalign.cli.application import FAILED, RESUMES, app, in_flags, note, say, say_json
 from covalign.cli.command_fit import together
-from covalign.cli.outputs import (
-    FIGURES,
-    TABLES,
-    check_outputs,
-    check_suffix,
-    drawing,
-    save_figure,
-    working,
-    write_frame,
-)
+from covalign.cli.options import METHOD, flag, option
+from covalign.cli.outputs import FIGURES, TABLES, check_outputs, drawing, save_figure, say_table, working, write_frame
 from covalign.cli.view_files import ALONE, check_given, named_paths, open_study
 
-NOT_KEPT = "nothing was written (with -o, finished methods are kept)"
+NOT_KEPT = "nothing was written (with -o, finished methods would be kept)"
 HEADS = {
     "held_out_alignment": "held out",
     "alignment": "in sample",
@@ -47,48 +39,60 @@ def compare(
     files: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="[TABLE COVARIATES]", help="One table or representation (.h5mu: all its views), and its covariates."
+            metavar="DATA COVARIATES", help="One table of features (.h5mu: all its views), and its covariates."
         ),
     ] = None,
-    view: Annotated[
-        list[str] | None, typer.Option("--view", metavar="NAME=PATH", help="A table of features; may be repeated.")
-    ] = None,
-    covariates: Annotated[Path | None, typer.Option(help="The covariates' table, where there are views.")] = None,
+    view: options.View = None,
+    covariates: options.CovariatesFile = None,
     covariate: options.Covariate = None,
     index: options.Index = None,
     by_position: options.ByPosition = False,
     key: options.Key = None,
-    factors: Annotated[int, typer.Option("--factors", "-k", min=1, help="Factors of every method.")] = 10,
+    n_factors: Annotated[
+        int, option(METHOD, "INT", "Number of factors of every method.", "--n-factors", "-k", min=1)
+    ] = 10,
     method: Annotated[
-        list[str] | None, typer.Option("--method", "-m", help="Only this one, or family (iFA); may be repeated.")
+        list[str] | None,
+        option(
+            METHOD,
+            "NAME",
+            "Method or family of methods (iFA). Repeat the option for several. Default: all methods.",
+            "--method",
+            "-m",
+        ),
     ] = None,
-    list_methods: Annotated[bool, typer.Option("--list", help="Name the methods and stop.")] = False,
-    gaps: Annotated[
-        str | None, typer.Option(help="drop: without samples that have gaps; mean: features' means in them.")
+    list_methods: Annotated[bool, flag(METHOD, "List the methods and exit.", "--list")] = False,
+    budget: Annotated[int, option(METHOD, "INT", "Maximum number of iterations of every method.", min=1)] = 2000,
+    random_state: options.RandomState = 0,
+    missing: Annotated[
+        str | None,
+        option(
+            METHOD,
+            "CHOICE",
+            "Missing values: leave out incomplete samples (drop) or fill in means of features (mean). Default: stop.",
+        ),
     ] = None,
-    folds: Annotated[int, typer.Option(min=0, help="Folds of held-out alignment (0: none).")] = 5,
-    slow_folds: Annotated[int, typer.Option(min=0, help="The same for SOFA, MOFA-FLEX and MuVI.")] = 0,
-    skip_slow: Annotated[bool, typer.Option("--skip-slow", help="Leave out SOFA, MOFA-FLEX and MuVI.")] = False,
-    budget: Annotated[int, typer.Option(min=1, help="Iterations, epochs or steps at most.")] = 2000,
+    folds: options.FoldsOrNone = 5,
+    slow_folds: Annotated[int, option(METHOD, "INT", "Number of folds for SOFA, MOFA-FLEX and MuVI.", min=0)] = 0,
+    skip_slow: Annotated[bool, flag(METHOD, "Leave out SOFA, MOFA-FLEX and MuVI.", "--skip-slow")] = False,
     timeout: Annotated[
         float | None,
-        typer.Option(min=0, help="Seconds a fit; obeyed by MOFA, SOFA, MOFA-FLEX and MuVI."),
+        option(METHOD, "SECONDS", "Time limit of a fit by MOFA, SOFA, MOFA-FLEX or MuVI. Default: none.", min=0),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of folds and of methods that draw.")] = 0,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help=f"All numbers: {', '.join(TABLES)}.")] = None,
-    figure: Annotated[Path | None, typer.Option(help=f"Alignment against coupling: {', '.join(FIGURES)}.")] = None,
-    force: Force = False,
-    as_json: Json = False,
+    out: options.TableFile = None,
+    figure: options.FigureFile = None,
+    force: options.Force = False,
+    as_json: options.Json = False,
 ) -> None:
-    """All installed methods on your data: one table, one figure.
+    """Run all installed methods on your data: one table and one figure.
 
-    The table is sorted by held-out alignment: corr(z_p, y_p) of samples that were left out of the fit and placed from
-    their features alone. "In sample" is the same on the rows fitted.
+    The table is sorted by held-out alignment: corr(z_p, y_p) on samples left out of the fit, from features alone.
 
-    Interrupt it whenever you like: with -o, finished methods are kept in the folder OUT.kept, and the same command goes
-    on from there. So does one with other methods or folds; delete the folder to start afresh.
+    With -o, finished methods are kept in the folder OUT.kept, and an interrupted command resumes from there.
 
-    Example: covalign compare --view rna=rna.csv --view protein=protein.csv --covariates clinic.csv --factors 10 --gaps drop -o comparison.csv --figure comparison.png
+    Other methods or other numbers of folds use that folder, too. Delete the folder to start again.
+
+    Example: covalign compare --view rna=rna.csv --view protein=protein.csv --covariates clinic.csv --n-factors 10 --missing drop -o comparison.csv --figure comparison.png
     """  # noqa: E501  (a line to copy)
     from covalign.study import comparison as study
     from covalign.study import complete_cases as filling
@@ -98,19 +102,18 @@ def compare(
         return _list(contenders.everything(representation=True), as_json)
     with working(as_json, NOT_KEPT if out is None else RESUMES):
         paths = named_paths(view or [])
-        check_suffix("--out", out, TABLES)
-        check_suffix("--figure", figure, FIGURES)
-        check_outputs({"--out": out, "--figure": figure}, [*(files or []), covariates, *paths.values()], force=force)
+        outputs = {"--out": (out, TABLES), "--figure": (figure, FIGURES)}
+        check_outputs(outputs, [*(files or []), covariates, *paths.values()], force=force)
         draw = None if figure is None else drawing("study.comparison_figure").comparison
-        contenders.chosen(method, representation=True)  # a typo is noticed before anything is read
+        contenders.chosen(method, representation=True)  # a wrong name is found before any data are read
         X, Y = _views(files or [], paths, covariates, covariate, index, key, by_position)
-        ready = filling.complete(X, Y, gaps)
+        ready = filling.complete(X, Y, missing)
         table = study.compare(
             ready.views,
             ready.Y,
-            factors,
+            n_factors,
             method,
-            seed=seed,
+            random_state=random_state,
             budget=budget,
             folds=folds,
             slow_folds=slow_folds,
@@ -118,6 +121,7 @@ def compare(
             timeout=timeout,
             keep=None if out is None else out.with_name(f"{out.name}.kept"),
         )
+        table["note"] = [in_flags(why) for why in table["note"]]
         made = []
         if out is not None:
             write_frame(table, out)
@@ -134,12 +138,11 @@ def _list(methods: list[Any], as_json: bool) -> None:
     absent = {method.name: method.absent() for method in methods}
     if as_json:
         return say_json([{"method": name, "present": why is None, "reason": why} for name, why in absent.items()])
-    for name, why in absent.items():
-        say(f"{name:18} {'present' if why is None else f'absent: {why}'}")
+    say_table([], [(name, "present" if why is None else f"absent: {why}") for name, why in absent.items()], left=2)
 
 
 def _answer(table: Any, files: list[Path], n: int, said: str | None, as_json: bool) -> None:
-    """The table and its notes on standard output; what is missing on standard error (in JSON: all of it)."""
+    """Print the table and its notes; print the methods without numbers, and why, to standard error."""
     shown = table[table["alignment"].notna()]
     missing = {
         status: dict(table.loc[table["status"] == status, ["method", "note"]].itertuples(index=False))
@@ -149,31 +152,19 @@ def _answer(table: Any, files: list[Path], n: int, said: str | None, as_json: bo
         rows = shown.to_dict("records")
         say_json({"samples": n, "gaps": said, "methods": rows, **missing, "files": [str(file) for file in files]})
     else:
-        for line in [*([said] if said else []), *_lines(shown), *_notes(shown[shown["status"] == "done"])]:
+        if said:
+            say(said)
+        rounded = shown.assign(seconds=[f"{seconds:.3g}" for seconds in shown["seconds"]])
+        say_table(["method", *HEADS.values()], rounded[["method", *HEADS]].to_numpy().tolist())
+        for line in _notes(shown[shown["status"] == "done"]):
             say(line)
     for status, reasons in missing.items():
         for name, why in reasons.items():
             note(f"{status}: {name}: {why}")
 
 
-def _lines(shown: Any) -> list[str]:
-    """Aligned columns; what a method does not have is a dash."""
-    width = max(map(len, [*shown["method"], "method"]))
-    lines = [f"{'method':{width}}  " + "  ".join(f"{head:>{max(len(head), 5)}}" for head in HEADS.values())]
-    for _, row in shown.iterrows():
-        cells = [f"{_number(row[column], column):>{max(len(head), 5)}}" for column, head in HEADS.items()]
-        lines.append(f"{row['method']:{width}}  " + "  ".join(cells))
-    return lines
-
-
-def _number(value: float, column: str) -> str:
-    if value != value:
-        return "-"
-    return f"{value:.3g}" if column == "seconds" else f"{value + 0.0:.3f}"
-
-
 def _notes(done: Any) -> list[str]:
-    """Why a number is missing, each reason once."""
+    """Why numbers are missing: every reason once, with its methods."""
     notes: dict[str, list[str]] = {}
     for name, why in zip(done["method"], done["note"], strict=True):
         if why:
@@ -190,9 +181,10 @@ def _views(
     key: str | None,
     by_position: bool,
 ) -> tuple[Any, Any]:
-    """X (a table, or tables by name) and Y of the same samples, in memory: every method needs all of it."""
+    """X (a table, or views by name) and Y of the same samples, in memory: every method needs all rows."""
     if len(files) > 2 or (len(files) == 2 and covariates is not None):
-        raise errors.too_many_files([str(file) for file in files])
+        remedy = "write for example covalign compare Z.npy covariates.csv, or name several views with --view NAME=PATH"
+        raise ValueError(message("One table and one file of covariates are needed", got=listed(files), remedy=remedy))
     data = files[0] if files else None
     check_given(data, paths)
     table = files[1] if len(files) == 2 else covariates

@@ -1,4 +1,4 @@
-"""embed: representations from pictures and texts."""
+"""embed: representations of images and texts."""
 
 from __future__ import annotations
 
@@ -7,35 +7,63 @@ from typing import Annotated, Any
 
 import typer
 
-from covalign.cli.application import RESUMES, Json, answering, app, note, say, say_json
+from covalign.cli import options
+from covalign.cli.application import RESUMES, answering, app, note, say, say_json
+from covalign.cli.options import DATA, METHOD, OUTPUT, flag, option
 
 
 @app.command()
 def embed(
-    source: Annotated[Path, typer.Argument(help="A folder of images, Tiny-ImageNet's folder, or a CSV.")],
-    model: Annotated[str, typer.Option("--model", "-m", help="A name on the Hugging Face hub, or a folder.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="An .npz, or an .npy for the numbers alone.")],
-    text_column: Annotated[str | None, typer.Option(help="Embed the texts in this column of the CSV.")] = None,
-    path_column: Annotated[str | None, typer.Option(help="Where the CSV has the images' paths (path, file).")] = None,
-    label_column: Annotated[
-        list[str] | None, typer.Option(help="A column of labels (all others of the CSV); may be repeated.")
+    source: Annotated[
+        Path, typer.Argument(metavar="SOURCE", help="Folder of images, folder of Tiny-ImageNet, or .csv file.")
+    ],
+    *,
+    text_column: Annotated[str | None, option(DATA, "NAME", "Column of the .csv file with texts to embed.")] = None,
+    path_column: Annotated[
+        str | None, option(DATA, "NAME", "Column of the .csv file with paths of images. Default: path or file.")
     ] = None,
-    root: Annotated[Path | None, typer.Option(help="What the CSV's paths are relative to (its folder).")] = None,
-    pooling: Annotated[str, typer.Option(help="auto, pooler, cls or mean; for images.")] = "auto",
-    batch_size: Annotated[int, typer.Option(min=1, help="Images or texts in one go.")] = 32,
-    device: Annotated[str, typer.Option(help="auto, cuda, cuda:1, mps or cpu.")] = "auto",
-    dtype: Annotated[str, typer.Option(help="float32, float16 or bfloat16; results are float32.")] = "float32",
-    revision: Annotated[str | None, typer.Option(help="A branch, tag or commit of the model (main).")] = None,
-    cache: Annotated[Path | None, typer.Option(help="Where downloaded models are (Hugging Face's own).")] = None,
-    offline: Annotated[bool, typer.Option("--offline", help="Download nothing.")] = False,
-    skip_broken: Annotated[bool, typer.Option("--skip-broken", help="Leave out images that do not open.")] = False,
-    overwrite: Annotated[bool, typer.Option("--force", "-f", "--overwrite", help="Replace OUT if it exists.")] = False,
-    workers: Annotated[int | None, typer.Option(min=1, help="Threads that open images (up to 4).")] = None,
-    as_json: Json = False,
+    label_column: Annotated[
+        list[str] | None,
+        option(
+            DATA,
+            "NAME",
+            "Column of the .csv file to keep as a covariate. Repeat the option for several. Default: all others.",
+        ),
+    ] = None,
+    root: Annotated[
+        Path | None, option(DATA, "FOLDER", "Folder of relative paths. Default: the folder of the .csv file.")
+    ] = None,
+    skip_broken: Annotated[
+        bool, flag(DATA, "Leave out images that cannot be opened, instead of stopping.", "--skip-broken")
+    ] = False,
+    model: Annotated[
+        str, option(METHOD, "NAME", "Name of a model on the Hugging Face hub, or a folder.", "--model", "-m")
+    ],
+    revision: Annotated[
+        str | None, option(METHOD, "NAME", "Branch, tag or commit of the model. Default: main.")
+    ] = None,
+    cache: Annotated[
+        Path | None, option(METHOD, "FOLDER", "Folder of downloaded models. Default: that of Hugging Face.")
+    ] = None,
+    offline: Annotated[bool, flag(METHOD, "Do not download anything.", "--offline")] = False,
+    pooling: Annotated[str, option(METHOD, "CHOICE", "Features of an image: auto, pooler, cls or mean.")] = "auto",
+    batch_size: Annotated[int, option(METHOD, "INT", "Number of images or texts in a batch.", min=1)] = 32,
+    device: Annotated[str, option(METHOD, "NAME", "Device: auto, cpu, cuda, cuda:1 or mps.")] = "auto",
+    dtype: Annotated[
+        str, option(METHOD, "CHOICE", "Precision of the model: float32, float16 or bfloat16. Results are float32.")
+    ] = "float32",
+    workers: Annotated[
+        int | None, option(METHOD, "INT", "Number of threads that open images. Default: up to 4.", min=1)
+    ] = None,
+    out: Annotated[
+        Path, option(OUTPUT, "PATH", "The representation: .npz with names and labels, or .npy.", "--out", "-o")
+    ],
+    force: options.Force = False,
+    as_json: options.Json = False,
 ) -> None:
     """Embed images or texts with a pretrained encoder.
 
-    Interrupt it whenever you like: what is finished is kept, and the same command goes on from there.
+    An interrupted command keeps the finished images or texts, and the same command resumes.
 
     Example: covalign embed images/ --model openai/clip-vit-large-patch14 -o z.npz
     """
@@ -43,7 +71,7 @@ def embed(
 
     common: dict[str, Any] = {
         **{"label_columns": label_column, "batch_size": batch_size, "device": device, "dtype": dtype},
-        **{"revision": revision, "cache": cache, "offline": offline, "overwrite": overwrite},
+        **{"revision": revision, "cache": cache, "offline": offline, "overwrite": force},
     }
     with answering(RESUMES, as_json=as_json):
         if text_column is not None:
@@ -63,17 +91,9 @@ def embed(
     for name, why in result.failed.items():
         note(f"skipped: {name}: {why}")
     n, k = result.Z.shape
+    made = {"model": result.model, "revision": result.revision, "pooling": result.pooling}
     if as_json:
-        kept = {"model": result.model, "revision": result.revision, "pooling": result.pooling}
-        say_json(
-            {
-                "file": str(out),
-                "rows": n,
-                "dimensions": k,
-                "computed": result.computed,
-                **kept,
-                "skipped": result.failed,
-            }
-        )
-        return
-    say(f"{out}: {n} x {k} ({result.computed} computed now), {result.model} {result.revision}, {result.pooling}")
+        size = {"file": str(out), "rows": n, "dimensions": k, "computed": result.computed}
+        say_json({**size, **made, "skipped": result.failed})
+    else:
+        say(f"{out}: {n} x {k} ({result.computed} computed now), {result.model} {result.revision}, {result.pooling}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 import shutil
 import tempfile
 from pathlib import Path
@@ -14,132 +13,122 @@ import pandas as pd
 import typer
 
 from covalign._core import validation as errors
+from covalign._core.messages import listed, message
 from covalign.cli import options
-from covalign.cli.application import Force, Json, app, note, say, say_json
-from covalign.cli.command_align import check_setting
-from covalign.cli.options import DATA, METHOD, RESULTS, Posterior, Regime
+from covalign.cli.application import app, in_flags, note, say, say_json
+from covalign.cli.options import METHOD, OUTPUT, Posterior, Regime, option
 from covalign.cli.outputs import (
+    ALIGNMENT,
     NUMBERS,
     PAGES,
     TABLES,
     check_outputs,
-    check_suffix,
     frame_of,
-    lines_of,
+    say_files,
+    say_table,
     working,
     write_frame,
 )
 from covalign.cli.row_order import joined, matched, names_for
 from covalign.cli.view_files import ALONE, check_given, named_paths, open_study
+from covalign.exceptions import CannotHoldOutError
 from covalign.factor.informed import InformedFactorAnalysis
 from covalign.show import report
 
 
 @app.command()
 def fit(
+    ctx: typer.Context,
     data: Annotated[
         Path | None,
         typer.Argument(
-            metavar="DATA", help="One view (.csv, .tsv, .parquet, .npy, .npz, .zarr, .h5ad), or several (.h5mu)."
+            metavar="DATA", help="One view (.csv, .tsv, .parquet, .npy, .npz, .zarr or .h5ad), or several (.h5mu)."
         ),
     ] = None,
-    view: Annotated[
-        list[str] | None,
-        typer.Option("--view", help="NAME=PATH of a view, in place of DATA; may be repeated.", rich_help_panel=DATA),
-    ] = None,
-    covariates: Annotated[
-        Path | None,
-        typer.Option("--covariates", help="A table (obs of an .h5ad or .h5mu).", rich_help_panel=DATA),
-    ] = None,
+    view: options.View = None,
+    covariates: options.CovariatesFile = None,
     covariate: options.Covariate = None,
     confounder: options.Confounder = None,
     index: options.Index = None,
     by_position: options.ByPosition = False,
     key: options.Key = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", help="The fitted model, for transform.", rich_help_panel=RESULTS),
-    ] = None,
-    factors_out: Annotated[
-        Path | None,
-        typer.Option(help=f"Factors of the samples: {', '.join(NUMBERS)}.", rich_help_panel=RESULTS),
-    ] = None,
-    loadings_out: Annotated[
-        Path | None,
-        typer.Option(
-            help=f"Loadings: one file ({', '.join(TABLES)}), or a folder with a CSV for each view.",
-            rich_help_panel=RESULTS,
-        ),
-    ] = None,
-    report_file: options.ReportFile = None,
-    factors: Annotated[
-        str, typer.Option("--factors", help="Informed and free factors together, or auto.", rich_help_panel=METHOD)
-    ] = "10",
+    n_factors: Annotated[str, option(METHOD, "INT", "Number of factors, informed and free, or auto.")] = "10",
     regime: Annotated[
-        Regime | None,
-        typer.Option("--regime", help="Realign the informed factors after the fit.", rich_help_panel=METHOD),
+        Regime | None, option(METHOD, "REGIME", f"{options.REGIME} Default: the factors stay as fitted.")
     ] = None,
     lam: options.Lam = None,
     posterior: Annotated[
-        Posterior, typer.Option("--posterior", help="mean_field is the paper's.", rich_help_panel=METHOD)
+        Posterior, option(METHOD, "CHOICE", "Family of the posterior: full, or mean_field.")
     ] = Posterior.full,
-    max_iter: Annotated[int, typer.Option("--max-iter", help="The most sweeps.", rich_help_panel=METHOD)] = 2000,
-    starts: Annotated[
-        int, typer.Option("--starts", help="Starts; the first is without chance.", rich_help_panel=METHOD)
+    max_iter: Annotated[int, option(METHOD, "INT", "Maximum number of sweeps.")] = 2000,
+    n_init: Annotated[
+        int, option(METHOD, "INT", "Number of starts. The first is deterministic, the others are random.")
     ] = 1,
-    seed: Annotated[int, typer.Option("--seed", help="Of the further starts.", rich_help_panel=METHOD)] = 0,
-    folds: Annotated[
-        int,
-        typer.Option("--folds", min=0, help="Further fits, for held-out alignment (0: none).", rich_help_panel=METHOD),
-    ] = 5,
-    as_json: Json = False,
-    force: Force = False,
+    random_state: options.RandomState = 0,
+    drop_first: options.DropFirst = False,
+    folds: options.FoldsOrNone = 5,
+    out: Annotated[
+        Path | None, option(OUTPUT, "PATH", "The fitted model, for covalign transform.", "--out", "-o")
+    ] = None,
+    factors_out: Annotated[
+        Path | None, option(OUTPUT, "PATH", f"The factors of the samples ({', '.join(NUMBERS)}).")
+    ] = None,
+    loadings_out: Annotated[
+        Path | None,
+        option(
+            OUTPUT,
+            "PATH",
+            f"The loadings: one file ({', '.join(TABLES)}), or a folder with a .csv file for every view.",
+        ),
+    ] = None,
+    report_file: options.ReportFile = None,
+    force: options.Force = False,
+    as_json: options.Json = False,
 ) -> None:
-    """Fit informed factor analysis: the first factors stand for covariates, the others are free.
+    """Fit informed factor analysis: the first factors correspond to covariates, the others are free.
 
-    Samples are matched by name across views and covariates; whatever is missing may be missing.
+    Samples are matched by name across views and covariates. Views, features and covariates may be missing.
 
     Example: covalign fit --view rna=rna.csv --view protein=protein.csv --covariates clinic.csv -o ifa.covalign
     """
     with working(as_json):
-        outputs = {"--out": out, "--factors-out": factors_out, "--loadings-out": loadings_out, "--report": report_file}
-        if not any(outputs.values()):
-            raise errors.nothing_asked(list(outputs))
+        outputs = {
+            "--out": (out, ()),
+            "--factors-out": (factors_out, NUMBERS),
+            "--loadings-out": (loadings_out, TABLES if loadings_out is not None and loadings_out.suffix else ()),
+            "--report": (report_file, PAGES),
+        }
         paths = named_paths(view or [])
+        files = check_outputs(outputs, [data, covariates, *paths.values()], force=force, needed=True)
         check_given(data, paths)
-        check_suffix("--factors-out", factors_out, NUMBERS)
-        if loadings_out is not None and loadings_out.suffix:
-            check_suffix("--loadings-out", loadings_out, TABLES)
-        check_suffix("--report", report_file, PAGES)
-        check_outputs(outputs, [data, covariates, *paths.values()], force=force)
-        chosen = None if regime is None and lam is None else check_setting(regime, lam, None)
+        options.check_setting(regime, lam, None)
         folds = folds and errors.check_folds(folds)
-        wanted, drawn = errors.check_auto("--factors", factors, int), errors.check_seed(seed)
-        model = InformedFactorAnalysis(wanted, posterior.value, max_iter=max_iter, n_init=starts, random_state=drawn)
+        model = InformedFactorAnalysis(
+            options.auto_or(int, "--n-factors", n_factors),
+            posterior.value,
+            max_iter=max_iter,
+            random_state=random_state,
+            n_init=n_init,
+            drop_first=drop_first,
+        )
         study = open_study(data, paths, covariates, covariate, confounder, index, key)
         X, Y = together(study, by_position, bool(confounder))
         model.fit(X[ALONE] if [*X] == [ALONE] else X, Y, confounders=confounder or None)
         converged = bool(model.converged_)
-        if chosen is not None:
-            model = realigned(model, chosen, lam)
+        model = realigned(model, regime, lam)
         write(model, Y.index, out, factors_out, loadings_out)
         summary, folds = judged(model, folds)
         if report_file is not None:
-            given: dict[str, Any] = {"--view": view, "--covariates": covariates, "-c": covariate, "--index": index}
-            given |= {"--confounder": confounder, "--by-position": by_position, "--key": key, "--factors": factors}
-            again = options.command("fit", [data], given)
-            name = f"Informed factors of {title(data, paths)}"
-            report.write(model, report_file, title=name, folds=folds, command=again, overwrite=force)
-        converged = converged and bool(model.converged_)
-        files = [str(path) for path in outputs.values() if path is not None]
-        answer(model, summary, converged, len(Y), files, as_json)
+            title = f"Informed factors of {', '.join(paths) if data is None else data.name}"
+            report.write(model, report_file, title=title, folds=folds, command=options.refit(ctx), overwrite=force)
+        answer(model, summary, converged and bool(model.converged_), len(Y), files, as_json)
     if not as_json and out is not None:
         new = ["NEW"] if not paths else ["--view", f"{next(iter(paths))}=NEW"]
-        note(f"next: {shlex.join(['covalign', 'transform', str(out), *new, '-o', 'OUT'])}")
+        note(f"next: {options.line('transform', out, *new, '-o', 'OUT')}")
 
 
 def together(study: Any, by_position: bool, needed: bool) -> tuple[dict[str, Any], pd.DataFrame]:
-    """Views and covariates of the same samples in the same order, named where something names them."""
+    """Views and covariates of the same samples, in the same order, with the names of samples where they are known."""
     views, rows = joined(study.views, by_position=by_position)
     Y = matched(rows, study.table, study.where, by_position=by_position or study.together, needed=needed)
     names = names_for(rows, study.table)
@@ -151,31 +140,26 @@ def together(study: Any, by_position: bool, needed: bool) -> tuple[dict[str, Any
     return views, Y
 
 
-def realigned(model: InformedFactorAnalysis, regime: str, lam: float | None) -> InformedFactorAnalysis:
-    """Another regime; a half is the default of the tunable one, as for align."""
-    if regime == "tunable":
-        return model.realign(0.5 if lam is None else lam)
-    return model.realign(regime=regime)
+def realigned(model: InformedFactorAnalysis, regime: Regime | None, lam: float | None) -> InformedFactorAnalysis:
+    """The model in the regime that was asked for, if any; lambda alone means tunable, tunable alone means 0.5."""
+    if regime in (None, Regime.tunable):
+        return model if regime is None and lam is None else model.realign(0.5 if lam is None else lam)
+    return model.realign(regime=str(regime))
 
 
 def judged(model: InformedFactorAnalysis, folds: int) -> tuple[pd.DataFrame, int]:
-    """The model's summary, held out if it can be, and the folds it took; where it cannot be, that is said."""
+    """The model's summary and its number of folds: 0, with a note, where nothing can be held out."""
     try:
         return model.summary(folds), folds
-    except errors.CannotHoldOutError as why:
-        note(f"nothing is held out: {why}")
+    except CannotHoldOutError as why:
+        note(f"nothing is held out: {in_flags(why)}")
         return model.summary(0), 0
-
-
-def title(data: Path | None, paths: dict[str, Path]) -> str:
-    """What was fitted."""
-    return ", ".join(paths) if data is None else data.name
 
 
 def write(
     model: InformedFactorAnalysis, samples: pd.Index, out: Path | None, factors: Path | None, loadings: Path | None
 ) -> None:
-    """What was asked for, the model last: who finds it finds the rest."""
+    """Write the outputs, the model last: once the model exists, the others do."""
     if factors is not None:
         index = None if isinstance(samples, pd.RangeIndex) else samples
         write_frame(frame_of(model.factors_, index, model.factor_names_), factors)
@@ -186,7 +170,7 @@ def write(
 
 
 def loading_frames(model: InformedFactorAnalysis) -> dict[str, pd.DataFrame]:
-    """Features x factors of each view."""
+    """Loadings (features x factors) of every view."""
     return {
         name: frame_of(values, pd.Index(model._table.views[name].names, name="feature"), model.factor_names_)
         for name, values in model.loadings_.items()
@@ -194,7 +178,7 @@ def loading_frames(model: InformedFactorAnalysis) -> dict[str, pd.DataFrame]:
 
 
 def write_loadings(frames: dict[str, pd.DataFrame], path: Path) -> None:
-    """One table with the columns view and feature first; or, in a folder, a table for each view."""
+    """Write one table whose first columns are view and feature, or a folder with a table for every view."""
     if path.suffix:
         parts = [frame.reset_index().assign(view=name) for name, frame in frames.items()]
         whole = pd.concat(parts, ignore_index=True)
@@ -205,7 +189,8 @@ def write_loadings(frames: dict[str, pd.DataFrame], path: Path) -> None:
         files.setdefault(re.sub(r"[^\w.-]+", "_", name).lstrip(".") + ".csv", []).append(name)
     for file, names in files.items():
         if len(names) > 1:
-            raise errors.views_share_a_file(names, file)
+            remedy = "Rename one of them, or give --loadings-out the name of one file"
+            raise ValueError(message(f"The views {listed(names)} would share the file {file!r}", remedy=remedy))
     with tempfile.TemporaryDirectory(dir=path.absolute().parent, prefix=f".{path.name}.") as temporary:
         for file, (name,) in files.items():
             write_frame(frames[name], Path(temporary) / file)
@@ -215,21 +200,16 @@ def write_loadings(frames: dict[str, pd.DataFrame], path: Path) -> None:
 
 
 def answer(
-    model: InformedFactorAnalysis,
-    summary: pd.DataFrame,
-    converged: bool,
-    samples: int,
-    files: list[str],
-    as_json: bool,
+    model: InformedFactorAnalysis, summary: pd.DataFrame, converged: bool, samples: int, files: list[str], as_json: bool
 ) -> None:
-    """How well covariates are aligned, what the factors explain, and whether the fit has come to an end."""
+    """Print the alignment of every covariate, the variance explained, and whether the fit converged."""
     alignment, total = summary["in_sample"], model.total_variance_explained()
     if as_json:
         shares = model.variance_explained()
         say_json(
             {
                 "alignment": alignment.to_dict(),
-                "held_out": summary[["held_out", "low", "high"]].to_dict("index"),
+                "held_out": summary[[*ALIGNMENT][1:]].to_dict("index"),
                 "beta": dict(zip(alignment.index, model.beta_.tolist(), strict=True)),
                 "variance_explained": {
                     name: {"total": total[name], "factors": shares.loc[name].to_dict()} for name in shares.index
@@ -245,16 +225,11 @@ def answer(
             }
         )
         return
-    shown = summary[["in_sample", "held_out", "low", "high"]].assign(beta=model.beta_)
-    header = ["covariate", "in sample", "held out", "90 % from", "to", "beta"]
-    for line in lines_of(header, list(shown.itertuples(name=None))):
-        say(line)
-    for line in lines_of(["view", "variance explained"], list(total.items())):
-        say(line)
+    shown = summary[list(ALIGNMENT)].assign(beta=model.beta_)
+    say_table(["covariate", *ALIGNMENT.values(), "beta"], shown.itertuples(name=None))
+    say_table(["view", "variance explained"], total.items())
     lam = "" if model.lam_ is None or model.lam_ != model.lam_ else f", lambda {model.lam_:.3g}"
     regime = "" if model.regime_ is None else f", {model.regime_}{lam}"
-    ended = "converged" if converged else "not converged"
     say(f"{samples} samples, {model.n_factors_} factors ({int(model.active_factors_.sum())} active){regime}")
-    say(f"{ended} after {model.n_iter_} sweeps, bound {model.elbo_[-1]:.2f}")
-    for file in files:
-        say(file)
+    say(f"{'converged' if converged else 'not converged'} after {model.n_iter_} sweeps, bound {model.elbo_[-1]:.2f}")
+    say_files(files)

@@ -1,79 +1,84 @@
-"""frontier: what every lambda gives and costs, on rows that were not fitted."""
+"""frontier: alignment and coupling along lambda, on rows that were not fitted."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import pandas as pd
-import typer
 
-from covalign._core import validation as errors
+from covalign._core.messages import message
 from covalign.aligner.nested_frontier import cross_validated_frontier
 from covalign.cli import options
-from covalign.cli.application import Force, Json, app, say, say_json
-from covalign.cli.options import METHOD, RESULTS, Missing
+from covalign.cli.application import app, say, say_json
+from covalign.cli.options import METHOD, Missing, option
 from covalign.cli.outputs import (
     FIGURES,
     TABLES,
     check_outputs,
-    check_suffix,
     drawing,
-    lines_of,
     save_figure,
+    say_files,
+    say_table,
     working,
     write_frame,
 )
 from covalign.cli.representations import open_pair
 from covalign.cli.row_order import matched
 
-HEAD = ["regime", "lam", "alignment", "alignment_se", "coupling", "alignment_in_sample", "coupling_in_sample"]
+HEAD = {
+    "regime": "regime",
+    "lam": "lambda",
+    "alignment": "alignment",
+    "alignment_se": "se",
+    "coupling": "coupling",
+    "alignment_in_sample": "in sample",
+    "coupling_in_sample": "coupling",
+}
 
 
 @app.command()
 def frontier(
-    z: Annotated[Path, typer.Argument(metavar="Z", help="The representation, as for align.", show_default=False)],
-    covariates: Annotated[Path | None, typer.Argument(metavar="COVARIATES", help="The table, as for align.")] = None,
+    z: options.Representation,
+    covariates: options.CovariatesArgument = None,
     covariate: options.Covariate = None,
     confounder: options.Confounder = None,
     index: options.Index = None,
     by_position: options.ByPosition = False,
     key: options.Key = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", help=f"The whole table: {', '.join(TABLES)}.", rich_help_panel=RESULTS),
-    ] = None,
-    figure: Annotated[
-        Path | None, typer.Option("--figure", help=f"Drawn: {', '.join(FIGURES)}.", rich_help_panel=RESULTS)
-    ] = None,
     lams: Annotated[
-        str | None,
-        typer.Option("--lams", help="Lambdas, comma-separated (0 to 1 in 20 steps).", rich_help_panel=METHOD),
+        str | None, option(METHOD, "NUMBERS", "Lambdas, separated by commas. Default: 0 to 1 in 20 steps.")
     ] = None,
     shrinkage: options.Shrinkage = "auto",
-    missing: options.Gaps = Missing.pairs,
+    missing: options.MissingCovariates = Missing.pairs,
+    drop_first: options.DropFirst = False,
     folds: options.Folds = 5,
-    as_json: Json = False,
-    force: Force = False,
+    out: options.TableFile = None,
+    figure: options.FigureFile = None,
+    force: options.Force = False,
+    as_json: options.Json = False,
 ) -> None:
-    """Alignment against coupling along lambda, measured on rows that were not fitted.
+    """Measure alignment and coupling for every lambda on rows that were not fitted.
 
-    Each training set chooses its own shrinkage, so that left-out rows take no part in any choice.
+    Every training set chooses its own shrinkage, so the held-out rows have no influence on any choice.
 
     Example: covalign frontier Z.npy covariates.csv -o frontier.csv --figure frontier.png
     """
     with working(as_json):
-        check_suffix("--out", out, TABLES)
-        check_suffix("--figure", figure, FIGURES)
-        check_outputs({"--out": out, "--figure": figure}, [z, covariates], force=force)
+        outputs = {"--out": (out, TABLES), "--figure": (figure, FIGURES)}
+        files = check_outputs(outputs, [z, covariates], force=force)
         draw = None if figure is None else drawing("show.plot").frontier
-        along = None if lams is None else errors.check_lams(lams)
-        weight = errors.check_auto("--shrinkage", shrinkage, float)
+        along = None if lams is None else numbers_between_0_and_1(lams)
+        weight = options.auto_or(float, "--shrinkage", shrinkage)
         rows, table, where, together = open_pair(z, covariates, covariate, confounder, index, key)
-        Y = matched(rows, table, where, by_position=by_position or together, needed=bool(confounder))
-        C = confounder or None
         frame = cross_validated_frontier(
-            rows.data, Y, along, folds, shrinkage=weight, missing=missing.value, confounders=C
+            rows.data,
+            matched(rows, table, where, by_position=by_position or together, needed=bool(confounder)),
+            along,
+            folds,
+            shrinkage=weight,
+            drop_first=drop_first,
+            missing=missing.value,
+            confounders=confounder or None,
         )
         about: dict[Any, Any] = dict(frame.attrs)
         frame.attrs = {}
@@ -81,21 +86,31 @@ def frontier(
             write_frame(frame, out)
         if draw is not None and figure is not None:
             save_figure(draw(frame), figure)
-        answer(frame, about, [str(path) for path in (out, figure) if path is not None], as_json)
+        answer(frame, about, files, as_json)
+
+
+def numbers_between_0_and_1(text: str) -> list[float]:
+    """The lambdas in comma-separated text."""
+    try:
+        lams = [float(part) for part in text.split(",")]
+    except ValueError:
+        lams = [-1.0]
+    if not all(0 <= lam <= 1 for lam in lams):
+        problem = "--lams needs numbers between 0 and 1, separated by commas"
+        raise ValueError(message(problem, got=repr(text), remedy="write for example 0,0.5,1"))
+    return lams
 
 
 def answer(frame: pd.DataFrame, about: dict[Any, Any], files: list[str], as_json: bool) -> None:
-    """The table, without the columns of covariates."""
+    """Print the table, without the columns of covariates."""
+    shown = list(HEAD)
     if as_json:
-        covariates = list(frame.columns[len(HEAD) :])
-        points = [{**row[HEAD].to_dict(), "covariates": row[covariates].to_dict()} for _, row in frame.iterrows()]
+        covariates = [name for name in frame.columns if name not in HEAD]
+        points = [{**row[shown].to_dict(), "covariates": row[covariates].to_dict()} for _, row in frame.iterrows()]
         said = {"shrinkage": about["shrinkage"], "rows": about["n"], "no_exclusive": about["exclusive"]}
         say_json({**said, "frontier": points, "files": files})
         return
-    header = ["regime", "lambda", "alignment", "se", "coupling", "in sample", "coupling"]
-    for line in lines_of(header, frame[HEAD].to_numpy().tolist()):
-        say(line)
-    say("alignment and coupling on left-out rows, then in sample")
+    say_table(list(HEAD.values()), frame[shown].to_numpy().tolist())
+    say("Alignment and coupling on held-out rows, then in sample.")
     say(f"{about['n']} rows, shrinkage {about['shrinkage']:.3g}")
-    for file in files:
-        say(file)
+    say_files(files)

@@ -1,4 +1,4 @@
-"""info: what a saved model is."""
+"""info: describe a saved model."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
+import pandas as pd
 import typer
 
+from covalign._core.text_tables import plain
 from covalign.aligner.latent import LatentAligner
-from covalign.cli.application import Json, answering, app, say, say_json
+from covalign.cli import options
+from covalign.cli.application import answering, app, say, say_json
 from covalign.factor import InformedFactorAnalysis
 from covalign.persist.reader import opened
 from covalign.study import costs as planning
@@ -18,10 +21,10 @@ from covalign.tables.covariates import Encoding
 
 @app.command()
 def info(
-    model: Annotated[Path, typer.Argument(help="A file that save() or this command line wrote.")],
-    as_json: Json = False,
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A file that align --save, fit -o or save() wrote.")],
+    as_json: options.Json = False,
 ) -> None:
-    """What a saved model is: data and parameters it was fitted with, regime, alignment in sample and held out.
+    """Describe a saved model: its data, parameters and regime, and its alignment in sample and held out.
 
     Example: covalign info model.covalign
     """
@@ -37,7 +40,7 @@ def info(
 
 
 def facts(path: Path) -> dict[str, Any]:
-    """What there is to know about a model's file, in numbers and words."""
+    """The facts about the file of a model."""
     meta, model = opened(path)
     head = {
         "file": str(path),
@@ -60,7 +63,7 @@ def _of_aligner(model: LatentAligner) -> dict[str, Any]:
     }
     try:
         solution = model._solution
-    except ValueError as why:  # rows that were added one by one may not be enough yet
+    except ValueError as why:  # partial_fit may not have had enough rows yet
         return {**known, "unsolved": str(why)}
     return {
         **known,
@@ -81,7 +84,7 @@ def _of_factors(model: InformedFactorAnalysis) -> dict[str, Any]:
     beta = dict(zip(model.covariate_names_, model.beta_, strict=True))
     try:
         aligned = model.alignment_.to_dict()
-    except ValueError:  # where there are gaps it needs the rows, and those of data read by chunks are not in the file
+    except ValueError:  # with missing values it needs the rows, and rows that were read in chunks are not in the file
         aligned = {}
     return {
         "rows": model._problem.n,
@@ -113,14 +116,14 @@ def _coded(encoding: Encoding) -> list[dict[str, Any]]:
 
 
 def page(found: dict[str, Any]) -> str:
-    """The facts as text: a line a fact, then the alignment as a table."""
-    by = f"covalign {found['covalign']}" if found["covalign"] else "a covalign that did not say its version"
+    """The facts as text: a line for every fact, then the alignment as a table."""
+    by = f"covalign {found['covalign']}" if found["covalign"] else "an unknown version of covalign"
     size = planning.readable(found["bytes"], "B")
     lines = [f"{found['file']}: {found['kind']}, {size}, written by {by}", ""]
     for name, text in _lines(found):
         lines.append(f"{name:12} {text}".rstrip())
     if "unsolved" in found:
-        return "\n".join([*lines, "", f"It cannot be solved yet: {found['unsolved']}"])
+        return "\n".join([*lines, "", f"The aligner cannot be solved yet: {found['unsolved']}"])
     return "\n".join([*lines, "", *_table(found["alignment"], found.get("mean_alignment"))])
 
 
@@ -160,20 +163,7 @@ def _coding(column: dict[str, Any]) -> str:
 
 
 def _table(rows: list[dict[str, Any]], mean: dict[str, float] | None) -> list[str]:
-    """A row a covariate, and their mean; an empty cell, or no column, where nothing is known."""
+    """A row for every covariate, and their mean; columns without any number are left out."""
     rows = [*rows, {"covariate": "mean", **mean}] if mean is not None and len(rows) > 1 else rows
-    columns = [column for column in rows[0] if any(_cell(row.get(column)) for row in rows)]
-    cells = [[_cell(row.get(column)) for column in columns] for row in rows]
-    widths = [max(len(column), *(len(row[i]) for row in cells)) for i, column in enumerate(columns)]
-
-    def line(values: list[str]) -> str:
-        rest = [f"{value:>{width}}" for value, width in zip(values[1:], widths[1:], strict=True)]
-        return "  ".join([f"{values[0]:{widths[0]}}", *rest]).rstrip()
-
-    return [line(columns), *map(line, cells)]
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, float | np.floating):
-        return "" if value != value else f"{value:.3f}"
-    return "" if value is None else str(value)
+    columns = [column for column in rows[0] if pd.notna([row.get(column) for row in rows]).any()]
+    return plain(columns, [[row.get(column) for column in columns] for row in rows])

@@ -1,4 +1,4 @@
-"""reproduce and plan: the paper's figures, and what a fit would cost."""
+"""reproduce and plan: the figures of the paper, and the cost of a fit."""
 
 from __future__ import annotations
 
@@ -8,38 +8,58 @@ from typing import Annotated
 
 import typer
 
-from covalign._core import validation as errors
-from covalign.cli.application import FAILED, RESUMES, Json, answering, app, note, say, say_json
+from covalign._core.messages import message
+from covalign.cli import options
+from covalign.cli.application import FAILED, RESUMES, answering, app, in_flags, note, say_json
+from covalign.cli.options import DATA, METHOD, OUTPUT, flag, option
+from covalign.cli.outputs import say_files, say_table
 
 
 @app.command()
 def reproduce(
-    names: Annotated[list[str] | None, typer.Argument(help="Figures and tables; all if none is named.")] = None,
-    list_names: Annotated[bool, typer.Option("--list", help="Name them all and stop.")] = False,
-    reps: Annotated[int | None, typer.Option(min=1, help="Repetitions (the paper's 20).")] = None,
-    slow_reps: Annotated[
-        int | None, typer.Option(min=0, help="Repetitions of methods that take a minute a fit.")
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="NAMES", help="Figures and tables. Default: all of them.")
     ] = None,
-    scaling_factors: Annotated[str | None, typer.Option(help="SOFA's, comma-separated (0.01,...,0.05,0.1).")] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes (as many as there are cores).")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Few repetitions, coarse grids, short budgets.")] = False,
-    tiny: Annotated[bool, typer.Option("--tiny", hidden=True)] = False,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Where results, figures and tables go.")] = Path("study"),
-    claims: Annotated[Path | None, typer.Option(help="Where the claims go (OUT/claims.md).")] = None,
-    tcga: Annotated[Path | None, typer.Option(help="Folder of the breast cancer data, or breast.TCGA.rda.")] = None,
+    tcga: Annotated[
+        Path | None, option(DATA, "PATH", "Folder of the breast cancer data, or the file breast.TCGA.rda.")
+    ] = None,
     embeddings: Annotated[
-        list[str] | None, typer.Option(help="NAME=PATH of a representation; may be repeated.")
+        list[str] | None, option(DATA, "NAME=PATH", "A representation and its file. Repeat the option for several.")
     ] = None,
-    peers: Annotated[bool, typer.Option("--peers/--no-peers", help="Run MOFA, SOFA and others, if installed.")] = True,
+    list_names: Annotated[bool, flag(METHOD, "List the figures and tables and exit.", "--list")] = False,
+    reps: Annotated[
+        int | None, option(METHOD, "INT", "Number of repetitions. Default: 20, as in the paper.", min=1)
+    ] = None,
+    slow_reps: Annotated[
+        int | None, option(METHOD, "INT", "Number of repetitions of methods that need a minute for a fit.", min=0)
+    ] = None,
+    scaling_factors: Annotated[
+        str | None,
+        option(METHOD, "NUMBERS", "Scaling factors of SOFA, separated by commas. Default: 0.01 to 0.05, and 0.1."),
+    ] = None,
+    quick: Annotated[bool, flag(METHOD, "Few repetitions, coarse grids and few iterations.", "--quick")] = False,
+    tiny: Annotated[bool, typer.Option("--tiny", hidden=True)] = False,
+    peers: Annotated[
+        bool, flag(METHOD, "Run MOFA, SOFA and other packages that are installed.", "--peers/--no-peers")
+    ] = True,
+    redraw: Annotated[
+        bool, flag(METHOD, "Draw from existing results, without computing anything.", "--redraw")
+    ] = False,
+    jobs: Annotated[
+        int | None, option(METHOD, "INT", "Number of processes. Default: the number of cores.", min=1)
+    ] = None,
     dask: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Run on the dask cluster there (tcp://host:8786).")
+        str | None, option(METHOD, "ADDRESS", "Run on the dask cluster at this address (tcp://host:8786).")
     ] = None,
-    redraw: Annotated[bool, typer.Option("--redraw", help="Draw from the results there are; compute nothing.")] = False,
-    as_json: Json = False,
+    out: Annotated[Path, option(OUTPUT, "FOLDER", "Folder of results, figures and tables.", "--out", "-o")] = Path(
+        "study"
+    ),
+    claims: Annotated[Path | None, option(OUTPUT, "PATH", "File of the claims. Default: OUT/claims.md.")] = None,
+    as_json: options.Json = False,
 ) -> None:
-    """Re-make the paper's figures, tables and claims.
+    """Reproduce the figures, tables and claims of the paper.
 
-    Interrupt it whenever you like: what is finished is kept, and the same command goes on from there.
+    An interrupted command keeps the finished results, and the same command resumes.
 
     Example: covalign reproduce fig3 --reps 20 --jobs 2
     """
@@ -47,61 +67,83 @@ def reproduce(
     from covalign.study.profiles import PROFILES, Inputs
 
     if list_names:
-        if as_json:
-            say_json(command.names())
-        for name, what in {} if as_json else command.names().items():
-            say(f"{name:18} {what}")
-        return
+        return say_json(command.names()) if as_json else say_table([], command.names().items(), left=2)
     profile = PROFILES["tiny" if tiny else "quick" if quick else "full"]
     profile = profile._replace(reps=reps or profile.reps)
     profile = profile._replace(slow_reps=min(profile.slow_reps if slow_reps is None else slow_reps, profile.reps))
     pairs = [text.partition("=") for text in embeddings or []]
     with answering(RESUMES, as_json=as_json):
         if scaling_factors is not None:
-            profile = profile._replace(scaling_factors=errors.check_numbers("--scaling-factors", scaling_factors))
+            profile = profile._replace(scaling_factors=positive_numbers(scaling_factors))
         for name, _, path in pairs:
             if not path:
-                raise errors.not_a_named_path(name)
+                remedy = f"write for example clip={name}"
+                raise ValueError(message("--embeddings needs NAME=PATH", got=repr(name), remedy=remedy))
         inputs = Inputs(tcga, {name: Path(path) for name, _, path in pairs})
         processes = jobs or os.cpu_count() or 1
         made = command.reproduce(names or [], profile, out, inputs, processes, peers, redraw, claims, dask)
     missing = {"absent": made.outcome.absent, "skipped": made.skipped, "failed": made.outcome.failed}
     if as_json:
         say_json({"files": [str(file) for file in made.files], **missing})
-    for file in [] if as_json else made.files:
-        say(file)
+    else:
+        say_files(made.files)
     for what, reasons in missing.items():
         for name, why in reasons.items():
-            note(f"{what}: {name}: {why}")
+            note(f"{what}: {name}: {in_flags(why)}")
     if made.outcome.failed:
         raise typer.Exit(FAILED)
 
 
+def positive_numbers(text: str) -> tuple[float, ...]:
+    """The scaling factors in comma-separated text."""
+    try:
+        numbers = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        numbers = ()
+    if not numbers or not all(0 < number < float("inf") for number in numbers):
+        problem = "--scaling-factors needs positive numbers, separated by commas"
+        raise ValueError(message(problem, got=repr(text), remedy="write for example 0.01,0.1"))
+    return numbers
+
+
 @app.command()
 def plan(
-    rows: Annotated[float, typer.Option(help="Rows (1e9).")],
-    dims: Annotated[float, typer.Option(help="Dimensions of the representation, or features.")],
-    covariates: Annotated[float, typer.Option(help="Covariates, dummies counted one by one.")],
-    workers: Annotated[float, typer.Option(help="Worker processes.")] = 1,
-    cores: Annotated[float, typer.Option(help="Cores of a worker.")] = 1,
-    dtype: Annotated[str, typer.Option(help="float32 or float64.")] = "float32",
-    folds: Annotated[float, typer.Option(help="Folds behind the shrinkage (1 if it is given).")] = 5,
-    factors: Annotated[float | None, typer.Option(help="Plan informed factor analysis, too, with so many.")] = None,
-    read_gbs: Annotated[
-        float | None, typer.Option(help="GB/s each worker reads (else this disk's); inf if in memory.")
+    *,
+    n_samples: Annotated[float, option(DATA, "INT", "Number of rows, such as 1e9.")],
+    n_features: Annotated[float, option(DATA, "INT", "Number of features, or dimensions of a representation.")],
+    n_covariates: Annotated[float, option(DATA, "INT", "Number of covariates; every dummy counts.")],
+    dtype: Annotated[str, option(DATA, "CHOICE", "Precision of the data: float32 or float64.")] = "float32",
+    n_factors: Annotated[
+        float | None, option(METHOD, "INT", "Also plan informed factor analysis with this many factors.")
     ] = None,
-    network_gbs: Annotated[float, typer.Option(help="GB/s between two workers.")] = 1.0,
-    as_json: Json = False,
+    folds: Annotated[
+        float, option(METHOD, "INT", "Number of cross-validation folds. 1 if the shrinkage is fixed.")
+    ] = 5,
+    workers: Annotated[float, option(METHOD, "INT", "Number of worker processes.")] = 1,
+    cores: Annotated[float, option(METHOD, "INT", "Number of cores of a worker.")] = 1,
+    read_gbs: Annotated[
+        float | None,
+        option(
+            METHOD,
+            "NUMBER",
+            "Gigabytes that a worker reads in a second; inf if the data are in memory. Default: measured here.",
+        ),
+    ] = None,
+    network_gbs: Annotated[float, option(METHOD, "NUMBER", "Gigabytes in a second between two workers.")] = 1.0,
+    as_json: options.Json = False,
 ) -> None:
-    """What a fit would cost: passes, bytes, memory and time, from the rates of this machine, measured now.
+    """Estimate passes, bytes, memory and time of a fit, from rates that are measured on this machine.
 
-    Example: covalign plan --rows 1e9 --dims 768 --covariates 20 --workers 64
+    Example: covalign plan --n-samples 1e9 --n-features 768 --n-covariates 20 --workers 64
     """
     from covalign.study import costs as planning
 
     with answering(as_json=as_json):
-        job = planning.checked(rows, dims, covariates, workers, cores, dtype, folds, factors)
-        read = None if read_gbs is None else 1e9 * errors.check_rate("--read-gbs", read_gbs)
-        network = 1e9 * errors.check_rate("--network-gbs", network_gbs)
-    rates = planning.measured(job, read=read, network=network)
-    typer.echo(planning.as_json(job, rates) if as_json else planning.page(job, rates), nl=False)
+        job = planning.checked(n_samples, n_features, n_covariates, workers, cores, dtype, folds, n_factors)
+        rates = {"read": read_gbs, "network": network_gbs}
+        for name, rate in rates.items():
+            if rate is not None and not rate > 0:
+                problem = f"--{name}-gbs needs a positive number of gigabytes in a second"
+                raise ValueError(message(problem, got=rate, remedy="write for example 1.5"))
+    known = planning.measured(job, read=None if read_gbs is None else 1e9 * read_gbs, network=1e9 * network_gbs)
+    typer.echo(planning.as_json(job, known) if as_json else planning.page(job, known), nl=False)

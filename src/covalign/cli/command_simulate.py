@@ -1,11 +1,11 @@
-"""simulate: data with a known answer, as files."""
+"""simulate: data whose true factors are known, as files."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
-import shlex
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,43 +17,56 @@ import pandas as pd
 import typer
 
 import covalign as package
-from covalign._core import validation as errors
-from covalign.cli.application import Force, Json, answering, app, check_free, say, say_json
+from covalign._core.messages import message
+from covalign.cli import options
+from covalign.cli.application import answering, app, check_free, note, say, say_json
+from covalign.cli.options import METHOD, OUTPUT, option
+from covalign.cli.outputs import say_table
 from covalign.closed_form import simulate as scenarios
 
-LAST = "settings.json"  # where it is, all the rest is
+LAST = "settings.json"  # written last: once it exists, the other files do
 
 
 @app.command()
 def simulate(
-    scenario: Annotated[str, typer.Argument(help="PN, AR, P or N: how the covariates are correlated.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="A folder for the files; a new or an empty one.")],
-    samples: Annotated[int, typer.Option(help="Rows of all tables.")] = 500,
-    features: Annotated[int | None, typer.Option(help="Features of the one table X (100).")] = None,
-    view: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=FEATURES", help="A table of its own instead; may be repeated.")
+    scenario: Annotated[str, typer.Argument(metavar="SCENARIO", help="Correlation of the covariates: PN, AR, P or N.")],
+    *,
+    n_samples: Annotated[int, option(METHOD, "INT", "Number of samples.")] = 500,
+    n_features: Annotated[
+        int | None, option(METHOD, "INT", "Number of features of the one view X. Default: 100.", min=1)
     ] = None,
-    factors: Annotated[int, typer.Option(help="Factors, informed ones first.")] = 10,
-    covariates: Annotated[int, typer.Option(help="Covariates, each of which informs a factor.")] = 5,
-    alpha: Annotated[float, typer.Option(help="How correlated covariates are, 0 to 1.")] = 1.0,
-    b: Annotated[float, typer.Option("--b", help="How strongly covariates inform their factors, 0 to 1.")] = 1.0,
-    noise: Annotated[float, typer.Option(help="Noise variance of a feature, in units of its signal's.")] = 0.1,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same numbers.")] = 0,
-    force: Force = False,
-    as_json: Json = False,
+    view: Annotated[
+        list[str] | None,
+        option(
+            METHOD,
+            "NAME=FEATURES",
+            "One view and its number of features, instead of X. Repeat the option for several views.",
+        ),
+    ] = None,
+    n_factors: Annotated[int, option(METHOD, "INT", "Number of factors, informed and free.")] = 10,
+    n_covariates: Annotated[int, option(METHOD, "INT", "Number of covariates, and of informed factors.")] = 5,
+    alpha: Annotated[float, option(METHOD, "NUMBER", "Strength of the correlation of covariates, 0 to 1.")] = 1.0,
+    b: Annotated[float, option(METHOD, "NUMBER", "Strength of the relation of factors to covariates, 0 to 1.")] = 1.0,
+    noise: Annotated[
+        float, option(METHOD, "NUMBER", "Noise variance of a feature, divided by its signal variance.")
+    ] = 0.1,
+    random_state: options.RandomState = 0,
+    out: Annotated[Path, option(OUTPUT, "FOLDER", "Folder of the files, new or empty.", "--out", "-o")],
+    force: options.Force = False,
+    as_json: options.Json = False,
 ) -> None:
-    """Draw one of the paper's scenarios: covariates, tables of features, and the factors behind them.
+    """Simulate one of the paper's scenarios: covariates, views, and the true factors.
 
-    The folder appears when it is complete. In one that has files, --force replaces those of the same names.
+    The folder appears only when it is complete. --force replaces files of the same names in an existing folder.
 
-    Example: covalign simulate PN --samples 200 --view rna=60 --view protein=40 -o simulated
+    Example: covalign simulate PN --n-samples 200 --view rna=60 --view protein=40 -o simulated
     """
     with answering(as_json=as_json):
         _check_folder(out, force)
-        wanted = _views(features, view)
+        wanted = _views(n_features, view)
         settings: dict[str, Any] = {
-            **{"name": scenario, "n_samples": samples, "n_features": wanted, "n_factors": factors, "alpha": alpha},
-            **{"b": b, "noise": noise, "random_state": errors.check_seed(seed), "n_covariates": covariates},
+            **{"name": scenario, "n_samples": n_samples, "n_features": wanted, "n_factors": n_factors, "alpha": alpha},
+            **{"b": b, "noise": noise, "random_state": random_state, "n_covariates": n_covariates},
         }
         drawn = scenarios.scenario(**settings)
         with _filling(out) as folder:
@@ -62,17 +75,16 @@ def simulate(
     following = _next_command(out, list(views))
     if as_json:
         sizes = {name: X.shape[1] for name, X in views.items()}
-        shape = {"samples": samples, "covariates": covariates, "factors": factors, "views": sizes}
+        shape = {"samples": n_samples, "covariates": n_covariates, "factors": n_factors, "views": sizes}
         say_json({"folder": str(out), "scenario": scenario, **shape, "files": list(files), "next": following})
         return
-    say(f"{out}: scenario {scenario}, {samples} samples")
-    for name, what in files.items():
-        say(f"  {name:14} {what}")
-    say(f"Try: {following}")
+    say(f"{out}: scenario {scenario}, {n_samples} samples")
+    say_table([], files.items(), left=2)
+    note(f"next: {following}")
 
 
 def write(drawn: scenarios.Scenario, settings: dict[str, Any], folder: Path) -> dict[str, str]:
-    """Write a scenario's tables, its truth and its settings; file name -> what it is."""
+    """Write the tables of a scenario, its true parameters and its settings; file name -> description."""
     p, k = drawn.Y.shape[1], drawn.Z.shape[1]
     rows = [f"sample{i}" for i in range(len(drawn.Y))]
     covariates = [f"y{i}" for i in range(p)]
@@ -87,8 +99,8 @@ def write(drawn: scenarios.Scenario, settings: dict[str, Any], folder: Path) -> 
         pd.DataFrame(values, index=rows, columns=columns).to_csv(folder / f"{name}.csv", index_label="sample")
         made[f"{name}.csv"] = what
     np.savez(folder / "truth.npz", **_truth(drawn))
-    made["truth.npz"] = f"the truth behind them: {', '.join(_truth(drawn))}"
-    made[LAST] = "how they were drawn"
+    made["truth.npz"] = f"the true parameters: {', '.join(_truth(drawn))}"
+    made[LAST] = "the settings of the simulation"
     about = {"covalign": package.__version__, "scenario": settings, "files": made}
     (folder / LAST).write_text(json.dumps(about, indent=1) + "\n")
     return made
@@ -102,26 +114,30 @@ def _truth(drawn: scenarios.Scenario) -> dict[str, Any]:
     return {"beta": drawn.beta, **loadings, **{f"noise_variance_{n}": v for n, v in drawn.noise_variance.items()}}
 
 
-def _views(features: int | None, views: list[str] | None) -> int | dict[str, int]:
+def _views(n_features: int | None, views: list[str] | None) -> int | dict[str, int]:
+    """The number of features, or that of every view."""
     if not views:
-        return 100 if features is None else errors.check_number("--features", features)
-    if features is not None:
-        raise errors.features_or_views()
+        return 100 if n_features is None else n_features
+    if n_features is not None:
+        remedy = "Leave out --n-features: --view has the number of features"
+        raise ValueError(message("--n-features and --view exclude each other", remedy=remedy))
     wanted: dict[str, int] = {}
     for text in views:
-        name, count = errors.check_view(text)
-        # Some file systems do not tell y.csv from Y.csv.
+        name, _, count = text.partition("=")
+        if not (re.fullmatch(r"\w[\w.-]*", name) and count.isascii() and count.isdigit() and int(count) > 0):
+            remedy = "write for example rna=60, with a name of letters, digits, - and _, and at least one feature"
+            raise ValueError(message("--view needs NAME=FEATURES", got=repr(text), remedy=remedy))
+        # Some file systems do not distinguish y.csv from Y.csv.
         if name.lower() in {"y", "z", *(other.lower() for other in wanted)}:
-            raise errors.view_name_taken(name)
-        wanted[name] = count
+            remedy = "Choose another name for the view"
+            raise ValueError(message(f"The file {name}.csv is needed for something else", remedy=remedy))
+        wanted[name] = int(count)
     return wanted
 
 
 def _next_command(folder: Path, views: list[str]) -> str:
-    words = ["covalign", "fit"]
-    for name in views:
-        words += ["--view", f"{name}={folder / f'{name}.csv'}"]
-    return shlex.join([*words, "--covariates", str(folder / "Y.csv"), "-o", str(folder / "model.covalign")])
+    words = [word for name in views for word in ("--view", f"{name}={folder / f'{name}.csv'}")]
+    return options.line("fit", *words, "--covariates", folder / "Y.csv", "-o", folder / "model.covalign")
 
 
 # -- folders ----------------------------------------------------------------------------------------------------------
@@ -129,20 +145,20 @@ def _next_command(folder: Path, views: list[str]) -> str:
 
 def _check_folder(out: Path, force: bool) -> None:
     if out.exists() and not out.is_dir():
-        raise errors.not_a_folder(out)
+        raise ValueError(message(f"{str(out)!r} is a file", remedy="Choose another name for the folder"))
     empty = out.is_dir() and not any(out.iterdir())
     check_free(out, force=force or empty)
 
 
 @contextmanager
 def _filling(out: Path) -> Iterator[Path]:
-    """A folder beside ``out``, which takes its place, or whose files move into it, when all went well."""
+    """A temporary folder that becomes ``out``, or whose files move into ``out``, if no error occurs."""
     target = out.resolve()
     folder = target.parent / f".{target.name}.{secrets.token_hex(4)}"
     folder.mkdir()
     try:
         yield folder
-        if target.exists():  # perhaps with other files in it, perhaps somebody's working directory
+        if target.exists():  # it may have other files, or be a working directory
             for file in sorted(folder.iterdir(), key=lambda file: file.name == LAST):
                 os.replace(file, target / file.name)
         else:

@@ -1,4 +1,4 @@
-"""transform: a saved model, applied to new rows."""
+"""transform: apply a saved model to new rows."""
 
 from __future__ import annotations
 
@@ -10,22 +10,14 @@ import pandas as pd
 import typer
 
 from covalign._core import validation as errors
+from covalign._core.messages import listed, message
 from covalign.aligner.latent import LatentAligner
 from covalign.cli import options
 from covalign.cli import table_files as tables
-from covalign.cli.application import Force, Json, app, say, say_json
+from covalign.cli.application import app, say, say_json
 from covalign.cli.command_align import write_transformed
-from covalign.cli.options import DATA, RESULTS
-from covalign.cli.outputs import (
-    NUMBERS,
-    check_outputs,
-    check_suffix,
-    frame_of,
-    is_table,
-    no_remains,
-    working,
-    write_frame,
-)
+from covalign.cli.options import DATA, OUTPUT, flag, option
+from covalign.cli.outputs import NUMBERS, check_outputs, frame_of, is_table, no_remains, working, write_frame
 from covalign.cli.representations import Rows, open_representation
 from covalign.cli.row_order import joined, matched, names_for
 from covalign.cli.view_files import check_given, is_study, modalities, named_paths, open_views
@@ -37,59 +29,55 @@ from covalign.tables.covariates import Encoding
 @app.command()
 def transform(
     model_file: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="What align --save or fit -o wrote.", show_default=False)
+        Path, typer.Argument(metavar="MODEL", help="A file that align --save or fit -o wrote.", show_default=False)
     ],
-    new: Annotated[Path | None, typer.Argument(metavar="NEW", help="The new rows: what align or fit takes.")] = None,
-    view: Annotated[
-        list[str] | None,
-        typer.Option("--view", help="NAME=PATH of a view, in place of NEW; may be repeated.", rich_help_panel=DATA),
+    new: Annotated[
+        Path | None, typer.Argument(metavar="NEW", help="The new rows, in any format that align or fit can read.")
     ] = None,
+    *,
+    view: options.View = None,
     covariates: Annotated[
         Path | None,
-        typer.Option("--covariates", help="A table of covariates, for a model of fit.", rich_help_panel=DATA),
+        option(DATA, "PATH", "Table with known covariates of the new samples, for a model of covalign fit."),
     ] = None,
     confounders: Annotated[
         Path | None,
-        typer.Option(
-            "--confounders",
-            help="A table with the confounders of the model (--covariates; obs of an .h5ad or .h5mu).",
-            rich_help_panel=DATA,
+        option(
+            DATA,
+            "PATH",
+            "Table with the confounders of the new rows. Default: the table of covariates, or obs of an .h5ad or "
+            ".h5mu file.",
         ),
     ] = None,
     index: options.Index = None,
     by_position: options.ByPosition = False,
     key: options.Key = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", help=f"Where results go: {', '.join(NUMBERS)}.", rich_help_panel=RESULTS),
-    ] = None,
-    std: Annotated[
-        bool, typer.Option("--std", help="Standard deviations beside, for a model of fit.", rich_help_panel=RESULTS)
+    out: Annotated[Path, option(OUTPUT, "PATH", f"The transformed rows ({', '.join(NUMBERS)}).", "--out", "-o")],
+    return_std: Annotated[
+        bool, flag(OUTPUT, "Append standard deviations of the factors, for a model of covalign fit.", "--return-std")
     ] = False,
-    as_json: Json = False,
-    force: Force = False,
+    force: options.Force = False,
+    as_json: options.Json = False,
 ) -> None:
     """Apply a saved model to new rows.
 
     Example: covalign transform model.covalign Z_new.npy -o aligned_new.npy
     """
     with working(as_json):
-        if out is None:
-            raise errors.nothing_asked(["--out"])
         paths = named_paths(view or [])
+        inputs = [model_file, new, covariates, confounders, *paths.values()]
+        check_outputs({"--out": (out, NUMBERS)}, inputs, force=force)
         check_given(new, paths)
-        check_suffix("--out", out, NUMBERS)
-        check_outputs({"--out": out}, [model_file, new, covariates, confounders, *paths.values()], force=force)
         files = [path for path in (new, *paths.values(), confounders, covariates) if path is not None]
         tables.check_index(index, {path: tables.columns_in(path) for path in files if index is not None})
         model: Any = load(model_file)
         known = Known(covariates, confounders, index, by_position)
         if isinstance(model, LatentAligner):
-            refuse_for_aligner({"--view": view, "--std": std}, model, covariates)
+            refuse_for_aligner({"--view": view, "--return-std": return_std}, model, covariates)
             assert new is not None  # there is no view
             n, columns = of_aligner(model, new, key, known, out, force)
         else:
-            n, columns = of_factors(model, open_new(model, new, paths, key, index), known, new, out, std, force)
+            n, columns = of_factors(model, open_new(model, new, paths, key, index), known, new, out, return_std, force)
     if as_json:
         say_json({"model": type(model).__name__, "rows": n, "columns": columns, "files": [str(out)]})
     else:
@@ -97,7 +85,7 @@ def transform(
 
 
 class Known(NamedTuple):
-    """Tables that came with the new rows."""
+    """Tables that belong to the new rows."""
 
     covariates: Path | None
     confounders: Path | None
@@ -105,11 +93,11 @@ class Known(NamedTuple):
     by_position: bool
 
     def matched(self, path: Path, frame: pd.DataFrame, rows: Rows, needed: bool = False) -> pd.DataFrame:
-        """A table in the order of the rows."""
+        """The table in the order of the rows."""
         return matched(rows, frame, str(path), by_position=self.by_position, needed=needed)
 
     def confounders_of(self, encoding: Encoding, rows: Rows, new: Path | None) -> pd.DataFrame | None:
-        """The confounders of a model, from the first table that has them; None where the model has none."""
+        """The confounders of a model, from the first table that has them; None if the model has none."""
         wanted = [column.source for column in encoding.columns]
         if not wanted and self.confounders is not None:
             raise errors.no_confounders_fitted()
@@ -124,18 +112,17 @@ class Known(NamedTuple):
 
 
 def refuse_for_aligner(asked: dict[str, Any], model: LatentAligner, covariates: Path | None) -> None:
-    """An aligner has one representation, and uses no covariates of new rows but confounders."""
-    for option, value in asked.items():
+    """Refuse what only a factor model can use. An aligner uses a table of covariates for its confounders only."""
+    for name, value in {**asked, "--covariates": covariates is not None and not model.confounder_names_}.items():
         if value:
-            raise errors.for_factor_models(option)
-    if covariates is not None and not model.confounder_names_:
-        raise errors.for_factor_models("--covariates")
+            needs = f"{name} needs a model of informed factor analysis (covalign fit)"
+            raise ValueError(message(needs, got="an aligner", remedy="leave the option out"))
 
 
 def of_aligner(
     model: LatentAligner, new: Path, key: str | None, known: Known, out: Path, force: bool
 ) -> tuple[int, list[str]]:
-    """Rows and columns of what was written."""
+    """Write the aligned rows; return the number of rows and the names of columns."""
     features = getattr(model, "feature_names_in_", None)
     rows = open_representation(new, key, known.index_column, only=None if features is None else list(features))
     check_features(rows, features)
@@ -147,7 +134,7 @@ def of_aligner(
 
 
 def check_features(rows: Rows, features: Any) -> None:
-    """Columns with names need to be those of the model, where it knows names; arrays without names go by position."""
+    """Refuse rows without the columns of the model, if both have names of columns; otherwise columns go by position."""
     have = rows.data.columns if isinstance(rows.data, pd.DataFrame) else rows.data.names
     wrong = [] if features is None or have is None else [name for name in features if name not in set(have)]
     if wrong:
@@ -157,12 +144,13 @@ def check_features(rows: Rows, features: Any) -> None:
 def open_new(
     model: InformedFactorAnalysis, new: Path | None, paths: dict[str, Path], key: str | None, index: str | None
 ) -> dict[str, Rows]:
-    """Views of new samples, under the names that the model has for them."""
+    """Views of the new samples, under the names that they have in the model."""
     known = {name: scale.names for name, scale in model._table.views.items()}
     if new is not None and is_study(new):
         return modalities(new, key, list(known))
     if new is not None and len(known) > 1:
-        raise errors.which_view(new, list(known))
+        remedy = f"Name it with --view NAME=PATH, where NAME is one of {listed(known)}"
+        raise ValueError(message(f"The model has several views and {str(new)!r} could be any of them", remedy=remedy))
     if new is not None:
         paths = {next(iter(known)): new}
     unknown = [name for name in paths if name not in known]
@@ -180,7 +168,7 @@ def of_factors(
     std: bool,
     force: bool,
 ) -> tuple[int, list[str]]:
-    """Rows and columns of what was written: factors, then their standard deviations."""
+    """Write factors, then their standard deviations; return the number of rows and the names of columns."""
     X, rows = joined(views, by_position=known.by_position)
     C = known.confounders_of(model._table.nuisance.coding.confounders, rows, new)
     y = None

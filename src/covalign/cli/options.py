@@ -1,20 +1,24 @@
-"""Options that several commands share."""
+"""Options that several commands share, and the command line that repeats them."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
-from enum import StrEnum
+from collections.abc import Sequence
+from enum import Enum, StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-DATA, METHOD, RESULTS = "What goes in", "How", "What comes out"
+from covalign._core import validation as errors
+from covalign._core.messages import message
+from covalign.cli.outputs import FIGURES, TABLES
+
+DATA, METHOD, OUTPUT = "Input", "Method", "Output"
 
 
 class Regime(StrEnum):
-    """What is asked of the dimensions."""
+    """The relation of the dimensions to the covariates and to each other."""
 
     exclusive = "exclusive"
     independent = "independent"
@@ -23,7 +27,7 @@ class Regime(StrEnum):
 
 
 class Missing(StrEnum):
-    """What to do with gaps in covariates."""
+    """What to do with missing covariates."""
 
     pairs = "pairs"
     drop = "drop"
@@ -37,61 +41,162 @@ class Posterior(StrEnum):
     mean_field = "mean_field"
 
 
+def option(panel: str, metavar: str, help: str, *names: str, **more: Any) -> Any:
+    """An option with a value, in a panel of the help. Its name is that of the parameter, unless others are given."""
+    return typer.Option(*names, help=help, metavar=metavar, rich_help_panel=panel, **more)
+
+
+def flag(panel: str, help: str, *names: str) -> Any:
+    """An option without a value, in a panel of the help."""
+    return typer.Option(*names, help=help, metavar="", rich_help_panel=panel)
+
+
+# -- input ------------------------------------------------------------------------------------------------------------
+
+Representation = Annotated[
+    Path,
+    typer.Argument(
+        metavar="Z", help="The representation (.npy, .npz, .zarr, .parquet, .h5ad, .csv or .tsv).", show_default=False
+    ),
+]
+CovariatesArgument = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="COVARIATES",
+        help="Table of covariates (.csv, .tsv, .parquet, .h5ad, .h5mu, .npy or .npz). Default: obs of an .h5ad file, "
+        "or columns of Z named with -c.",
+    ),
+]
+View = Annotated[
+    list[str] | None, option(DATA, "NAME=PATH", "One view and its file. Repeat the option for several views.")
+]
+CovariatesFile = Annotated[
+    Path | None,
+    option(
+        DATA,
+        "PATH",
+        "Table of covariates. Default: obs of an .h5ad or .h5mu file, or columns of the data named with -c.",
+    ),
+]
 Covariate = Annotated[
     list[str] | None,
-    typer.Option(
-        "--covariate", "-c", help="A column to align with; may be repeated (all columns).", rich_help_panel=DATA
+    option(
+        DATA,
+        "NAME",
+        "Column to use as a covariate. Repeat the option for several. Default: all columns.",
+        "--covariate",
+        "-c",
     ),
 ]
 Confounder = Annotated[
-    list[str] | None,
-    typer.Option("--confounder", help="A column to regress out; may be repeated.", rich_help_panel=DATA),
+    list[str] | None, option(DATA, "NAME", "Column to regress out. Repeat the option for several columns.")
 ]
 Index = Annotated[
     str | None,
-    typer.Option(
-        "--index",
-        help="The column with row names (the first, if its header is empty or it is text that never repeats).",
-        rich_help_panel=DATA,
+    option(
+        DATA,
+        "NAME",
+        "Column with the names of rows. Default: the first column, if it has no header or holds distinct text.",
     ),
 ]
+ByPosition = Annotated[bool, flag(DATA, "Match rows by position instead of by name.", "--by-position")]
 Key = Annotated[
-    str | None,
-    typer.Option("--key", help="The array within .h5ad, .npz or .zarr (obsm/X_pca).", rich_help_panel=DATA),
+    str | None, option(DATA, "NAME", "Array to read from an .h5ad, .npz or .zarr file, such as obsm/X_pca.")
 ]
-ByPosition = Annotated[
-    bool, typer.Option("--by-position", help="Match rows by position, not by name.", rich_help_panel=DATA)
-]
+
+# -- method -----------------------------------------------------------------------------------------------------------
+
+REGIME = "Regime of the dimensions: independent, tunable, strongest or exclusive."
 Lam = Annotated[
     float | None,
-    typer.Option("--lam", help="0 is independent, 1 is strongest; makes the regime tunable.", rich_help_panel=METHOD),
+    option(METHOD, "NUMBER", "Lambda of the tunable regime, from 0 (independent) to 1 (strongest). Default: 0.5."),
 ]
-Shrinkage = Annotated[
-    str, typer.Option("--shrinkage", help="auto (held out), or a number in [0, 1].", rich_help_panel=METHOD)
+MaxCoupling = Annotated[
+    float | None, option(METHOD, "NUMBER", "Use the largest lambda whose coupling is at most this number.")
 ]
-Folds = Annotated[int, typer.Option("--folds", help="Folds of the cross-validation.", rich_help_panel=METHOD)]
-Gaps = Annotated[
+Shrinkage = Annotated[str, option(METHOD, "NUMBER", "Shrinkage from 0 to 1, or auto to choose it by cross-validation.")]
+MissingCovariates = Annotated[
     Missing,
-    typer.Option(
-        "--missing",
-        help="Rows with gaps in covariates: use every pair there is, drop them, or raise an error.",
-        rich_help_panel=METHOD,
+    option(
+        METHOD,
+        "CHOICE",
+        "Missing covariates: use all available pairs (pairs), leave out incomplete rows (drop) or stop (raise).",
     ),
 ]
-ReportFile = Annotated[
-    Path | None, typer.Option("--report", help="An interactive page, .html.", rich_help_panel=RESULTS)
+DropFirst = Annotated[bool, flag(METHOD, "Leave out the first dummy of every category.", "--drop-first")]
+Folds = Annotated[int, option(METHOD, "INT", "Number of cross-validation folds.")]
+FoldsOrNone = Annotated[
+    int, option(METHOD, "INT", "Number of cross-validation folds. 0 skips cross-validation.", min=0)
 ]
+RandomState = Annotated[int, option(METHOD, "INT", "Seed. The same seed gives the same result.", min=0)]
+
+# -- output -----------------------------------------------------------------------------------------------------------
+
+TableFile = Annotated[Path | None, option(OUTPUT, "PATH", f"The whole table ({', '.join(TABLES)}).", "--out", "-o")]
+FigureFile = Annotated[
+    Path | None, option(OUTPUT, "PATH", f"Alignment against coupling ({', '.join(FIGURES)}).", "--figure")
+]
+ReportFile = Annotated[Path | None, option(OUTPUT, "PATH", "Interactive report (.html).", "--report")]
+Force = Annotated[bool, flag(OUTPUT, "Replace existing files.", "--force", "-f")]
+Json = Annotated[bool, flag(OUTPUT, "Print the answer as JSON.", "--json")]
 
 
-USUAL = {"--missing": "pairs", "--folds": 5, "--shrinkage": "auto"}
+# -- values -----------------------------------------------------------------------------------------------------------
 
 
-def command(name: str, arguments: Sequence[Any], given: Mapping[str, Any]) -> str:
-    """The line that asks for the same again: arguments, and options that were given and are not the usual ones."""
-    words = [str(argument) for argument in arguments if argument is not None]
-    for option, value in given.items():
-        several = value if isinstance(value, list) else [value]
-        for one in several:
-            if one not in (None, False) and one != USUAL.get(option):
-                words += [option] if one is True else [option, str(one)]
-    return shlex.join(["covalign", name, *words])
+def auto_or(number: type[int] | type[float], name: str, text: str) -> Any:
+    """``"auto"``, or a number; the estimator checks its range."""
+    if text == "auto":
+        return text
+    try:
+        return number(text)
+    except ValueError:
+        kind = "a whole number" if number is int else "a number"
+        raise ValueError(message(f"{name} needs 'auto' or {kind}", got=repr(text))) from None
+
+
+def check_setting(regime: Regime | None, lam: float | None, max_coupling: float | None) -> None:
+    """Refuse, before any data are read, settings that are out of range or contradict each other."""
+    if lam is not None and max_coupling is not None:
+        raise ValueError(message("--lam and --max-coupling exclude each other", remedy="Leave one of them out"))
+    if lam is not None:
+        errors.check_lam(lam)
+    if max_coupling is not None:
+        errors.check_max_coupling(max_coupling)
+    for name, value in (("--lam", lam), ("--max-coupling", max_coupling)):
+        if value is not None and regime not in (None, Regime.tunable):
+            remedy = "leave one of the two out (--lam alone means tunable)"
+            raise ValueError(message(f"{name} needs the tunable regime", got=f"--regime {regime}", remedy=remedy))
+
+
+# -- command lines ----------------------------------------------------------------------------------------------------
+
+
+def again(ctx: typer.Context, name: str, panels: Sequence[str] = (DATA,), without: Sequence[str] = ()) -> str:
+    """The command line ``covalign name`` with the same arguments, and the same options of some panels."""
+    words: list[str] = []
+    for param in ctx.command.params:
+        value: Any = ctx.params.get(str(param.name))
+        is_option = param.param_type_name == "option"
+        if is_option and (getattr(param, "rich_help_panel", None) not in panels or param.name in without):
+            continue
+        if value in (None, False, [], ()) or (is_option and _plain(value) == _plain(param.default)):
+            continue
+        first = [max(param.opts, key=len)] if is_option else []
+        for one in value if isinstance(value, list | tuple) else [value]:
+            words += first if one is True else [*first, _plain(one)]
+    return line(name, *words)
+
+
+def line(*words: Any) -> str:
+    """A command line to copy."""
+    return shlex.join(["covalign", *map(str, words)])
+
+
+def refit(ctx: typer.Context) -> str:
+    """The command line that fits the same model, without its regime: the report shows one for every regime."""
+    return again(ctx, str(ctx.info_name), (DATA, METHOD), ("regime", "lam", "max_coupling"))
+
+
+def _plain(value: Any) -> str:
+    return str(value.value if isinstance(value, Enum) else value)

@@ -1,11 +1,11 @@
-"""Results into files, whole or not at all; and what every command of this kind does around its work."""
+"""Output files, which appear only when they are complete, and what every command does around its work."""
 
 from __future__ import annotations
 
 import gzip
 import shutil
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -16,36 +16,36 @@ import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 
 from covalign._core import validation as errors
-from covalign.cli.application import answering, check_free, note
+from covalign._core.files import replacing
+from covalign._core.messages import message
+from covalign._core.text_tables import plain
+from covalign.cli.application import answering, check_free, in_flags, note, say
 from covalign.cli.table_files import suffix_of
 from covalign.cli.watched import BAR
-from covalign.persist import archive as store
+from covalign.exceptions import ColumnLayoutWarning, LeastSquaresWarning, NotFiniteError, SingularTransformWarning
 from covalign.stream import open_sink
 from covalign.stream.sink import replaceable
 from covalign.stream.source import optional
 
-KEPT = "files that are complete stay, others were not made"
-TABLES = (".csv", ".tsv", ".parquet")  # the first two also as .csv.gz and .tsv.gz
+KEPT = "complete files are kept, incomplete ones are removed"
+TEXT = (".csv", ".tsv")  # also as .csv.gz and .tsv.gz
+TABLES = (*TEXT, ".parquet")
 FIGURES = (".png", ".svg", ".pdf")
 PAGES = (".html", ".htm")
-NUMBERS = (".npy", ".parquet", ".zarr", ".csv", ".tsv")
-FOLDERS = ("--loadings-out",)  # what is written into, where its name has no suffix
+NUMBERS = (".npy", ".parquet", ".zarr", *TEXT)
+FOLDERS = ("--loadings-out",)  # a name without a suffix is a folder
 EXTRAS = {".parquet": ("pyarrow", "parquet"), ".zarr": ("zarr", "zarr")}
-OURS = (
-    errors.SingularTransformWarning,
-    errors.LeastSquaresWarning,
-    errors.ColumnLayoutWarning,
-    ConvergenceWarning,
-)
+OURS = (SingularTransformWarning, LeastSquaresWarning, ColumnLayoutWarning, ConvergenceWarning)
+ALIGNMENT = {"in_sample": "in sample", "held_out": "held out", "low": "90 % from", "high": "to"}
 
 
 @contextmanager
 def working(as_json: bool, kept: str = KEPT) -> Iterator[None]:
-    """``answering``, with warnings as one line each on standard error."""
+    """``answering``, with every warning as one line on standard error."""
     seen: set[str] = set()
 
     def show(message: Any, *_: Any, **__: Any) -> None:
-        text = " ".join(str(message).split())
+        text = in_flags(message)
         if text not in seen:
             seen.add(text)
             note(f"warning: {text}")
@@ -60,52 +60,66 @@ def working(as_json: bool, kept: str = KEPT) -> Iterator[None]:
             BAR.close()
 
 
-def check_outputs(outputs: Mapping[str, Path | None], inputs: Sequence[Path | None], *, force: bool) -> None:
-    """Refuse, before any work, outputs that are there, are inputs, are the same, or cannot be written where they are.
+def check_outputs(
+    outputs: Mapping[str, tuple[Path | None, Sequence[str]]],
+    inputs: Sequence[Path | None],
+    *,
+    force: bool,
+    needed: bool = False,
+) -> list[str]:
+    """The output files that were asked for, after checks that precede any work.
 
-    ``--force`` replaces files. A folder may hold anything, and is replaced only where it is what would be written.
+    ``outputs`` has the path and the possible suffixes (none: any) of every flag. Refused are files that exist (unless
+    ``force``), that are inputs, that two flags name, or that cannot be written. A folder may hold anything, and is
+    replaced only if it is the kind of folder that would be written.
     """
-    check_free(*outputs.values(), force=force)
+    asked = {flag: (path, suffixes) for flag, (path, suffixes) in outputs.items() if path is not None}
+    if needed and not asked:
+        *others, last = outputs
+        raise ValueError(message("Nothing to write", remedy=f"Give an output file with {', '.join(others)} or {last}"))
+    for flag, (path, suffixes) in asked.items():
+        if suffixes:
+            check_suffix(flag, path, suffixes)
+    check_free(*(path for path, _ in asked.values()), force=force)
     used = {path.resolve(): "an input" for path in inputs if path is not None}
-    for option, path in outputs.items():
-        if path is None:
-            continue
+    for flag, (path, _) in asked.items():
         if path.resolve() in used:
-            raise errors.same_file(path, used[path.resolve()])
-        if not (replaceable(path) or (option in FOLDERS and not path.suffix)):
-            raise errors.folder_in_the_way(option, path)
-        used[path.resolve()] = option
+            remedy = "Choose another name for the output"
+            raise ValueError(message(f"{str(path)!r} is also {used[path.resolve()]}", remedy=remedy))
+        if not (replaceable(path) or (flag in FOLDERS and not path.suffix)):
+            raise errors.folder_in_the_way(flag, path)
+        used[path.resolve()] = f"the file of {flag}"
+    return [str(path) for path, _ in asked.values()]
 
 
-def check_suffix(option: str, path: Path | None, known: Sequence[str]) -> None:
-    """The format needs to be one that can be written, here."""
-    if path is None:
-        return
+def check_suffix(flag: str, path: Path, known: Sequence[str]) -> None:
+    """Refuse a format that cannot be written, or needs a package that is not installed."""
     kind = suffix_of(path)
-    if kind not in known or (path.name.lower().endswith(".gz") and kind not in (".csv", ".tsv")):
-        raise errors.unknown_output(option, path, [*known, *(f"{k}.gz" for k in known if k in (".csv", ".tsv"))])
+    if kind not in known or (path.name.lower().endswith(".gz") and kind not in TEXT):
+        every = ", ".join([*known, *(f"{suffix}.gz" for suffix in known if suffix in TEXT)])
+        raise ValueError(message(f"{flag} needs a file name that ends in one of {every}", got=repr(str(path))))
     if kind in EXTRAS:
         optional(*EXTRAS[kind])
 
 
 def is_table(path: Path) -> bool:
-    """Text, which has a place for names of rows."""
-    return suffix_of(path) in (".csv", ".tsv")
+    """Whether the format is text, which keeps the names of rows."""
+    return suffix_of(path) in TEXT
 
 
 def frame_of(values: Any, index: pd.Index | None, names: Sequence[Any]) -> pd.DataFrame:
-    """A result with its names."""
+    """A result as a table with the names of its rows and columns."""
     return pd.DataFrame(np.asarray(values), index, pd.Index([str(name) for name in names]))
 
 
 def write_frame(frame: pd.DataFrame, path: Path) -> None:
-    """A result in memory; names of rows, where there are any, go into tables."""
+    """Write a result that is in memory. Tables keep the names of rows."""
     kind, named = suffix_of(path), not isinstance(frame.index, pd.RangeIndex)
     if kind == ".zarr":
         with open_sink(path, frame.shape, np.float64, list(frame.columns), overwrite=True) as sink:
             sink.write(frame.to_numpy(dtype=np.float64))
         return
-    with store.replacing(path) as file:
+    with replacing(path) as file:
         if kind == ".npy":
             np.save(file, frame.to_numpy(), allow_pickle=False)
         elif kind == ".parquet":
@@ -117,34 +131,33 @@ def write_frame(frame: pd.DataFrame, path: Path) -> None:
 
 @contextmanager
 def no_remains(path: Path) -> Iterator[None]:
-    """Remove what was begun where the data are at fault: the same command will not go on with other data."""
+    """Remove an incomplete output if the data are wrong: with other data the same command cannot resume it."""
     try:
         yield
-    except errors.NotFiniteError:
+    except NotFiniteError:
         shutil.rmtree(path.parent / f".{path.name}.part", ignore_errors=True)
         raise
 
 
 def drawing(module: str) -> Any:
-    """A module of covalign that draws, without a screen. Asked for first: matplotlib may be missing."""
+    """A module of covalign that draws. Import it before any work: matplotlib may not be installed."""
     optional("matplotlib", "plot").use("Agg")
     return import_module(f"covalign.{module}")
 
 
 def save_figure(axes: Any, path: Path) -> None:
     """The figure, in the format of the suffix."""
-    with store.replacing(path) as file:
+    with replacing(path) as file:
         axes.figure.savefig(file, format=path.suffix.lower()[1:], dpi=200)
 
 
-def lines_of(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
-    """A table as text: the first column to the left, numbers to the right."""
-    cells = [list(header), *([_cell(value) for value in row] for row in rows)]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
-    return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in cells]
+def say_table(header: Sequence[Any], rows: Iterable[Sequence[Any]], *, left: int = 1) -> None:
+    """Print a table."""
+    for line in plain(header, rows, left=left):
+        say(line)
 
 
-def _cell(value: Any) -> str:
-    if isinstance(value, float | np.floating):
-        return "-" if np.isnan(value) else f"{value + 0.0:.3f}"
-    return str(value)
+def say_files(files: Iterable[Any]) -> None:
+    """Print the names of the files that were written, a line each."""
+    for file in files:
+        say(file)

@@ -11,13 +11,13 @@ import numpy as np
 import pandas as pd
 
 from covalign._core import validation as errors
+from covalign._core.extras import optional
 from covalign.cli import table_files as tables
 from covalign.cli.watched import Watched
 from covalign.stream import is_source, open_rows
 from covalign.stream.derived import Derived
 from covalign.stream.memory import frame_dtype, frame_values
 from covalign.stream.parquet import columns_of, parquet_files
-from covalign.stream.source import optional
 
 
 class Rows(NamedTuple):

@@ -22,10 +22,10 @@ import pandas as pd
 from pandas.api import types
 
 from covalign._core import validation as errors
+from covalign._core.extras import optional
 from covalign.cli.application import note
 from covalign.stream.h5ad import obs_of
 from covalign.stream.parquet import parquet_files
-from covalign.stream.source import optional
 
 TEXT = (".csv", ".tsv", ".txt")
 PARQUET = (".parquet", ".pq")

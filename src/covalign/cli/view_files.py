@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from covalign._core import validation as errors
+from covalign._core.extras import optional
 from covalign.cli import table_files as tables
 from covalign.cli.representations import Rows, open_pair, open_representation
 from covalign.stream import open_rows
 from covalign.stream.h5ad import pulling
-from covalign.stream.source import optional
 
 ALONE = "X"  # what the model calls a view that has no name
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from covalign._core import validation as errors
+from covalign._core.extras import optional
 from covalign._core.linalg import Array
 from covalign.closed_form import regimes
 from covalign.closed_form.regimes import Polar
@@ -40,10 +41,7 @@ def eraser(
 
 def layer(weight: Array, bias: Array, single: bool, dtype: Any = None) -> Any:
     """``torch.nn.Linear`` with these numbers; float32 where ``single`` and nothing else is asked for."""
-    try:
-        import torch
-    except ImportError:
-        raise errors.missing_extra("torch", "torch") from None
+    torch = optional("torch", "torch")
     if dtype is None:
         dtype = torch.float32 if single else torch.float64
     linear = torch.nn.Linear(weight.shape[1], weight.shape[0], dtype=dtype)

@@ -260,7 +260,11 @@ class InformedFactorAnalysis(Tables, BaseEstimator):
         left = (self.max_iter if most is None else most) - len(begun.elbo)
         if begun.converged or left < 1:
             return begun
-        with Progress(left, self.tol) as tick:
+        with Progress(None) as bar:
+
+            def tick(elbo: list[float]) -> None:
+                bar.update(len(elbo), fitting.described(elbo, self.tol))
+
             rest = fitting.fit(problem, begun.state, self.accelerate, left, self.tol, tick=tick)
         return rest._replace(elbo=[*begun.elbo, *rest.elbo])
 

@@ -11,8 +11,10 @@ import pandas as pd
 from scipy import sparse
 
 from covalign._core import validation as errors
-from covalign._core.linalg import Array, affine, limited
+from covalign._core.extras import optional
+from covalign._core.linalg import Array, affine
 from covalign._core.messages import message
+from covalign._core.threads import limited
 from covalign.moments.confounders import beside as put_beside
 from covalign.moments.incomplete import AnyAccumulator, Blocks, Rows, merged
 from covalign.moments.moments import FoldSums, as_rows, covariate_names, merge_folds, no_rows
@@ -21,7 +23,6 @@ from covalign.stream.dask_reduction import compute, of_dask
 from covalign.stream.dask_rows import partitions_kept, row_names
 from covalign.stream.finite import refuse_not_finite
 from covalign.stream.memory import frame_dtype, frame_values
-from covalign.stream.source import optional
 from covalign.tables import covariates
 from covalign.tables.covariates import Encoding
 

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
 import covalign as package
 from covalign._core import validation as errors
+from covalign._core.files import replacing
 from covalign._core.linalg import Array
 
 FORMAT, VERSION = "covalign", 1
@@ -27,29 +23,6 @@ def write(path: Any, meta: dict[str, Any], arrays: dict[str, Array]) -> None:
     contents: dict[str, Any] = {"meta.json": text, **arrays}
     with replacing(path) as file:
         np.savez(file, **contents)
-
-
-@contextmanager
-def replacing(path: Any) -> Iterator[BinaryIO]:
-    """A file to be written under a temporary name in the same folder, and renamed when all went well."""
-    path = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())  # mkstemp makes files for one pair of eyes
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
 
 
 def read(path: Any) -> tuple[dict[str, Any], dict[str, Array]]:

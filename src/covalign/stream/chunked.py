@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from covalign._core import validation as errors
-from covalign.stream.source import Table, no_key, optional, which_array
+from covalign._core.extras import optional
+from covalign.stream.source import Table, no_key, which_array
 
 
 class ZarrRows(Table):

@@ -16,9 +16,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from covalign._core.linalg import limited
+from covalign._core.extras import optional
 from covalign._core.messages import message
-from covalign.stream.source import optional
+from covalign._core.threads import limited
 
 FAN_IN = 4  # few, so that most sums travel while others are still made
 

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from covalign._core.extras import optional
 from covalign.stream.memory import frame_dtype, frame_values
-from covalign.stream.source import Table, optional, positions
+from covalign.stream.source import Table, positions
 
 
 class _Blocks(Table):

@@ -12,11 +12,12 @@ import pandas as pd
 from scipy import sparse
 
 from covalign._core import validation as errors
+from covalign._core.extras import optional
 from covalign._core.messages import message
 from covalign.exceptions import ColumnLayoutWarning
 from covalign.stream.chunked import HdfRows, ZarrRows
 from covalign.stream.memory import ArrayRows, FrameRows, MappedRows, SparseRows
-from covalign.stream.source import Table, optional, packages_of, which_array
+from covalign.stream.source import Table, packages_of, which_array
 
 NEED = "an .h5ad file written by anndata"
 

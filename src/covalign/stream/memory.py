@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 
 from covalign._core import validation as errors
-from covalign.stream.source import Table, column_not_numeric, optional, positions, unknown_source
+from covalign._core.extras import optional
+from covalign.stream.source import Table, column_not_numeric, positions, unknown_source
 
 
 class ArrayRows(Table):

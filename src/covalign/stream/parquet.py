@@ -11,8 +11,9 @@ import numpy as np
 import pandas as pd
 
 from covalign._core import validation as errors
+from covalign._core.extras import optional
 from covalign._core.messages import message
-from covalign.stream.source import Table, column_not_numeric, optional, positions
+from covalign.stream.source import Table, column_not_numeric, positions
 
 BUFFER_BYTES = 2**16  # of every column, while it is read
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from scipy import sparse
 
-from covalign._core.linalg import blas_threads, limited, one_thread
+from covalign._core.threads import blas_threads, limited, one_thread
 from covalign.exceptions import NotFiniteError
 from covalign.stream.prefetch import in_step
 from covalign.stream.source import is_source

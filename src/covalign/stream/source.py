@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from importlib import import_module
 from numbers import Integral
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from covalign._core import validation as errors
+from covalign._core.extras import optional as optional
 from covalign._core.messages import listed, message
 
 # Large enough that opening, seeking and starting BLAS do not show. Below 32 MB the C library hands freed buffers out
@@ -227,14 +227,6 @@ def positions(
 def is_zarr(path: Path) -> bool:
     """A zarr array or group, of whichever version."""
     return any((path / mark).exists() for mark in ("zarr.json", ".zarray", ".zgroup"))
-
-
-def optional(module: str, extra: str) -> Any:
-    """An optional package, imported now; where it is missing, an error that names the extra to install."""
-    try:
-        return import_module(module)
-    except ImportError as error:
-        raise errors.missing_extra(module.partition(".")[0], extra) from error
 
 
 def packages_of(data: Any) -> set[str]:

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.lib import format as npy
 
+from covalign._core.extras import optional
 from covalign.stream.npy import from_npy
-from covalign.stream.source import optional
 
 
 class Writer(Protocol):

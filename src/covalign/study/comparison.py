@@ -1,8 +1,7 @@
-"""All methods on one's own data: a table with a line for each.
+"""All methods on the user's data: a table with a row for every method.
 
-What the numbers are, and when a method has none, is in ``covalign.study.judgement``. Methods that take most of a
-minute a fit have folds only if asked. Interrupted, the same call goes on from what it kept.
-
+``covalign.study.judgement`` defines the numbers, and when a method has none. Slow methods are cross-validated only on
+request. An interrupted call resumes from the results that it kept.
 """
 
 from __future__ import annotations
@@ -20,6 +19,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 import covalign as package
 from covalign._core import validation as errors
+from covalign._core.messages import listed, message
+from covalign.exceptions import DependentCovariatesError, PeerError
 from covalign.study import contenders, runner
 from covalign.study.baselines import method as face
 from covalign.study.baselines.method import Method
@@ -33,18 +34,18 @@ METRICS = (
     *("disentanglement", "completeness", "informativeness", "sap", "nsap", "seconds"),
 )
 COLUMNS = ("method", "family", "status", *METRICS, "folds", "note")
-NO_EXCLUSIVE = "covariates are linearly dependent (as all dummies of a category are), so there is no exclusive regime"
+NO_EXCLUSIVE = "the covariates are linearly dependent (as all dummies of a category are): no exclusive regime exists"
 LEAST_ROWS = 10  # of the cross-validated metrics
 
 
 class Task(NamedTuple):
-    """A method's work: the fit to all rows, or (``folds`` > 0) to each training fold."""
+    """A method to fit to all rows or, if ``folds`` > 0, to every training set."""
 
     method: Method
     folds: int = 0
 
     def unit(self, digest: str) -> Unit:
-        """Where it is kept."""
+        """The key of the task in the store."""
         return Unit(digest, self.method.name, setting(folds=self.folds), 0)
 
 
@@ -54,25 +55,26 @@ def compare(
     n_factors: int = 10,
     methods: Iterable[str | Method] | None = None,
     *,
-    seed: int = 0,
+    random_state: int = 0,
     budget: int = 2000,
     folds: int = 5,
     slow_folds: int = 0,
     skip_slow: bool = False,
     timeout: float | None = None,
-    gaps: str | None = None,
+    missing: str | None = None,
     keep: str | Path | None = None,
 ) -> pd.DataFrame:
-    """One line for each method, the best held-out alignment first (then in-sample).
+    """A table with a row for every method, sorted by held-out alignment (then by alignment in sample).
 
-    X is a table, or a dict of views; Y the covariates. ``methods`` are names or objects (all there are, if None).
-    ``budget`` is the number of iterations of methods that have such a thing, ``timeout`` (seconds a fit) is obeyed by
-    the packages that run in a process of their own, ``folds`` are those of held-out alignment (0: none), ``slow_folds``
-    those of methods for which ``skip_slow`` is meant. Gaps are refused, or treated as ``gaps`` says ("drop", "mean").
+    X is a table or a dict of views, Y the covariates. ``methods`` are names or objects (None: all methods). ``budget``
+    is the maximum number of iterations of iterative methods. ``timeout`` is the time limit of a fit in seconds, for
+    packages that run in their own process. ``folds`` is the number of cross-validation folds (0: none), ``slow_folds``
+    that of slow methods, which ``skip_slow`` leaves out. Missing values raise an error, unless ``missing`` is "drop"
+    (leave out incomplete samples) or "mean" (fill in the means of features).
 
-    Finished methods are written into the folder ``keep``, and taken from there if data and settings are the same.
-    ``status`` is "done", or "absent" or "failed" with the reason in ``note``, which else says why a number is missing.
-    A method that failed on the folds alone keeps its other numbers.
+    The folder ``keep`` keeps the results of finished methods, for calls with the same data and settings. ``status`` is
+    "done", "absent" or "failed"; ``note`` says why a method, or one of its numbers, is missing. A method that fails in
+    cross-validation only keeps its other numbers.
 
     >>> import covalign as ca
     >>> from covalign.study.comparison import compare
@@ -81,10 +83,10 @@ def compare(
     >>> table["method"].tolist(), table["held_out_alignment"].isna().tolist()
     (['PCA', 'Y as factors'], [False, True])
     """
-    ready = complete(X, Y, gaps)
+    ready = complete(X, Y, missing)
     data = numbers(ready.views, ready.Y)
-    check(data, n_factors, (folds, slow_folds), seed)
-    settings = Settings(n_factors, seed, budget)
+    check(data, n_factors, (folds, slow_folds), random_state)
+    settings = Settings(n_factors, random_state, budget)
     wanted = contenders.chosen(methods, is_representation(data))
     wanted = [contenders.patient(one, timeout) for one in wanted if not (skip_slow and contenders.is_slow(one))]
     absent = {one.name: why for one in wanted if (why := one.absent()) is not None}
@@ -103,33 +105,37 @@ def compare(
 
 
 def numbers(views: dict[str, pd.DataFrame], Y: pd.DataFrame) -> Data:
-    """Arrays, covariates encoded as everywhere (categories as dummies)."""
+    """Views as arrays, and encoded covariates (categories become dummies)."""
     coded = encode(Y)
     arrays, covariates = face.named_views(views, coded)
     return Data(arrays, covariates, tuple(coded.columns))
 
 
 def is_representation(data: Data) -> bool:
-    """One table, narrow enough to be turned without taking its principal components first."""
+    """Whether X is one table, narrow enough to be transformed without principal components."""
     return len(data.views) == 1 and next(iter(data.views.values())).shape[1] <= contenders.WIDEST
 
 
-def check(data: Data, n_factors: int, folds: tuple[int, ...], seed: int) -> None:
-    """Refuse, before any method runs, what none could do."""
+def check(data: Data, n_factors: int, folds: tuple[int, ...], random_state: int) -> None:
+    """Refuse, before any method runs, what no method can do."""
     n, p = data.Y.shape
     if p > n_factors:
         raise errors.too_many_factors_asked(p, n_factors)
     if n < LEAST_ROWS:
         raise errors.too_few_rows_for_folds(n, LEAST_ROWS)
-    for count in dict.fromkeys(errors.check_division(count, n) for count in folds):
-        for train, _ in divisions(data.Y, count, seed):
+    for count in dict.fromkeys(folds):
+        if not (isinstance(count, int) and (count == 0 or 2 <= count <= n)):
+            raise ValueError(message(f"folds needs 0 (none), or a number from 2 to the {n} samples", got=repr(count)))
+        for train, _ in divisions(data.Y, count, random_state):
             constant = np.ptp(data.Y[train], axis=0) == 0
             if constant.any():
-                raise errors.constant_in_fold(np.array(data.names)[constant], count)
+                problem = f"In one of {count} training sets a covariate is constant: "
+                remedy = "Use fewer folds, another random_state or folds=0, or drop the rare covariate"
+                raise ValueError(message(problem + listed(np.array(data.names)[constant]), remedy=remedy))
 
 
 def folds_of(method: Method, folds: int, slow_folds: int) -> int:
-    """How many folds a method gets."""
+    """The number of folds of a method."""
     if method.name in contenders.NOT_PLACED:
         return 0
     return slow_folds if contenders.is_slow(method) else folds
@@ -141,7 +147,7 @@ def folds_of(method: Method, folds: int, slow_folds: int) -> int:
 def results(
     tasks: list[Task], data: Data, settings: Settings, store: Store | None
 ) -> Iterator[tuple[str, list[Row] | tuple[str, str]]]:
-    """(method, its rows) as they come, or (method, (status, why not)); what the store has is not computed again."""
+    """Pairs (method, rows), or (method, (status, reason)); results in the store are not computed again."""
     digest = digest_of(data, settings)
     finished = set() if store is None else store.units(digest)
     left = [task for task in tasks if task.unit(digest) not in finished]
@@ -165,23 +171,23 @@ def results(
 
 
 def attempt(task: Task, data: Data, settings: Settings) -> list[Row] | tuple[str, str]:
-    """A task's rows, or (status, reason): one method's failure is not the others'."""
+    """The rows of a task, or (status, reason): if a method fails, the others still run."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # budgets are part of the comparison
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the budget is part of the comparison
             if task.folds:
                 return list(held_out(task.method, data, settings, task.folds))
             return list(in_sample(task.method, data, settings))
-    except errors.DependentCovariatesError:
+    except DependentCovariatesError:
         return "absent", NO_EXCLUSIVE
-    except errors.PeerError as error:
+    except PeerError as error:
         return "failed", " ".join(str(error).split())
     except Exception:
         return "failed", traceback.format_exc().strip().splitlines()[-1]
 
 
 def digest_of(data: Data, settings: Settings) -> str:
-    """A name for data and settings: another number, another name."""
+    """Fingerprint of data and settings; it changes when they change."""
     digest = hashlib.sha256(repr((package.__version__, settings, data.names)).encode())
     for name, values in [*data.views.items(), ("", data.Y)]:
         digest.update(repr((name, values.shape)).encode())
@@ -195,7 +201,7 @@ def digest_of(data: Data, settings: Settings) -> str:
 def tabled(
     wanted: list[Method], rows: list[Row], reasons: dict[str, tuple[str, str]], folds: int, slow_folds: int
 ) -> pd.DataFrame:
-    """Rows as a table with a line for each method; those without numbers come last."""
+    """The table with a row for every method; methods without numbers come last."""
     values: dict[str, dict[str, Any]] = {}
     for row in rows:
         values.setdefault(row.method, {})[row.metric.replace("-", "_").replace(" ", "_")] = float(row.value)
@@ -213,9 +219,9 @@ def tabled(
 
 
 def why_not_held_out(method: Method, folds: int, slow_folds: int) -> str:
-    """Why a method has no held-out number; empty if it has one."""
+    """Why a method has no held-out numbers; empty if it has them."""
     if method.name in contenders.NOT_PLACED:
         return f"not held out: {contenders.NOT_PLACED[method.name]}"
     if contenders.is_slow(method) and not slow_folds:
-        return "not held out: it is slow; --slow-folds 5 (slow_folds=5) does it"
-    return "" if folds or contenders.is_slow(method) else "not held out: no folds were asked for"
+        return "not held out: the method is slow (slow_folds=5 holds samples out)"
+    return "" if folds or contenders.is_slow(method) else "not held out: folds=0"

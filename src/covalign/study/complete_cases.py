@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from covalign._core import validation as errors
+from covalign._core.messages import message
 from covalign.tables.covariates import as_frame
 
 KINDS = ("drop", "mean")
@@ -22,30 +23,33 @@ class Complete(NamedTuple):
     said: str | None
 
 
-def complete(X: Any, Y: Any, gaps: str | None = None) -> Complete:
+def complete(X: Any, Y: Any, missing: str | None = None) -> Complete:
     """Tables joined by sample name where all have names, else by position.
 
-    A gap is an empty cell, or a sample that a table does not have. With ``gaps=None`` they are refused; ``"drop"``
-    leaves out every sample with a gap; ``"mean"`` gives features their means, and leaves out samples without all
-    covariates: filling in what is to be explained would be inventing it.
+    A gap is an empty cell, or a sample that a table does not have. With ``missing=None`` gaps raise an error;
+    ``"drop"`` leaves out every sample with a gap; ``"mean"`` fills in the means of features, and leaves out samples
+    with missing covariates: filling in covariates would invent what is to be explained.
     """
-    if gaps is not None and gaps not in KINDS:
-        raise errors.not_one_of("--gaps", gaps, KINDS)
+    if missing is not None and missing not in KINDS:
+        raise errors.not_one_of("missing", missing, KINDS)
     views, covariates = joined(X, Y)
     found, whole = gaps_of({**views, "covariates": covariates}), whole_samples([*views.values(), covariates])
     n = len(covariates)
     if whole.all():
         return Complete(views, covariates, None)
-    if gaps is None:
-        raise errors.gaps_in_comparison(found, int((~whole).sum()), n)
-    kept = whole if gaps == "drop" else whole_samples([covariates])
+    if missing is None:
+        remedy = f"use missing='drop' to leave out {int((~whole).sum())} of {n} samples, or missing='mean' to fill in "
+        remedy += "the means of features"
+        raise ValueError(message("All methods need complete data", got=found, remedy=remedy))
+    kept = whole if missing == "drop" else whole_samples([covariates])
     if not kept.any():
-        raise errors.no_complete_samples(found)
+        remedy = "use missing='mean', or leave out the view or the columns with missing values"
+        raise ValueError(message("A comparison needs complete samples", got=f"none ({found})", remedy=remedy))
     views = {name: view[kept] for name, view in views.items()}
-    said = f"gaps ({found}): {int((~kept).sum())} of {n} samples were left out"
-    if gaps == "mean":
+    said = f"missing values ({found}): {int((~kept).sum())} of {n} samples were left out"
+    if missing == "mean":
         views = {name: filled(name, view) for name, view in views.items()}
-        said += ", features' means stand in the others'"
+        said += ", the means of features were filled in for the others"
     return Complete(views, covariates[kept].infer_objects(), said)
 
 
@@ -57,7 +61,8 @@ def joined(X: Any, Y: Any) -> tuple[dict[str, pd.DataFrame], pd.DataFrame]:
     views = {str(name): numbers(str(name), view) for name, view in given.items()}
     tables = {**views, "covariates": as_frame(Y)}
     if len(views) == len(tables):
-        raise errors.same_view_twice("covariates")
+        remedy = "Choose another name for the view"
+        raise ValueError(message("A view is called 'covariates', as the table of covariates is", remedy=remedy))
     unnamed = [isinstance(table.index, pd.RangeIndex) for table in tables.values()]
     if any(unnamed):
         rows = {name: len(table) for name, table in tables.items()}

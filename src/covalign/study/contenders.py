@@ -1,4 +1,4 @@
-"""Which methods a comparison on somebody's own data has, by name, and what each can be asked."""
+"""The methods of a comparison on the user's data, by name, and their settings."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from covalign._core import validation as errors
+from covalign._core.messages import listed, message
 from covalign.study import baselines
 from covalign.study.baselines.method import Method
 from covalign.study.baselines.peers import Peer
 from covalign.study.method_names import expected_seconds
 
 LAMS = (0.0, 0.5, 1.0)
-WIDEST = 4096  # dimensions of a representation that is turned as it is: the square of them is held in memory
-SLOW = 30.0  # seconds a fit, as expected: SOFA, MOFA-FLEX and MuVI
+WIDEST = 4096  # dimensions of a representation that is transformed as it is: their square must fit into memory
+SLOW = 30.0  # expected seconds of a fit: SOFA, MOFA-FLEX and MuVI
 FAMILIES = {"iFA": "iFA", "PCA, then": "aligner", "ridge, then": "aligner"}
 
-# Methods whose factors a new sample has none of, as long as its covariates are not known.
+# Methods that give no factors to a new sample whose covariates are unknown.
 NOT_PLACED = {
-    "Y as factors": "its factors are the covariates themselves, so there is nothing to place without them",
+    "Y as factors": "its factors are the covariates themselves",
     "iVAE": "its encoder needs the covariates of a sample",
 }
 
 
 def everything(representation: bool = False) -> list[Method]:
-    """iFA in its regimes, principal components turned by T, and all others of the catalogue.
+    """iFA in its regimes, T after principal components, and the other methods of the catalogue.
 
-    Of a ``representation`` (one table of few enough dimensions to be turned as they are) also T without PCA before it.
+    For a ``representation`` (one table that is not too wide) also T without principal components.
     """
     ours: list[Method] = [baselines.IFA(), *(baselines.IFA(lam) for lam in LAMS), baselines.IFA(exclusive=True)]
     ours += [baselines.Aligned(lam) for lam in LAMS]
@@ -36,7 +36,7 @@ def everything(representation: bool = False) -> list[Method]:
 
 
 def chosen(names: Iterable[str | Method] | None, representation: bool = False) -> list[Method]:
-    """Those named, in any case: one by its name, a family by its first word ("iFA", "SPCA"), a setting by its number.
+    """Methods by name (upper or lower case), by family ("iFA", "SPCA"), or by name and setting ("iFA (lam=0.9)").
 
     >>> [method.name for method in chosen(["pca", "iFA (lam=0.9)", "SPCA"])]
     ['PCA', 'iFA (lam=0.9)', 'SPCA (Bair)', 'SPCA (Barshan)']
@@ -51,7 +51,9 @@ def chosen(names: Iterable[str | Method] | None, representation: bool = False) -
         found |= {method.name: method for method in those}
         unknown += [] if those else [str(wanted)]
     if unknown:
-        raise errors.unknown_methods(unknown, [method.name for method in known])
+        every = [method.name for method in known]
+        remedy = f"The methods are {'; '.join(every)}"
+        raise ValueError(message(f"There is no method {listed(unknown)}", remedy=remedy, wrong=unknown, known=every))
     return list(found.values())
 
 
@@ -63,7 +65,7 @@ def _named(wanted: str, known: list[Method]) -> list[Method]:
 
 
 def _set(name: str) -> list[Method]:
-    """A method with a number of the caller's own."""
+    """A method whose name includes a setting that the caller chose."""
     made: dict[str, Callable[[float], Method | None]] = {
         r"ifa \(lam=([\d.]+)\)": lambda value: baselines.IFA(value) if value <= 1 else None,
         r"sofa \(sf=([\d.]+)\)": lambda value: baselines.SOFA(value) if value > 0 else None,
@@ -84,11 +86,11 @@ def is_slow(method: Method) -> bool:
 
 
 def family(method: Method) -> str:
-    """iFA, aligner (ours), package (a published one, run on its own) or classical."""
+    """iFA, aligner (T), package (a published one, in its own process) or classical."""
     ours = [kind for start, kind in FAMILIES.items() if method.name.startswith(start)]
     return ours[0] if ours else "package" if isinstance(method, Peer) else "classical"
 
 
 def patient(method: Method, timeout: float | None) -> Method:
-    """The method, stopped after ``timeout`` seconds a fit where it runs in a process of its own."""
+    """The method with a time limit of ``timeout`` seconds for a fit, if it runs in its own process."""
     return replace(method, timeout=timeout) if isinstance(method, Peer) and timeout is not None else method

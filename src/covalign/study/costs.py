@@ -1,18 +1,17 @@
-"""What a fit costs before it is run: passes, bytes, memory and time, from sizes and the rates of a machine.
+"""The cost of a fit before it is run: passes, bytes, memory and time, from sizes and the rates of a machine.
 
 With n rows, K dimensions and P covariates, q = K + P; F folds; W workers of c cores each; b bytes a number:
 
     read      n K b / (W r)                every row once
     centre    n q / (W c g)                rows to float64, sorted by fold, centred: bound by memory
     gram      n q (q + 1) / (W c s)        the symmetric product, multiplications and additions
-    merge     ceil(t / W) F q^2 / m        t tasks, each with the sums of F folds to be made and merged
+    merge     ceil(t / W) F q^2 / m        t tasks, each of which makes and merges the sums of F folds
     travel    8 F q^2 (4 L) / w            L = ceil(log_4 t) levels of the tree, four sums to a place; none if W = 1
-    dask      .45 (centre + gram)          what dask adds on busy cores (benchmarks/cluster.py); none if W = 1
+    dask      .45 (centre + gram)          the overhead of dask on busy cores (benchmarks/cluster.py); none if W = 1
     solve     (ceil(F / c) + 1) K^3 / e    decompositions of all folds, c at a time, in one place
 
-A worker reads, then computes: nothing is hidden behind anything else here, so where reading overlaps (one machine,
-files) this is an upper bound. Informed factor analysis takes the product of [X Y] instead, F = 1, and its sweeps are
-free of n.
+A worker reads, then computes. Where reading and computing overlap (files, on one machine) this is an upper bound.
+Informed factor analysis takes the product of [X Y] instead, F = 1, and its sweeps do not depend on n.
 """
 
 from __future__ import annotations
@@ -29,43 +28,46 @@ from typing import NamedTuple
 import numpy as np
 
 from covalign._core import validation as errors
-from covalign._core.linalg import add_gram, limited
+from covalign._core.linalg import add_gram
+from covalign._core.messages import message
+from covalign._core.text_tables import plain
+from covalign._core.threads import limited
 from covalign.moments.moments import Accumulator, Moments
 from covalign.stream.dask_reduction import FAN_IN, LEAST_BYTES, MOST_BYTES, TASKS
 from covalign.stream.folds import FoldSorter
 from covalign.stream.reduction import BLOCK_BYTES
 
-SWEEPS = 30  # of informed factor analysis, until it has converged
-DASK = 0.45  # of the work: scheduler, worker threads, chunks made anew; measured with two workers on two cores
-CHUNK_BYTES = 2**27  # what dask advises for a chunk
+SWEEPS = 30  # of informed factor analysis until convergence
+DASK = 0.45  # of the work: scheduler, worker threads, new chunks; measured with two workers on two cores
+CHUNK_BYTES = 2**27  # the size of a chunk that dask recommends
 
 
 class Job(NamedTuple):
-    """The sizes of a fit. ``factors`` asks for informed factor analysis as well."""
+    """The sizes of a fit. With ``n_factors`` the cost of informed factor analysis is estimated, too."""
 
-    rows: int
-    dims: int
-    covariates: int
+    n_samples: int
+    n_features: int
+    n_covariates: int
     workers: int = 1
     cores: int = 1  # of a worker
     itemsize: int = 4
     folds: int = 5
-    factors: int | None = None
+    n_factors: int | None = None
 
 
 class Rates(NamedTuple):
-    """What a core (the disk, the network) does in a second."""
+    """The work of a core, the disk or the network in a second."""
 
     gram: float  # flops of the symmetric product in float64
-    centre: float  # numbers made float64, sorted by fold and centred
-    merge: float  # entries of a covariance matrix whose memory is taken, and which is merged into another
+    centre: float  # numbers converted to float64, sorted by fold and centred
+    merge: float  # entries of a covariance matrix that is allocated and merged into another one
     solve: float  # K^3 of a symmetric eigendecomposition
-    read: float  # bytes from where the data are, for each worker; infinite where they are in memory
+    read: float  # bytes that a worker reads; infinite if the data are in memory
     network: float = 1e9  # bytes between two workers
 
 
 class Term(NamedTuple):
-    """A line of the arithmetic."""
+    """A row of the table of costs."""
 
     name: str
     formula: str
@@ -74,54 +76,58 @@ class Term(NamedTuple):
 
 
 def checked(
-    rows: float,
-    dims: float,
-    covariates: float,
+    n_samples: float,
+    n_features: float,
+    n_covariates: float,
     workers: float = 1,
     cores: float = 1,
     dtype: str = "float32",
     folds: float = 5,
-    factors: float | None = None,
+    n_factors: float | None = None,
 ) -> Job:
-    """A job of whole, positive numbers that make sense together."""
-    numbers = {"rows": rows, "dims": dims, "covariates": covariates, "workers": workers, "cores": cores, "folds": folds}
-    whole = {name: errors.check_number(f"--{name}", value) for name, value in numbers.items()}
+    """The job, if its numbers are whole, positive and consistent."""
+    numbers = {"n_samples": n_samples, "n_features": n_features, "n_covariates": n_covariates}
+    numbers |= {"workers": workers, "cores": cores, "folds": folds}
+    numbers |= {} if n_factors is None else {"n_factors": n_factors}
+    for name, value in numbers.items():
+        if not (isinstance(value, int | float) and 1 <= value <= 1e18 and float(value).is_integer()):
+            remedy = "write for example 1000 or 1e9"
+            raise ValueError(message(f"{name} needs a whole number of at least 1", got=value, remedy=remedy))
     if dtype not in ("float32", "float64"):
-        raise errors.unknown_precision(dtype)
-    if whole["covariates"] > whole["dims"]:
-        raise errors.too_many_covariates(whole["covariates"], whole["dims"])
-    wanted = None if factors is None else errors.check_number("--factors", factors)
-    return Job(**whole, itemsize=np.dtype(dtype).itemsize, factors=wanted)
+        raise ValueError(message("dtype needs float32 or float64, the precision of the stored data", got=repr(dtype)))
+    if n_covariates > n_features:
+        raise errors.too_many_covariates(int(n_covariates), int(n_features))
+    return Job(**{name: int(value) for name, value in numbers.items()}, itemsize=np.dtype(dtype).itemsize)
 
 
 def tasks(job: Job) -> int:
-    """How many sums are merged: runs of chunks as ``cluster`` cuts them, or the lanes of a single process."""
+    """The number of sums to merge: those of the tasks of a cluster, or of the threads of a process."""
     if job.workers == 1:
         return job.cores
-    size = job.rows * job.dims * job.itemsize
+    size = job.n_samples * job.n_features * job.itemsize
     return max(1, math.ceil(size / min(max(size / TASKS, LEAST_BYTES), MOST_BYTES)))
 
 
 def aligner(job: Job, rates: Rates) -> list[Term]:
-    """Seconds of every step of ``LatentAligner.fit``, as in the head of this file."""
+    """Seconds of every step of ``LatentAligner.fit``, by the formulas at the top of this file."""
     return [*_one_pass(job, rates, job.folds), _solve(job, rates)]
 
 
 def factor_analysis(job: Job, rates: Rates) -> list[Term]:
-    """Seconds of every step of ``InformedFactorAnalysis.fit`` where rows are more than features."""
-    D, K = job.dims, job.factors or 0
+    """Seconds of every step of ``InformedFactorAnalysis.fit`` with more rows than features."""
+    D, K = job.n_features, job.n_factors or 0
     sweeps = SWEEPS * 4 * D * D * K / (job.cores * rates.gram)
     return [*_one_pass(job, rates, 1), Term("sweeps", f"{SWEEPS} 4 D^2 K / (c s)", sweeps, "s")]
 
 
 def _one_pass(job: Job, rates: Rates, folds: int) -> list[Term]:
-    n, q, W, c, t = job.rows, job.dims + job.covariates, job.workers, job.cores, tasks(job)
+    n, q, W, c, t = job.n_samples, job.n_features + job.n_covariates, job.workers, job.cores, tasks(job)
     levels = math.ceil(math.log(t, FAN_IN)) if t > 1 else 0
     merge = math.ceil(t / W) * folds * q * q / rates.merge
     travel = 0.0 if W == 1 else 8 * folds * q * q * FAN_IN * levels / rates.network
     centre, gram = n * q / (W * c * rates.centre), n * q * (q + 1) / (W * c * rates.gram)
     return [
-        Term("read", "n K b / (W r)", n * job.dims * job.itemsize / (W * rates.read), "s"),
+        Term("read", "n K b / (W r)", n * job.n_features * job.itemsize / (W * rates.read), "s"),
         Term("centre", "n q / (W c g)", centre, "s"),
         Term("gram", "n q (q + 1) / (W c s)", gram, "s"),
         Term("merge", f"ceil(t / W) F q^2 / m, F = {folds}, t = {t}", merge, "s"),
@@ -132,12 +138,19 @@ def _one_pass(job: Job, rates: Rates, folds: int) -> list[Term]:
 
 def _solve(job: Job, rates: Rates) -> Term:
     at_once = math.ceil(job.folds / job.cores) + 1
-    return Term("solve", "(ceil(F / c) + 1) K^3 / e", at_once * job.dims**3 / rates.solve, "s")
+    return Term("solve", "(ceil(F / c) + 1) K^3 / e", at_once * job.n_features**3 / rates.solve, "s")
 
 
 def sizes(job: Job) -> list[Term]:
-    """Passes over the data, bytes read and moved, memory of a worker."""
-    n, K, q, F, W, t = job.rows, job.dims, job.dims + job.covariates, job.folds, job.workers, tasks(job)
+    """Passes over the data, bytes read, bytes between workers, memory of a worker."""
+    n, K, q, F, W, t = (
+        job.n_samples,
+        job.n_features,
+        job.n_features + job.n_covariates,
+        job.folds,
+        job.workers,
+        tasks(job),
+    )
     sums = 8 * F * q * q
     chunk = min(CHUNK_BYTES, n * K * job.itemsize)
     memory = job.cores * (chunk + 2 * sums + F * BLOCK_BYTES) + (FAN_IN * sums if W > 1 else 0)
@@ -158,35 +171,35 @@ def total(terms: list[Term]) -> float:
 
 
 def parts(job: Job, rates: Rates) -> dict[str, list[Term]]:
-    """The arithmetic by what it is about."""
+    """The tables: sizes, then the steps of every estimator."""
     fits = {"LatentAligner": aligner(job, rates)}
-    if job.factors is not None:
+    if job.n_factors is not None:
         fits["InformedFactorAnalysis"] = factor_analysis(job, rates)
     return {"sizes": sizes(job), **fits}
 
 
 def page(job: Job, rates: Rates) -> str:
-    """Rates, then a table (term, formula, value) of every part, with the sum of its seconds."""
+    """Sizes and rates, then the tables (step, formula, value), with the sum of seconds."""
     core = f"{rates.gram / 1e9:.1f} GFLOP/s (s), {rates.centre / 1e6:.0f} M numbers/s centred (g)"
     once = f"{rates.merge / 1e6:.0f} M entries/s merged (m), K^3 = {rates.solve / 1e9:.1f}e9/s solved (e)"
     links = f"{rates.read / 1e9:.2f} GB/s read (r), {rates.network / 1e9:.2f} GB/s between workers (w)"
     lines = [
-        f"n = {job.rows:,}, K = {job.dims}, P = {job.covariates}, q = K + P = {job.dims + job.covariates}, "
+        f"n = {job.n_samples:,}, K = {job.n_features}, P = {job.n_covariates}, "
+        f"q = K + P = {job.n_features + job.n_covariates}, "
         f"b = {job.itemsize}, F = {job.folds}, W = {job.workers} workers with c = {job.cores} core(s)",
         f"a core: {core}",
         f"        {once}",
         f"links:  {links}",
     ]
     for title, terms in parts(job, rates).items():
-        lines += ["", title]
-        lines += [f"  {term.name:22} {term.formula:44} {readable(term.value, term.unit):>12}" for term in terms]
-        if title != "sizes":
-            lines.append(f"  {'expected time':22} {'sum':44} {readable(total(terms), 's'):>12}")
+        rows = [(term.name, term.formula, readable(term.value, term.unit)) for term in terms]
+        rows += [("expected time", "sum", readable(total(terms), "s"))] if title != "sizes" else []
+        lines += ["", title, *plain([], rows, left=2)]
     return "\n".join(lines) + "\n"
 
 
 def as_json(job: Job, rates: Rates) -> str:
-    """The same for machines; an infinite rate is null."""
+    """The same as JSON; an infinite rate is null."""
     known = {name: rate if math.isfinite(rate) else None for name, rate in rates._asdict().items()}
     found = {title: [term._asdict() for term in terms] for title, terms in parts(job, rates).items()}
     seconds = {title: total(terms) for title, terms in parts(job, rates).items() if title != "sizes"}
@@ -210,21 +223,21 @@ def readable(value: float, unit: str) -> str:
 
 
 def measured(job: Job, *, read: float | None = None, network: float = 1e9) -> Rates:
-    """The rates of this machine at the sizes of the job, all its cores busy, in a few seconds.
+    """Measure the rates of this machine at the sizes of the job, with all cores busy, in a few seconds.
 
     ``read`` in bytes a second replaces the measurement of the disk for temporary files.
     """
-    cores, q = os.cpu_count() or 1, min(job.dims + job.covariates, 2048)
+    cores, q = os.cpu_count() or 1, min(job.n_features + job.n_covariates, 2048)
     rows = int(np.clip(BLOCK_BYTES // (8 * q), 64, 8192))
     with limited():
         gram = _per_core(lambda: _gram_work(rows, q), cores) * rows * q * (q + 1)
         centre = _per_core(lambda: _centre_work(rows, q, job), cores) * rows * q
-        solve = _solve_rate(min(job.dims, 768))
+        solve = _solve_rate(min(job.n_features, 768))
     return Rates(gram, centre, _merge_rate(min(q, 1024)), solve, read or _disk(), network)
 
 
 def _per_core(make: Callable[[], Callable[[], object]], cores: int, seconds: float = 0.3) -> float:
-    """How often a second a core does the work while the others do, too; the first try does not count."""
+    """How often a core does the work in a second while all cores do it; the first time does not count."""
     works = [make() for _ in range(cores)]
 
     def often(work: Callable[[], object]) -> float:
@@ -247,8 +260,8 @@ def _gram_work(rows: int, q: int) -> Callable[[], object]:
 
 
 def _centre_work(rows: int, q: int, job: Job) -> Callable[[], object]:
-    """What is done with rows before the product: read from larger data, sorted by fold, made float64, centred."""
-    Z = np.ones((8 * rows, max(1, q - job.covariates)), dtype=np.float32 if job.itemsize == 4 else np.float64)
+    """The work on rows before the product: sort them by fold, convert them to float64, centre them."""
+    Z = np.ones((8 * rows, max(1, q - job.n_covariates)), dtype=np.float32 if job.itemsize == 4 else np.float64)
     Z += np.arange(len(Z), dtype=Z.dtype)[:, None]
     Y = np.ones((len(Z), q - Z.shape[1]))
     block, sorter, at = np.empty((rows, Z.shape[1])), FoldSorter(job.folds), [0]
@@ -268,7 +281,7 @@ def _merge_rate(q: int) -> float:
 
     def work() -> None:
         Accumulator(q, 1).add(np.zeros((1, q)), np.zeros((1, 1)))
-        m + m  # a sum is what is measured
+        m + m  # the sum is measured
 
     return q * q * _per_core(lambda: work, 1, 0.2)
 
@@ -279,7 +292,7 @@ def _solve_rate(k: int) -> float:
 
 
 def _disk(size: int = 2**27) -> float:
-    """Bytes a second from a file that the system was asked to forget."""
+    """Bytes in a second from a file that is not in the cache of the system."""
     with tempfile.NamedTemporaryFile() as file:
         file.write(os.urandom(2**20) * (size >> 20))
         file.flush()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
+from covalign._core.text_tables import markdown
 from covalign.study.intervals import Interval, over_splits
-from covalign.study.markdown import markdown
 from covalign.study.profiles import Inputs, Profile
 from covalign.study.results_store import Store
 from covalign.study.subsets import rows

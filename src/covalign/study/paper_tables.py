@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from covalign._core.text_tables import markdown
 from covalign.closed_form import regimes, simulate
 from covalign.study import baselines, claims
 from covalign.study.embedding_table import embedding_table
-from covalign.study.markdown import markdown
 from covalign.study.profiles import SIMULATED, Inputs, Profile
 from covalign.study.results_store import Store
 from covalign.study.steering_figure import steering_table

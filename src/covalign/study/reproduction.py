@@ -1,13 +1,13 @@
-"""``covalign reproduce``: run what is missing, draw what was asked, write the claims."""
+"""``covalign reproduce``: run the experiments that are missing, draw the figures, write the tables and claims."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from covalign._core import validation as errors
+from covalign._core.files import replacing, write_text
+from covalign._core.messages import message
 from covalign.bridges import datasets
 from covalign.study import paper_tables as tables
 from covalign.study import runner
@@ -20,7 +20,7 @@ CLAIMS = "claims"
 
 
 class Made(NamedTuple):
-    """Files written, things left out and why, and what the run did."""
+    """Files that were written, names that were left out and why, and the outcome of the run."""
 
     files: list[Path]
     skipped: dict[str, str]
@@ -28,10 +28,10 @@ class Made(NamedTuple):
 
 
 def names() -> dict[str, str]:
-    """Everything that can be asked for, and what it is."""
+    """The names of all figures and tables, with a description of each."""
     figures = {name: figure.what for name, figure in FIGURES.items()}
     others = {name: table.what for name, table in tables.TABLES.items()}
-    return {**figures, **others, CLAIMS: "the paper's claims with a verdict each"}
+    return {**figures, **others, CLAIMS: "the claims of the paper, with a verdict on each"}
 
 
 def reproduce(
@@ -45,15 +45,17 @@ def reproduce(
     claims: Path | None = None,
     dask: str | None = None,
 ) -> Made:
-    """Make the figures and tables named (all, if none are). ``redraw`` uses only what the store already has.
+    """Make the figures and tables in ``wanted`` (all, if it is empty).
 
-    ``dask`` is the address of a cluster to run on.
+    ``redraw`` uses existing results only. ``dask`` is the address of a cluster to run on.
     """
     inputs = Inputs() if inputs is None else inputs
     wanted = list(wanted) or list(names())
     unknown = [name for name in wanted if name not in names()]
     if unknown:
-        raise errors.unknown_figures(unknown, list(names()))
+        problem = f"There is no figure or table {', '.join(unknown)}"
+        remedy = f"The names are {', '.join(names())}"
+        raise ValueError(message(problem, remedy=remedy, wrong=unknown, known=names()))
     check_data(inputs)
     lacking = {name: reason for name in wanted if (reason := missing_data(name, inputs))}
     made = [name for name in wanted if name not in lacking]
@@ -71,7 +73,7 @@ def reproduce(
 
 
 def check_data(inputs: Inputs) -> None:
-    """Data that cannot be read is said once, before the work begins, and not by every unit of it."""
+    """Raise an error about data that cannot be read before the work begins, and not in every unit of it."""
     if inputs.tcga is not None:
         datasets.breast_tcga(inputs.tcga)
     for path in inputs.embeddings.values():
@@ -86,18 +88,20 @@ def needs(name: str) -> tuple[str, ...]:
 
 
 def missing_data(name: str, inputs: Inputs) -> str | None:
-    """Why a figure cannot be made without something from the user, or None."""
+    """Why a figure cannot be made without data from the user, or None."""
     thing: Any = FIGURES.get(name) or tables.TABLES.get(name)
     kind = None if thing is None else thing.data
     if kind == "tcga" and inputs.tcga is None:
-        return "it needs the breast cancer data: pass --tcga FOLDER (or mixOmics' breast.TCGA.rda)"
+        return (
+            "it needs the breast cancer data: give the folder, or the file breast.TCGA.rda of mixOmics, with tcga=..."
+        )
     if kind == "embeddings" and not inputs.embeddings:
-        return "it needs a representation: pass --embeddings NAME=PATH"
+        return "it needs a representation: give its name and file with embeddings=..."
     return None
 
 
 def make(name: str, store: Store, profile: Profile, inputs: Inputs, out: Path, claims: Path | None) -> Path:
-    """Draw or write one thing; the file appears whole or not at all."""
+    """Draw or write one figure or table. The file appears only when it is complete."""
     if name in FIGURES:
         return save(FIGURES[name].draw(store, profile, inputs), out / "figures" / f"{name}.png")
     if name == CLAIMS:
@@ -105,17 +109,16 @@ def make(name: str, store: Store, profile: Profile, inputs: Inputs, out: Path, c
     else:
         path, text = out / "tables" / f"{name}.md", tables.TABLES[name].write(store, profile, inputs)
     path.parent.mkdir(parents=True, exist_ok=True)
-    runner.write(path, text)
+    write_text(path, text)
     return path
 
 
 def save(figure: Any, path: Path) -> Path:
-    """A figure as PNG."""
+    """Write a figure as PNG."""
     from covalign.study.study_style import plt
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(".tmp.png")
-    figure.savefig(temporary, dpi=150)
+    with replacing(path) as file:
+        figure.savefig(file, format="png", dpi=150)
     plt.close(figure)
-    os.replace(temporary, path)
     return path

@@ -9,12 +9,13 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import pandas as pd
+
+from covalign._core.files import locked
 
 COLUMNS = ["experiment", "method", "setting", "rep", "metric", "value"]
 DONE = "done"
@@ -63,7 +64,7 @@ class Store:
         for row in [*rows, Row(unit.method, DONE, 1.0)]:
             writer.writerow([unit.experiment, row.method, unit.setting, unit.rep, row.metric, repr(float(row.value))])
         self.folder.mkdir(parents=True, exist_ok=True)
-        with _locked(self.path(unit.experiment)) as file:
+        with locked(self.path(unit.experiment)) as file:
             _drop_unfinished(file)
             if file.seek(0, os.SEEK_END) == 0:
                 file.write((",".join(COLUMNS) + "\n").encode())
@@ -101,21 +102,7 @@ class Store:
         return pd.read_csv(io.StringIO(text), dtype=types, keep_default_na=False, na_values={"value": ["nan"]})
 
 
-@contextmanager
-def _locked(path: Path) -> Iterator[io.BufferedRandom]:
-    """The file, open for reading and appending, nobody else's for the moment (where the system can lock)."""
-    path.touch()
-    with path.open("r+b") as file:
-        try:
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX)
-        except ImportError:  # not on Windows: one study at a time there
-            pass
-        yield file
-
-
-def _drop_unfinished(file: io.BufferedRandom) -> None:
+def _drop_unfinished(file: BinaryIO) -> None:
     """Cut the file after its last ``done`` row (or its header): what follows was never finished."""
     end = file.seek(0, os.SEEK_END)
     file.seek(max(end - 4096, 0))

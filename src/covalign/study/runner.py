@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from contextlib import closing, contextmanager
 from importlib import metadata
+from itertools import count
 from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +21,10 @@ from typing import Any, NamedTuple
 from sklearn.exceptions import ConvergenceWarning
 
 from covalign._core import validation as errors
-from covalign.stream.source import optional
+from covalign._core.extras import optional
+from covalign._core.files import write_text
+from covalign._core.progress import Progress
+from covalign._core.threads import limited
 from covalign.study.baselines import peers
 from covalign.study.experiments import EXPERIMENTS
 from covalign.study.method_names import by_name, expected_seconds
@@ -189,8 +193,6 @@ def leave_interrupts_to_the_parent() -> None:
 @contextmanager
 def single_threaded() -> Iterator[None]:
     """One thread a process, here and in what it starts: repetitions are what runs in parallel."""
-    from covalign._core.linalg import limited
-
     before = {name: os.environ.get(name) for name in THREADS}
     os.environ.update(dict.fromkeys(THREADS, "1"))
     try:
@@ -203,26 +205,13 @@ def single_threaded() -> Iterator[None]:
 
 @contextmanager
 def progress(units: Sequence[Unit]) -> Iterator[Callable[[Unit], None]]:
-    """A bar with the time left, in seconds of work, not in units; nothing where nobody watches."""
-    try:
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-    except ImportError:
-        yield lambda unit: None
-        return
-    total = sum(expected_seconds(unit.method) for unit in units)
-    columns: list[Any] = [TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TextColumn("left:")]
-    bar = Progress(
-        *columns, TimeRemainingColumn(), console=Console(stderr=True), disable=not sys.stderr.isatty() or not units
-    )
-    with bar:
-        task = bar.add_task("", total=total)
-        done = [0]
+    """A function to call after each unit. The bar counts expected seconds of work: units differ a lot."""
+    with Progress(sum(expected_seconds(unit.method) for unit in units)) as bar:
+        numbers = count(1)
 
         def tick(unit: Unit) -> None:
-            done[0] += 1
-            text = f"{done[0]}/{len(units)}  {unit.experiment}: {unit.method}"
-            bar.update(task, advance=expected_seconds(unit.method), description=text)
+            text = f"{next(numbers)}/{len(units)}  {unit.experiment}: {unit.method}"
+            bar.advance(expected_seconds(unit.method), text)
 
         yield tick
 
@@ -241,11 +230,4 @@ def remember_environment(folder: Path) -> None:
         versions |= {f"{name} (peers)": version for name, version in packages.items() if version is not None}
     folder.mkdir(parents=True, exist_ok=True)
     versions["cores"] = str(os.cpu_count())
-    write(folder / "environment.json", json.dumps(versions, indent=1) + "\n")
-
-
-def write(path: Path, text: str) -> None:
-    """A text file, under a temporary name first."""
-    temporary = path.with_suffix(path.suffix + ".tmp")
-    temporary.write_text(text)
-    os.replace(temporary, path)
+    write_text(folder / "environment.json", json.dumps(versions, indent=1) + "\n")

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from covalign._core.linalg import Array
+from covalign._core.text_tables import markdown
 from covalign.study.intervals import Interval, over_splits
-from covalign.study.markdown import markdown
 from covalign.study.profiles import Inputs, Profile
 from covalign.study.results_store import Store
 from covalign.study.steering import LAMS, REFERENCES, SHOWN

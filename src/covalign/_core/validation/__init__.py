@@ -5,6 +5,7 @@ Every error a user can cause is worded here and raised where it is noticed. All 
 
 # ruff: noqa: F403  # the names of all rooms are used as  errors.name
 
+from covalign._core.extras import missing_extra as missing_extra
 from covalign._core.validation.base import *
 from covalign._core.validation.cli import *
 from covalign._core.validation.commands import *

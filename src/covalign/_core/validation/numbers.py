@@ -13,7 +13,7 @@ from covalign._core.validation.base import (
     meant,
     some,
 )
-from covalign.exceptions import DependentCovariatesError, MissingExtraError, NotFiniteError
+from covalign.exceptions import DependentCovariatesError, NotFiniteError
 
 
 def lengths_differ(n_z: int, n_y: int) -> ValueError:
@@ -173,12 +173,6 @@ def feature_names_not_equal() -> ValueError:
 
 def not_fitted_yet(n: int) -> ValueError:
     return ValueError(f"an aligner needs at least 2 rows, got {n} so far: call partial_fit with more.")
-
-
-def missing_extra(package: str, extra: str) -> MissingExtraError:
-    return MissingExtraError(
-        f"this needs {package}, which is not installed: install it with  pip install 'covalign[{extra}]'"
-    )
 
 
 def unknown_scenario(name: Any, known: Sequence[str]) -> ValueError:

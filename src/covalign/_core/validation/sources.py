@@ -33,16 +33,6 @@ def target_exists(path: Any, remedy: str = "pass overwrite=True") -> TargetExist
     )
 
 
-def no_folder(path: Any) -> ValueError:
-    return ValueError(f"results need a folder to go to, got {str(path)!r}, whose folder does not exist: make it first.")
-
-
-def locked_folder(path: Any) -> ValueError:
-    return ValueError(
-        f"results need a folder that may be written to, got {str(path)!r}, whose folder may not: choose another."
-    )
-
-
 def folder_in_the_way(option: str, path: Any) -> ValueError:
     return ValueError(
         f"{option} needs a name that no folder has, got {str(path)!r}, which is one: choose another, or remove the "

@@ -7,27 +7,20 @@ from contextlib import contextmanager
 from typing import Any
 
 from covalign._core import validation as errors
+from covalign._core.extras import optional
 
 DTYPES = ("float32", "float16", "bfloat16")
 
 
 def import_torch() -> Any:
     """torch, or the error that says how to get it."""
-    try:
-        import torch
-    except ImportError as error:
-        raise errors.missing_extra("torch", "embed") from error
-    return torch
+    return optional("torch", "embed")
 
 
 def import_transformers() -> Any:
     """transformers, or the error that says how to get it."""
     import_torch()  # without it transformers loads, and then has no models
-    try:
-        import transformers
-    except ImportError as error:
-        raise errors.missing_extra("transformers", "embed") from error
-    return transformers
+    return optional("transformers", "embed")
 
 
 def choose(device: str) -> Any:

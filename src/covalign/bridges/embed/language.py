@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covalign._core import validation as errors
+from covalign._core.extras import optional
 from covalign.bridges.embed import device as devices
 from covalign.bridges.embed.checkpoints import load_model
 from covalign.bridges.embed.weights import modules
@@ -26,10 +27,7 @@ class SentenceEncoder:
 
     def __init__(self, folder: Path, device: Any, dtype: Any) -> None:
         devices.import_torch()
-        try:
-            from sentence_transformers import SentenceTransformer
-        except ImportError as error:
-            raise errors.missing_extra("sentence-transformers", "embed") from error
+        SentenceTransformer = optional("sentence_transformers", "embed", "sentence-transformers").SentenceTransformer
         settings = {"dtype": dtype, "use_safetensors": True}
         try:
             with devices.quiet():

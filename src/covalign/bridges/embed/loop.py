@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from covalign._core import validation as errors
-from covalign.bridges.embed.bar import Progress
+from covalign._core.progress import Progress
 from covalign.bridges.embed.inputs import Items
 from covalign.bridges.embed.journal import Log
 from covalign.bridges.embed.pictures import BrokenImageError
@@ -25,7 +25,7 @@ def compute(
     todo = _order(items, {digest: i for i, digest in reversed(list(enumerate(digests))) if digest not in log}.values())
     broken: dict[str, str] = {}
     left = len(todo)
-    with Progress(len(digests), len(digests) - left) as progress:
+    with Progress(len(digests), "embedding", len(digests) - left) as bar:
         for part, results in _prepared(items.contents, todo, encoder.prepare, batch_size, workers, ahead):
             opened, inputs = _opened(items, part, results, broken)
             left -= len(part)
@@ -33,7 +33,7 @@ def compute(
                 rows = encoder(inputs)
                 _refuse_not_finite(items, opened, rows)
                 log.append([digests[i] for i in opened], rows, left)
-            progress(len(part), len(broken))
+            bar.advance(len(part), f"embedding, {len(broken)} broken" if broken else "embedding")
     return broken
 
 

@@ -6,7 +6,7 @@ import functools
 from pathlib import Path
 from typing import Any
 
-from covalign._core import validation as errors
+from covalign._core.extras import optional
 
 
 class BrokenImageError(Exception):
@@ -15,11 +15,7 @@ class BrokenImageError(Exception):
 
 @functools.cache
 def _pillow() -> tuple[Any, Any]:
-    try:
-        from PIL import Image, ImageOps
-    except ImportError as error:
-        raise errors.missing_extra("pillow", "embed") from error
-    return Image, ImageOps
+    return optional("PIL.Image", "embed", "pillow"), optional("PIL.ImageOps", "embed", "pillow")
 
 
 def rgb(path: Path) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import zipfile
 import zlib
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from pandas.api import types
 
 from covalign._core import validation as errors
+from covalign._core.files import replacing
 from covalign.tables.covariates import encode
 
 COLUMN = "column_"
@@ -61,20 +61,12 @@ def covariate_arrays(labels: pd.DataFrame) -> dict[str, NDArray[Any]]:
 
 
 def write(path: Path, result: Embedded, covariates: dict[str, NDArray[Any]], key: str) -> None:
-    """To a temporary name in the same folder, then renamed: readers see the old file or the new, never half."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
-    try:
-        with temporary.open("wb") as file:
-            if path.suffix == ".npy":
-                np.save(file, result.Z, allow_pickle=False)
-            else:
-                np.savez(file, **_arrays(result, covariates, key))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    """Write the result as ``.npy`` (the numbers only) or ``.npz``."""
+    with replacing(path) as file:
+        if path.suffix == ".npy":
+            np.save(file, result.Z, allow_pickle=False)
+        else:
+            np.savez(file, **_arrays(result, covariates, key))
 
 
 def _arrays(result: Embedded, covariates: dict[str, NDArray[Any]], key: str) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from covalign._core import validation as errors
+from covalign._core.extras import optional
 
 # What transformers and sentence-transformers read; neither pickles nor the same weights in other formats.
 FILES = ["*.json", "*.txt", "*.model", "*.safetensors"]
@@ -67,12 +68,8 @@ def _downloaded(name: str, revision: str | None, cache: Any, offline: bool) -> P
 
 
 def _hub() -> Any:
-    try:
-        import huggingface_hub
-        import huggingface_hub.constants
-    except ImportError as error:
-        raise errors.missing_extra("transformers", "embed") from error
-    return huggingface_hub
+    optional("huggingface_hub.constants", "embed", "transformers")
+    return optional("huggingface_hub", "embed", "transformers")
 
 
 def _weights(folder: Path) -> list[Path]:

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from covalign._core import validation as errors
+from covalign._core.extras import optional
 from covalign._core.linalg import Array, dense
 from covalign.stream.h5ad import from_element
-from covalign.stream.source import Table, optional
+from covalign.stream.source import Table
 
 
 class Element(NamedTuple):

@@ -18,11 +18,11 @@ import pandas as pd
 
 import covalign as package
 from covalign._core import validation as errors
+from covalign._core.extras import optional
 from covalign._core.linalg import Array
 from covalign.bridges.scverse.elements import is_mudata
 from covalign.persist.values import plain
 from covalign.stream.h5ad import pulling
-from covalign.stream.source import optional
 
 RESERVED = (".", "..", "_index")  # "." is a group itself, ".." its parent; in "_index" anndata keeps names of rows
 ALONE = "X"  # the view of an AnnData

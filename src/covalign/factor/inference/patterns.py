@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covalign._core.flags import distinct_rows
-from covalign._core.linalg import Array, limited, rank_cutoff
+from covalign._core.linalg import Array, rank_cutoff
+from covalign._core.threads import limited
 
 Index = NDArray[np.intp]
 CHUNK = 2_000_000  # numbers in a temporary

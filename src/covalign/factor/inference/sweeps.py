@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from covalign._core.linalg import Array, limited
+from covalign._core.linalg import Array
+from covalign._core.threads import limited
 from covalign.factor.inference import updates
 from covalign.factor.inference.bound import bound
 from covalign.factor.inference.engines import Gram
@@ -31,6 +32,12 @@ class Fit(NamedTuple):
 def height(fit: Fit) -> float:
     """The bound a fit has reached."""
     return fit.elbo[-1] if fit.elbo else -np.inf
+
+
+def described(elbo: list[float], tol: float) -> str:
+    """How far a fit is, for a progress bar."""
+    gain = (elbo[-1] - elbo[-2]) / abs(elbo[-1]) if len(elbo) > 1 else float("inf")
+    return f"sweep {len(elbo)}: bound {elbo[-1]:.2f}, relative change {gain:.1e} (stops at {tol:.0e})"
 
 
 def few_threads(problem: Problem) -> Any:

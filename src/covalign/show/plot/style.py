@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from covalign._core import validation as errors
+from covalign._core.extras import missing_extra
 
 try:
     import matplotlib as mpl
@@ -16,7 +17,7 @@ try:
     from matplotlib.axes import Axes
     from matplotlib.transforms import Bbox
 except ImportError:
-    raise errors.missing_extra("matplotlib", "plot") from None
+    raise missing_extra("matplotlib", "plot") from None
 
 REGIME_COLOURS = {
     "exclusive": "#CC79A7",

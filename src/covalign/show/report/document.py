@@ -12,9 +12,9 @@ from typing import Any
 
 import covalign
 from covalign._core import validation as errors
+from covalign._core.files import write_text
 from covalign.aligner.latent import LatentAligner
 from covalign.factor import InformedFactorAnalysis
-from covalign.persist import archive as store
 from covalign.show.report import factor_facts as factors
 from covalign.show.report import facts as known
 from covalign.show.report.plain_copy import static
@@ -46,8 +46,7 @@ def write(
     if target.exists() and not overwrite:
         raise errors.target_exists(target)
     text = page({**summary(model, folds=folds), "command": command}, title)
-    with store.replacing(target) as file:
-        file.write(text.encode())
+    write_text(target, text)
     return target
 
 
