@@ -420,7 +420,7 @@ def test_keys(tmp_path):
 def test_sparse_by_columns_on_disk_is_loaded_once_and_said(tmp_path):
     path = as_h5ad(sparse.csc_matrix(numbers()))(tmp_path)
     for data in (path, anndata.read_h5ad(path, backed="r")):
-        with pytest.warns(errors.ColumnLayoutWarning, match=r"stored by columns.*Store it by rows \(csr\)"):
+        with pytest.warns(errors.ColumnLayoutWarning, match=r"stored by columns.*Store the matrix by rows \(csr\)"):
             source = open_rows(data)
         np.testing.assert_array_equal(np.concatenate([dense(c) for c in source.chunks(9)]), numbers())
 

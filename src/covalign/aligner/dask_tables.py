@@ -1,4 +1,4 @@
-"""Tables that dask holds, coded for the aligner; sums and products are asked of ``moments.cluster``."""
+"""Tables in dask, coded for the aligner; ``moments.cluster`` computes sums and products."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Lazy(NamedTuple):
 
 
 def dtype_of(Z: Any) -> np.dtype[Any]:
-    """float32 if all of it is, else float64."""
+    """float32 if all columns are float32, else float64."""
     kinds = {Z.dtype} if hasattr(Z, "dtype") else set(Z.dtypes)
     return np.dtype(np.float32 if kinds == {np.dtype(np.float32)} else np.float64)
 
@@ -35,7 +35,7 @@ def dtype_of(Z: Any) -> np.dtype[Any]:
 def given(
     Z: Any, Y: Any, confounders: Any, coding: Coding | None, missing: str, *, drop_first: bool = False, partial: bool
 ) -> Lazy:
-    """Rows and covariates to be summed; ``coding`` if there were rows before."""
+    """Rows and covariates to be summed; ``coding`` is that of earlier rows."""
     if is_dask(Y):
         if confounders is not None:
             problem, remedy = "Confounders need covariates in memory", "compute Y first (it is small beside Z)"
@@ -56,7 +56,7 @@ def given(
 
 
 def fold_moments(lazy: Lazy, folds: int) -> list[Rows | None]:
-    """``incomplete.fold_moments``, computed where the rows are."""
+    """``incomplete.fold_moments``, computed where the rows are stored."""
     coding, drop = lazy.coding, lazy.missing == "drop"
     found: list[Rows | None] = cluster.fold_moments(
         lazy.rows, lazy.Y, folds, coding.covariates.blocks, coding.q, drop=drop

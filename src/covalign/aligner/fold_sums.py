@@ -1,4 +1,4 @@
-"""From what the user has (rows in memory, in files, in dask, in batches that come once) to the moments of folds."""
+"""Moments of every fold from the data of the user: rows in memory, in files, in dask, or in batches."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from covalign.tables import covariates
 
 
 class Found(NamedTuple):
-    """What is remembered of rows."""
+    """What an aligner remembers of rows."""
 
     coding: Coding
     folds: list[Rows | None]
-    dtype: np.dtype[Any]  # the precision they came in
+    dtype: np.dtype[Any]  # precision of the rows
 
 
 class Prepared(NamedTuple):
@@ -40,7 +40,7 @@ class Prepared(NamedTuple):
 
 
 class Fitting(NamedTuple):
-    """How to take in rows; ``validated`` checks Z as scikit-learn wants it, ``partial`` if further rows may follow."""
+    """Settings of a fit. ``validated`` checks Z as scikit-learn does; ``partial`` says that more rows may follow."""
 
     validated: Callable[..., Any]
     folds: int
@@ -50,7 +50,7 @@ class Fitting(NamedTuple):
     partial: bool
 
     def moments(self, Z: Any, Y: Any, confounders: Any, coding: Coding | None) -> Found:
-        """The moments of every fold of the rows; ``coding`` is that of rows before these."""
+        """Moments of every fold; ``coding`` is that of earlier rows."""
         if Y is None and is_batches(Z):
             return self._of_batches(Batches(Z), confounders, coding)
         if Y is None:
@@ -61,19 +61,19 @@ class Fitting(NamedTuple):
         coding, rows, encoded, whereabouts = self._prepared(Z, Y, confounders, coding)
         if not self.partial:
             covariates.refuse_constant(encoded)
-        elif not first and len(encoded) == 0:  # all were left out: nothing to add
+        elif not first and len(encoded) == 0:  # all rows were left out
             return Found(coding, [None] * self.folds, _precision(rows.dtype))
         try:
-            # Numbers that are not finite are noticed by the sums, without a pass of their own.
+            # The sums notice numbers that are not finite, so no other pass is needed.
             made = fold_moments(rows, encoded, self.folds, coding.covariates.blocks, coding.q)
         except NotFiniteError:
-            if not is_source(rows):  # which knows the names of its rows and columns itself
+            if not is_source(rows):  # a Source knows the names of its rows and columns
                 refuse_not_finite(rows, 0, whereabouts())
             raise
         return Found(coding, made, _precision(rows.dtype))
 
     def _prepared(self, Z: Any, Y: Any, confounders: Any, coding: Coding | None, start: int = 0) -> Prepared:
-        """[Z C] and Y in numbers; the first row is the ``start``-th."""
+        """[Z C] and Y as numbers; the first row has the number ``start``."""
         given = intake.given(Z, Y, confounders, coding, self.chunk_rows)
         least = 1 if self.partial else 2
         rows = self.validated(given.rows, reset=coding is None, ensure_all_finite=False, ensure_min_samples=least)
@@ -98,7 +98,7 @@ class Fitting(NamedTuple):
             nonlocal coding, n
             (Z,) = batch.tables.values()
             coding, rows, encoded, whereabouts = now._prepared(Z, batch.Y, confounders, coding, start=n)
-            # Later the batch is gone, so each one is searched.
+            # The batch cannot be read again, so it is searched now.
             refuse_not_finite(rows, 0, whereabouts())
             n += Z.shape[0]
             return rows, encoded

@@ -1,4 +1,4 @@
-"""A fit to data of any size: one pass for what the sweeps need, another when the factors of the rows are asked for."""
+"""Fit to data of any size: one pass for the sums that sweeps need, another pass only for the factors of the rows."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ AT_ONCE = 2**24  # bytes of float64 in a chunk of all views that is standardised
 
 
 class Streamed:
-    """The rows of a fit that did not hold them: where to read X again, if anywhere, and what is in memory beside it.
+    """Rows of a fit that are not in memory: how to read X again, if possible, and the tables that are in memory.
 
     Takes the place of ``data.Rows``. ``Y`` is standardised, without what the confounders ``C`` explain.
     """
@@ -42,11 +42,11 @@ class Streamed:
         self._read, self.Y, self.C, self.tails, self._joined = read, Y, C, tails, joined
 
     def __getstate__(self) -> dict[str, Any]:
-        """Sources may be open files or generators, which do not travel to another process or into a file."""
+        """Without sources: open files and generators cannot be pickled."""
         return {"_read": None, "Y": None, "C": None, "tails": self.tails, "_joined": None}
 
     def chunks(self) -> Iterator[tuple[slice, tuple[Any, ...]]]:
-        """Which rows, and the parts of every view."""
+        """(positions of the rows, chunk of every view) for all rows."""
         if self._read is None or self.Y is None:
             raise errors.rows_not_kept()
         at, n = 0, len(self.Y)
@@ -61,7 +61,7 @@ class Streamed:
             raise ValueError(message(problem, got=f"{at} rows instead of {n}", remedy="fit again"))
 
     def means(self, table: data.Table, problem: Problem, first: State, state: State, T: Array) -> Array:
-        """E[z_n] of all rows (n x K), a chunk at a time; where dask holds them, rows do not travel."""
+        """E[z_n] of all rows (n x K), a chunk at a time; rows in dask are not moved."""
         if self._joined is not None and isinstance(state.z, Factors):
             assert self.Y is not None
             assert self.C is not None
@@ -81,7 +81,7 @@ class Streamed:
         return out
 
     def combinations(self, problem: Problem) -> Index:
-        """Which combination of gaps each row has."""
+        """The number of the combination of gaps of each row."""
         known, at = combining.numbers(problem.data), np.empty(problem.n, dtype=np.intp)
         for here, parts in self.chunks():
             assert self.Y is not None
@@ -113,7 +113,7 @@ def _mapped_block(parts: list[Any], t: Array, table: data.Table, z: Factors) -> 
 
 
 def standardised(table: data.Table, parts: Iterable[Any], C: Array) -> Array:
-    """A chunk of all views side by side, as the fit saw it, NaN where missing."""
+    """A chunk of all views side by side, standardised as in the fit, NaN where a cell is missing."""
     explained, out = table.nuisance.of_x(C), []
     for part, view, where in zip(parts, table.views.values(), table.bounds, strict=True):
         out.append((dense(part) - explained[:, where] - view.mean) / view.sd)
@@ -121,7 +121,7 @@ def standardised(table: data.Table, parts: Iterable[Any], C: Array) -> Array:
 
 
 def prepare(X: Any, y: Any, nuisance: Any, asked: data.Asked) -> tuple[data.Table, Any, Any]:
-    """What to remember, the engine, and the rows or the way to them; without y, X is an iterable of batches."""
+    """The table to remember, the engine, and the rows (or how to read them). Without y, X is an iterable of batches."""
     if y is None:
         if not is_batches(X):
             raise errors.y_required()
@@ -137,7 +137,7 @@ def prepare(X: Any, y: Any, nuisance: Any, asked: data.Asked) -> tuple[data.Tabl
         if S is not None:
             return from_sparse(views, S, frame, single, asked)
         tables: Any = views.whole()
-        if named and table is not None:  # as columns of y they are asked for again, for new samples
+        if named and table is not None:  # new samples need these columns of y, too
             frame, table = frame.join(table), list(table.columns)
         return data.prepare(tables[data.SINGLE] if single else tables, frame, table, asked)
     encoding = data.learn_with_gaps(frame, asked.drop_first)
@@ -154,7 +154,7 @@ def prepare(X: Any, y: Any, nuisance: Any, asked: data.Asked) -> tuple[data.Tabl
 
 
 def from_sparse(views: Views, S: Any, frame: pd.DataFrame, single: bool, asked: data.Asked) -> tuple[Any, Any, Any]:
-    """The same of a sparse matrix with more features than rows: every sweep needs it, and it stays sparse."""
+    """``prepare`` for a sparse matrix with more features than rows: every sweep reads it, and it stays sparse."""
     if len(frame) < 2:
         raise errors.too_few_rows(len(frame))
     at = first_not_finite(S)
@@ -174,12 +174,15 @@ def from_sparse(views: Views, S: Any, frame: pd.DataFrame, single: bool, asked: 
 
 
 def no_nuisance(encoding: covariates.Encoding, d: int) -> Nuisance:
-    """No confounders."""
+    """The ``Nuisance`` of a fit without confounders."""
     return Nuisance(confounders.Coding(encoding), np.empty(0), np.empty((0, d)), np.empty((0, len(encoding.names))))
 
 
 def from_batches(batches: Batches, nuisance: Any, asked: data.Asked) -> tuple[data.Table, Any, Any]:
-    """The same from a stream. As many rows as there are features are held first: if no more come, all are needed."""
+    """``prepare`` for batches.
+
+    As many rows as there are features are kept first: if no more rows come, every sweep needs all rows.
+    """
     stream, held, n = iter(batches), list[Batch](), 0
     for batch in stream:
         held.append(batch)
@@ -212,13 +215,13 @@ def from_batches(batches: Batches, nuisance: Any, asked: data.Asked) -> tuple[da
 
 
 def drained(held: list[Batch]) -> Iterator[Batch]:
-    """The batches, each let go of once it is taken."""
+    """The batches; each is removed from the list when it is taken, to free its memory."""
     while held:
         yield held.pop(0)
 
 
 def in_memory(held: list[Batch], batches: Batches) -> tuple[Any, pd.DataFrame]:
-    """X and y of a stream that fits into memory."""
+    """X and y of batches that fit into memory."""
     n = sum(batch.Y.shape[0] for batch in held)
     views = {
         name: pd.DataFrame(np.concatenate([np.asarray(dense(batch.tables[name])) for batch in held]), columns=names)
@@ -270,7 +273,7 @@ def finished(
     read: Any,
     joined: Joined | None = None,
 ) -> tuple[data.Table, Any, Streamed]:
-    """Everything a fit needs, from what was gathered."""
+    """Table, engine and rows of a fit, from the sums over all rows."""
     if len(Y) < 2:
         raise errors.too_few_rows(len(Y))
     if found.partial:

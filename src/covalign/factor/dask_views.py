@@ -1,4 +1,4 @@
-"""Views that dask holds: their rows are summed, and given factors, where they lie."""
+"""Views in dask: sums and factors are computed where the rows are."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class Joined(NamedTuple):
 
     @classmethod
     def of(cls, views: Sequence[Any]) -> Joined:
-        """In the chunks of rows of the first."""
+        """Join views, in the chunks of rows of the first one."""
         X = cluster.side_by_side(views, cluster.row_counts(views[0]))
         ends = np.cumsum([len(view.columns) if hasattr(view, "columns") else view.shape[1] for view in views]).tolist()
         return cls(X, [slice(start, stop) for start, stop in zip([0, *ends[:-1]], ends, strict=True)])
 
     def gather(self, Y: Array, C: Array, sizes: Sizes, cell: Cell) -> Gathered:
-        """``view_sums.gather`` where the rows lie: sums travel, and rows with rare combinations of gaps."""
+        """``view_sums.gather`` where the rows are: only sums are moved, and rows with rare combinations of gaps."""
         table = cluster.in_chunks(np.hstack([Y, C]), self.X.chunks[0])
         new = partial(ChunkViewSums, self.bounds, sizes, cell, MOST_HELD)
         return gathered(of_dask(self.X, table, new, _merge_runs))
@@ -60,7 +60,7 @@ class ChunkViewSums(ViewSums):
 
 
 def _merge_runs(several: Sequence[Parts]) -> Parts:
-    """``merged``, but what goes in stays as it is: dask may ask again, if a worker is lost."""
+    """``merged`` of copies: dask merges the same parts again if a worker is lost."""
     return merged([(complete, copy.deepcopy(partial)) for complete, partial in several])
 
 

@@ -1,4 +1,4 @@
-"""One pass over rows of any number: mean and scatter of [x c y], for every combination of gaps on its own."""
+"""One pass over the rows of all views: mean and scatter of [x c y] for every combination of gaps."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from covalign.stream.reduction import Size, of_batches, of_rows
 Cell: TypeAlias = Callable[[int, int, int], tuple[Any, ...]]  # (view, column, row) -> (table, feature, sample)
 Parts: TypeAlias = "tuple[Moments | None, dict[bytes, Combination]]"
 
-SLAB_BYTES = 2**24  # of float64 in what a thread is given at a time: some blocks of an Accumulator
+SLAB_BYTES = 2**24  # of float64 that are added at a time: some blocks of an Accumulator
 MOST_HELD = 2**27  # numbers kept for combinations of gaps: 1 GB
 
 
@@ -32,7 +32,7 @@ class Sizes(NamedTuple):
 
     @property
     def slab(self) -> int:
-        """Rows in a slab; a function of the sizes alone, so that chunks leave no trace in the result."""
+        """Rows that are added at a time."""
         return int(np.clip(SLAB_BYTES // (8 * sum(self)), 256, 32768))
 
     @property
@@ -42,7 +42,7 @@ class Sizes(NamedTuple):
 
 
 class Combination:
-    """Rows that lack the same cells: themselves while they are few, then their moments."""
+    """Rows that lack the same cells: kept as rows while they are few, then as moments."""
 
     def __init__(self, flags: NDArray[np.bool_]) -> None:
         self.flags, self.n = flags, 0  # which of [x c y] they have
@@ -52,11 +52,11 @@ class Combination:
 
     @property
     def held(self) -> int:
-        """Numbers that are kept."""
+        """How many numbers are kept."""
         return (self.width**2) * len(self._sums) if self._sums else self.n * self.width
 
     def add(self, H: Array) -> None:
-        """Take in rows of observed cells."""
+        """Add rows of observed cells."""
         self.n += len(H)
         if self._sums:
             self._sums[0].add(H, H[:, :0])
@@ -66,14 +66,14 @@ class Combination:
                 self._sum_up()
 
     def _sum_up(self) -> None:
-        """From now on sums, in the smallest blocks: there may be many combinations."""
+        """Replace rows by sums, in the smallest blocks, because there may be many combinations."""
         self._sums = [Accumulator(self.width, 0, block_bytes=1)]
         for rows in self.rows:
             self._sums[0].add(rows, rows[:, :0])
         self.rows = []
 
     def merge(self, other: Combination) -> None:
-        """The rows of both."""
+        """Add the rows of another."""
         if other._sums:
             if self.rows:
                 self._sum_up()
@@ -85,7 +85,7 @@ class Combination:
             self.n += other.n if not other.width else 0
 
     def moments(self) -> Moments | None:
-        """Of the observed cells; None where the rows themselves are kept."""
+        """Moments of the observed cells; None if the rows themselves are kept."""
         return merge(sums.moments() for sums in self._sums)
 
 
@@ -120,7 +120,7 @@ class ViewSums:
             self._by_combination(np.hstack([X, Y]).astype(np.float64, copy=False))
 
     def _by_combination(self, H: Array) -> None:
-        """Rows with gaps, each to those that lack the same cells."""
+        """Add each row to the rows that lack the same cells."""
         k, flags = self.sizes.d + self.sizes.q, ~np.isnan(H)
         complete = flags.all(axis=1)
         if complete.any():
@@ -138,7 +138,7 @@ class ViewSums:
             raise ValueError(message(problem, got=got, remedy=remedy))
 
     def _refuse_infinite(self, view: int, part: Any, start: int) -> None:
-        """An infinite number is named with its row and column; NaN is a gap."""
+        """Raise an error that names row and column of an infinite number; NaN is a gap."""
         at = first_not_finite(np.where(np.isnan(part), 0, part))
         if at is not None:
             row, column, value = at
@@ -147,7 +147,7 @@ class ViewSums:
 
 
 def is_finite(part: Any) -> bool:
-    """A sum is finite only if its terms are (one that overflows is looked at again)."""
+    """Whether the sum is finite; then all terms are. A finite table whose sum overflows gives False."""
     if part.dtype.kind != "f":
         return True
     with np.errstate(invalid="ignore", over="ignore"):
@@ -155,7 +155,7 @@ def is_finite(part: Any) -> bool:
 
 
 class Gathered(NamedTuple):
-    """Rows in all; moments of the complete ones ([x c] and y); combinations of the others."""
+    """Number of rows, moments of the complete ones ([x c] and y), and combinations of the others."""
 
     n: int
     complete: Moments | None
@@ -177,7 +177,7 @@ def _new(sizes: Sizes, cell: Cell) -> Callable[[], ViewSums]:
 
 
 def merged(several: Sequence[Parts]) -> Parts:
-    """The rows of all."""
+    """The sums of all rows, from the sums of several parts. The first part is changed."""
     partial = several[0][1]
     for _, others in several[1:]:
         for key, combination in others.items():
@@ -189,7 +189,7 @@ def merged(several: Sequence[Parts]) -> Parts:
 
 
 def gathered(parts: Parts) -> Gathered:
-    """All rows, which there need to be some of."""
+    """The result, or an error if there is no row."""
     complete, partial = parts
     n = (0 if complete is None else complete.n or 0) + sum(combination.n for combination in partial.values())
     if n == 0:

@@ -1,4 +1,4 @@
-"""Views that need not fit into memory: sources read in step, a chunk of rows at a time, or batches as they come."""
+"""Views that need not fit into memory: sources read in step, a chunk of rows at a time, or coded batches."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from covalign.tables import covariates
 
 
 def is_in_memory(X: Any) -> bool:
-    """Arrays and DataFrames, which are treated as a whole; anything else is read a chunk at a time."""
+    """Whether all views are arrays or DataFrames; anything else is read a chunk at a time."""
     views = X.values() if isinstance(X, Mapping) else [X]
     return all(_is_table(view) for view in views)
 
@@ -34,7 +34,7 @@ def _is_table(view: Any) -> bool:
 
 
 class Views:
-    """Sources of equally many rows, one a view, read in step."""
+    """One source for each view, all with the same number of rows, read in step."""
 
     def __init__(self, sources: dict[str, Source]) -> None:
         self.sources = sources
@@ -45,12 +45,12 @@ class Views:
 
     @classmethod
     def open(cls, X: Any, chunk_rows: int | None = None) -> Views:
-        """X, or every view of a dict: whatever ``open_rows`` takes, or a Source."""
+        """Open X, or every view of a dict: anything that ``open_rows`` takes, or a Source."""
         return cls({name: _source(name, view, chunk_rows) for name, view in data.as_views(X).items()})
 
     @cached_property
     def index(self) -> pd.Index | None:
-        """Names of the rows where a view has them; views that have different ones cannot be read in step."""
+        """Names of the rows, if a view has them. Views with different names cannot be read in step."""
         found = None
         for source in self.sources.values():
             index = source.index
@@ -63,30 +63,30 @@ class Views:
 
     @property
     def names(self) -> dict[str, list[str]]:
-        """The features of every view; 0, 1, ... where they have no names."""
+        """The features of every view; 0, 1, ... if they have no names."""
         return {view: names_of(source) for view, source in self.sources.items()}
 
     def cell(self, view: int, column: int, row: int) -> tuple[Any, ...]:
-        """What messages call a number: the table, its feature, its sample."""
+        """(table, feature, sample) of a number, for messages."""
         where, name, _ = Cells.of(self)(view, column, row)
         return where, name, None if self.index is None else self.index[row]
 
     @property
     def width(self) -> int:
-        """Features of all views."""
+        """Number of features of all views."""
         return sum(source.shape[1] for source in self.sources.values())
 
     @property
     def chunk_rows(self) -> int:
-        """Rows that every source likes to read at once."""
+        """Rows in a chunk: as many as in the smallest chunk of a source."""
         return min(source.chunk_rows for source in self.sources.values())
 
     def chunks(self, rows: int | None = None, start: int = 0) -> Iterator[tuple[Any, ...]]:
-        """The parts of every view, from row ``start`` on; read ahead where they are not in memory."""
+        """A chunk of every view, from row ``start`` on, read ahead if they are not in memory."""
         return in_step(list(self.sources.values()), rows, start)
 
     def sparse(self) -> Any:
-        """All views side by side as one sparse matrix by rows, in float64; None where one is not, or has gaps."""
+        """All views side by side as one csr matrix of float64; None if a view is dense or has gaps."""
         if not all(sparse.issparse(part) for part in next(iter(self.chunks(1)))):
             return None
         parts = zip(*self.chunks(), strict=True)
@@ -95,7 +95,7 @@ class Views:
         return None if np.isnan(S.data.sum()) else S
 
     def whole(self) -> dict[str, pd.DataFrame]:
-        """All rows in memory: for more features than rows, where every sweep needs them."""
+        """All rows in memory, for data with more features than rows: every sweep reads them."""
         index = pd.RangeIndex(self.n) if self.index is None else self.index
         return {
             view: pd.DataFrame(_all_rows(source), index=index, columns=names_of(source), copy=False)
@@ -105,7 +105,7 @@ class Views:
 
 @dataclass(frozen=True)
 class Cells:
-    """What messages call a number where rows have no names; it travels to other processes."""
+    """``Views.cell`` for rows without names; it can be sent to other processes."""
 
     where: list[str]
     names: list[Sequence[str] | None]
@@ -139,14 +139,14 @@ def _all_rows(source: Source) -> Any:
 
 
 class Coder(NamedTuple):
-    """Covariates and confounders of batches in numbers, as the first batch was coded; categories as declared there."""
+    """Codes covariates and confounders of all batches as those of the first batch, with its declared categories."""
 
     coding: confounders.Coding
-    names: Any  # of the confounders, columns of Y
+    names: Any  # columns of Y that are confounders
 
     @classmethod
     def learn(cls, first: pd.DataFrame, names: Any, drop_first: bool) -> Coder:
-        """From the first batch."""
+        """Learn the coding from the first batch."""
         Y, C = confounders.separated(first, names)
         if C is not None and C is names:
             problem = "Confounders of batches need to be columns of their Y, given by name"

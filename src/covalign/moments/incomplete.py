@@ -222,7 +222,7 @@ def slopes(seen: Moments, z: Moments, n_confounders: int = 0) -> Array:
 class IncompleteAccumulator:
     """An ``Accumulator`` per pattern of gaps, until they are too many; then ``SplitSums`` of the rest.
 
-    Patterns take their place in the order in which rows arrive, so portions leave no trace here either.
+    Patterns are numbered in the order in which rows arrive, so the result does not depend on portions.
     """
 
     def __init__(self, k: int, blocks: Blocks) -> None:
@@ -231,7 +231,7 @@ class IncompleteAccumulator:
         self._rest: SplitSums | None = None
 
     def add(self, Z: Any, Y: Array, rows: NDArray[np.intp] | None = None) -> None:
-        """Take in Z[rows], Y[rows] (all of them by default)."""
+        """Add Z[rows], Y[rows] (all rows by default)."""
         if Y.shape[1] != self.p:
             raise errors.columns_differ("Y", self.p, Y.shape[1])
         rows = np.arange(len(Y)) if rows is None else rows
@@ -270,7 +270,7 @@ class IncompleteAccumulator:
 
     @property
     def empty(self) -> bool:
-        """No row has come yet."""
+        """Whether no row has been added."""
         return not self._sums
 
     def moments(self, names: Sequence[str]) -> IncompleteMoments:
@@ -306,7 +306,7 @@ class SplitSums:
         return [part for part in _split(columns, self.blocks)[1:] if part.columns not in self.common]
 
     def add(self, Z: Any, Y: Array, rows: NDArray[np.intp]) -> None:
-        """Take in Z[rows], Y[rows]."""
+        """Add Z[rows], Y[rows]."""
         there = ~np.isnan(Y[rows])
         first = np.where(there.any(axis=0), Y[rows][there.argmax(axis=0), np.arange(Y.shape[1])], np.nan)
         self._origin = np.where(np.isnan(self._origin), first, self._origin)

@@ -272,8 +272,8 @@ class Moments:
 class Accumulator:
     """Running mean and scatter of the rows [z y], which may arrive in any portions.
 
-    Rows are gathered into blocks of a fixed size, so portions leave no trace in the result. A block is shifted by its
-    first row (a constant column becomes exactly zero), then by its mean, and merged with what came before by Chan's
+    Rows are collected in blocks of a fixed size, so the result does not depend on the portions. A block is shifted by
+    its first row (a constant column becomes exactly zero), then by its mean, and merged with earlier blocks by Chan's
     formula, which is one more row of the block:  scatter += B'B + (n c / (n + c)) d d'.
     """
 
@@ -286,7 +286,7 @@ class Accumulator:
         self._filled = 0
 
     def add(self, Z: Any, Y: Array, rows: NDArray[np.intp] | None = None) -> None:
-        """Take in Z[rows], Y[rows] (all of them by default)."""
+        """Add Z[rows], Y[rows] (all rows by default)."""
         if Z.shape[1] != self.k:
             raise errors.columns_differ("Z", self.k, Z.shape[1])
         if Y.shape[1] != self.p:
@@ -334,7 +334,7 @@ class Accumulator:
 
     @property
     def empty(self) -> bool:
-        """No row has come yet."""
+        """Whether no row has been added."""
         return self.n + self._filled == 0
 
     def moments(self, names: Sequence[str] | None = None) -> Moments:

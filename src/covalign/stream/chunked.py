@@ -11,7 +11,7 @@ from covalign.stream.source import Table, no_key, which_array
 
 
 class ZarrRows(Table):
-    """A zarr array; names of its columns are its attribute ``names``, if it has one."""
+    """A zarr array. Its attribute ``names``, if there is one, names the columns."""
 
     def __init__(self, array: Any, where: str, **options: Any) -> None:
         self._array = array

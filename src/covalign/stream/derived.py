@@ -1,4 +1,4 @@
-"""Sources made of others: fewer rows, more columns, numbers checked."""
+"""Sources made from other sources: with fewer rows, more columns, or a check of all numbers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from covalign.stream.source import Source, recut
 
 
 class Derived:
-    """What a source made of another has in common with it; ``rows`` are their numbers, where some were left out."""
+    """What a source shares with the source it is made from. ``rows`` are the row numbers, if some were left out."""
 
     def __init__(self, source: Source, shape: tuple[int, int] | None = None) -> None:
         self.source, self.where, self.in_memory = source, source.where, source.in_memory
@@ -38,7 +38,7 @@ class Derived:
 
 
 class Checked(Derived):
-    """The same rows; one that is not finite is an error which names its row and column."""
+    """The same rows; a number that is not finite raises an error that names row and column."""
 
     def chunks(self, rows: int | None = None, start: int = 0) -> Iterator[Any]:
         """The rows from ``start`` on, cut at the multiples of ``rows``."""
@@ -46,7 +46,7 @@ class Checked(Derived):
 
 
 class Kept(Derived):
-    """The rows where a table of flags says so."""
+    """The rows whose flag is True."""
 
     def __init__(self, source: Source, keep: NDArray[np.bool_]) -> None:
         rows = np.flatnonzero(keep)

@@ -1,4 +1,4 @@
-"""NaN and infinity are reported with their row and column, at almost no cost where there are none."""
+"""Search for NaN and infinity: errors name row and column, and finite data cost almost nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which adapter reads what the user has."""
+"""``open_rows``: the right adapter for the data of the user."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ def open_rows(
 
 
 def is_elsewhere(data: Any) -> bool:
-    """Whether rows are to be read a chunk at a time: what is no array, frame or sparse matrix in memory.
+    """Whether rows are read a chunk at a time, because they are no array, frame or sparse matrix in memory.
 
-    A small memmap is as good as an array (parallel workers of scikit-learn get such ones).
+    A small memmap counts as an array (parallel workers of scikit-learn receive such maps).
     """
     if isinstance(data, str | os.PathLike) or is_source(data):
         return True

@@ -27,14 +27,14 @@ class ArrayRows(Table):
 
 
 class MappedRows(Table):
-    """A numpy.memmap: chunks are copies, so that whoever reads ahead waits for the disk, and not who computes.
+    """A numpy.memmap: chunks are copies, so that the thread that reads ahead waits for the disk.
 
-    Pages of the file that were copied are given back: they would count as memory of this process until the end.
+    Pages that were copied are given back to the system: else they count as memory of this process until it ends.
     """
 
     def __init__(self, array: Any, where: str, **options: Any) -> None:
         self._array = array.view(np.ndarray)  # slices of a memmap carry its Python object along
-        # What a map with mode "c" has changed exists nowhere else.
+        # Pages of a map with mode "c" cannot be read again from the file.
         self._map: Any = array._mmap if getattr(array, "mode", None) in ("r", "r+", "w+") else None
         self._base = 0 if self._map is None else np.frombuffer(self._map, np.uint8).ctypes.data
         # Not of a map that can be written to: the system may notice such writes late, or never.

@@ -1,4 +1,4 @@
-"""Arrays that numpy saved: ``.npy`` files, and ``.npz`` archives read as streams. Nothing is ever unpickled."""
+"""Arrays saved by numpy: ``.npy`` files, and ``.npz`` archives, which are read as streams. Nothing is unpickled."""
 
 from __future__ import annotations
 

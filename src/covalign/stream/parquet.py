@@ -21,7 +21,7 @@ BUFFER_BYTES = 2**16  # of every column, while it is read
 class ParquetRows(Table):
     """The rows of the files in the order of their names. Chunks are floats, so that nulls can be NaN.
 
-    A column of lists, the usual home of an embedding, stands for as many columns as its lists are long.
+    A column of lists (embeddings are often stored so) becomes as many columns as its lists are long.
     """
 
     def __init__(self, path: Path, *, columns: Any = None, **options: Any) -> None:
@@ -59,7 +59,7 @@ class ParquetRows(Table):
         return frame.set_index(self._labels).index if set(self._labels) <= set(frame.columns) else frame.index
 
     def _list_lengths(self, schema: Any) -> dict[str, int]:
-        """How long the lists of such columns are: as long as the first."""
+        """Lengths of the lists in columns of lists: those of the first row."""
         names = [name for name in self._names if is_list(schema.field(name).type)]
         if not names:
             return {}
@@ -74,7 +74,7 @@ class ParquetRows(Table):
             raise errors.unreadable_data(file, "a parquet file", error) from error
 
     def _compare(self, file: Path, first: Any, other: Any, *, whole: bool) -> None:
-        """Every column used is there; without a choice of columns, there is no other either."""
+        """Check that all columns used are there and, without a choice of columns, no others."""
         have = [name for name in other.names if name not in index_columns(other)]
         for name in self._names:
             if name not in have:

@@ -62,7 +62,7 @@ def is_source(data: Any) -> bool:
 
 
 class Table(ABC):
-    """What all adapters share: choice of columns, size of chunks, and cutting what was stored into them.
+    """What all adapters share: choice of columns, size of chunks, and cutting the stored rows into chunks.
 
     An adapter says how rows ``[start, stop)`` are read. ``unit`` is the number of rows that are stored together (a
     chunk of the format): reads begin and end at its multiples, so nothing stored is read twice. ``single`` lets one
