@@ -32,51 +32,8 @@ def view_rows_differ(rows: dict[str, int]) -> ValueError:
     return ValueError(f"views need the same number of rows (samples), got {got}: pass one row per sample in each.")
 
 
-def views_not_in_step(where: str) -> ValueError:
-    return ValueError(
-        f"views that are read in step need the same row names in the same order, got others in {where}: bring them "
-        "into one order, or pass DataFrames, which are joined by index."
-    )
-
-
-def batch_views_differ(batch: int, need: Sequence[str], got: Sequence[str]) -> ValueError:
-    return ValueError(
-        f"every batch needs the views of the first, {some(need)}, got {some(got)} in batch {batch}: yield the same "
-        "views every time, in the same order."
-    )
-
-
-def confounders_of_batches() -> ValueError:
-    return ValueError(
-        "confounders of batches need to be names of columns of Y, got a table: add its columns to the Y of every batch "
-        "and pass their names."
-    )
-
-
-def confounders_and_gaps() -> ValueError:
-    return ValueError(
-        "confounders of data that are read by chunks need complete rows, got missing cells: fill them in, leave these "
-        "samples out, or load X into memory."
-    )
-
-
-def too_many_combinations(count: int, limit: int) -> ValueError:
-    return ValueError(
-        f"gaps of data that are read by chunks need to recur, got {count} combinations of missing cells so far, more "
-        f"than fit into {limit / 1e9:.1f} GB: leave out sparsely measured features or fill in single cells, or load X "
-        "into memory if there is room."
-    )
-
-
 def rows_not_kept() -> ValueError:
     return ValueError(
         "this needs the rows of the fit, which came as a stream, or were read from a source when the model was fitted "
         "and not saved with it: transform(X, y) gives the factors of any rows."
-    )
-
-
-def rows_changed(need: int, got: int) -> ValueError:
-    return ValueError(
-        f"the rows of the fit need to be the same when they are read again, got {got} where there were {need}: fit "
-        "again."
     )
