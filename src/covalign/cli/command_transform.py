@@ -31,7 +31,7 @@ from covalign.cli.options import DATA, OUTPUT, flag, option
 from covalign.cli.outputs import NUMBERS, check_outputs, frame_of, is_table, no_remains, working, write_frame
 from covalign.factor.informed import InformedFactorAnalysis
 from covalign.persist.reader import load
-from covalign.tables import confounders as tables_of_confounders
+from covalign.tables import confounders as nuisance
 from covalign.tables import table_files as tables
 from covalign.tables.covariates import Encoding
 from covalign.tables.representations import modalities
@@ -113,7 +113,7 @@ class Known(NamedTuple):
         """The confounders of a model, from the first table that has them; None if the model has none."""
         wanted = [column.source for column in encoding.columns]
         if not wanted and self.confounders is not None:
-            raise tables_of_confounders.none_fitted()
+            raise nuisance.none_fitted()
         if not wanted:
             return None
         obs = new if new is not None and tables.suffix_of(new) in (".h5ad", ".h5mu") else None
@@ -121,7 +121,7 @@ class Known(NamedTuple):
             frame = None if path is None else tables.read_table(path, self.index_column)
             if path is not None and frame is not None and {*wanted} <= {*frame.columns}:
                 return self.matched(path, frame[wanted], rows, needed=True)
-        raise tables_of_confounders.needed(wanted)
+        raise nuisance.needed(wanted)
 
 
 def refuse_for_aligner(asked: dict[str, Any], model: LatentAligner, covariates: Path | None) -> None:

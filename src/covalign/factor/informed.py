@@ -176,11 +176,13 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         ['y3', 'y4', 'free0', 'free1']
         """
         self._check_parameters()
+        X, y = open_tables(X, y, chunk_rows=self.chunk_rows)
         asked = preparation.Asked(self.scale, self.engine, self.drop_first, self.chunk_rows)
-        X, y = open_tables(X, y)
         prepare = preparation.prepare if y is not None and is_in_memory(X) else chunked_fit.prepare
         table, engine, rows = prepare(X, y, confounders, asked)
-        p, n = len(table.mean_y), len(rows.Y)
+        p, n, d = len(table.mean_y), len(rows.Y), table.bounds[-1].stop
+        if d == 0:
+            raise ValueError(f"X has 0 feature(s) (shape=({n}, 0)) while a minimum of 1 is required.")
         resume = warm_start and hasattr(self, "_state")
         k = self._problem.k if resume else p if self.n_factors == "auto" else int(self.n_factors)
         if p > k:
@@ -414,7 +416,8 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         ((5, 10), (5, 10))
         """
         self._check_fitted()
-        X, y = open_tables(X, y, {name: scale.names for name, scale in self._table.views.items()})
+        known = {name: scale.names for name, scale in self._table.views.items()}
+        X, y = open_tables(X, y, known, self.chunk_rows)
         stages = [new_samples.Stage(self._state, self._sy, self.T_)]
         if self._realigned is not None and return_std:  # which starts from the means before realigning
             stages = [new_samples.Stage(self._stage_1, self._sy, np.eye(self._problem.p)), *stages]
@@ -440,6 +443,11 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
     @property
     def _sy(self) -> Array:
         return np.asarray(self._problem.data.yy / self._problem.n)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
 
     def save(self, path: Any) -> None:
         """Write the model to one file (arrays and JSON, no code); ``covalign.load`` reads it.

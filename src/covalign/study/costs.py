@@ -31,9 +31,10 @@ from covalign._core.linalg import add_gram
 from covalign._core.messages import message
 from covalign._core.text_tables import plain
 from covalign._core.threads import limited
-from covalign.moments.cluster import FAN_IN, LEAST_BYTES, MOST_BYTES, TASKS
 from covalign.moments.moments import Accumulator, Moments
-from covalign.stream.passes import BLOCK_BYTES, Dealer
+from covalign.stream.dask_reduction import FAN_IN, LEAST_BYTES, MOST_BYTES, TASKS
+from covalign.stream.folds import FoldSorter
+from covalign.stream.reduction import BLOCK_BYTES
 
 SWEEPS = 30  # of informed factor analysis until convergence
 DASK = 0.45  # of the work: scheduler, worker threads, new chunks; measured with two workers on two cores
@@ -265,13 +266,12 @@ def _centre_work(rows: int, q: int, job: Job) -> Callable[[], object]:
     Z = np.ones((8 * rows, max(1, q - job.n_covariates)), dtype=np.float32 if job.itemsize == 4 else np.float64)
     Z += np.arange(len(Z), dtype=Z.dtype)[:, None]
     Y = np.ones((len(Z), q - Z.shape[1]))
-    block, deal, at = np.empty((rows, Z.shape[1])), Dealer(), [0]
+    block, sorter, at = np.empty((rows, Z.shape[1])), FoldSorter(job.folds), [0]
 
     def work() -> None:
         at[0] = (at[0] + rows) % len(Z)
         some, labels = Z[at[0] : at[0] + rows], Y[at[0] : at[0] + rows]
-        parts = deal.sorted(some, labels, job.folds) if job.folds > 1 else [(0, some, labels)]
-        for _, z, _ in parts:
+        for _, z, _ in sorter.sorted(some, labels):
             np.subtract(z, Z[0], out=block[: len(z)])
             block[: len(z)] -= block[: len(z)].mean(axis=0)
 

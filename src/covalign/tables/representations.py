@@ -24,7 +24,8 @@ from covalign.stream.derived import Derived
 from covalign.stream.h5ad import obs_of, pulling
 from covalign.stream.memory import frame_dtype, frame_values
 from covalign.stream.parquet import columns_of, parquet_files
-from covalign.tables import files, join
+from covalign.tables import join
+from covalign.tables import table_files as files
 
 LOADED_BYTES = 2**28  # of all views as float64, up to which they are loaded into memory to be joined by name
 SINGLE = "X"  # the name of the view where X is one table
@@ -401,7 +402,9 @@ def _column_names(Z: Any, Y: Any) -> list[str] | None:
     return [str(name) for name in names]
 
 
-def open_tables(X: Any, y: Any, only: Mapping[str, list[str]] | None = None) -> tuple[Any, Any]:
+def open_tables(
+    X: Any, y: Any, only: Mapping[str, list[str]] | None = None, chunk_rows: int | None = None
+) -> tuple[Any, Any]:
     """X (a table, or views by name) and y with their files opened and joined by name; anything else as it is.
 
     Views that are streamed stay so if their rows have the same names; else they are loaded to be joined.
@@ -410,14 +413,18 @@ def open_tables(X: Any, y: Any, only: Mapping[str, list[str]] | None = None) -> 
     if not any(files.is_path(item) for item in (*given.values(), y)):
         return X, y
     names = _column_names(X, y) if files.is_path(X) else None
-    study = None if names is None else open_study(Path(X), {}, None, names)
+    study = None if names is None else open_study(Path(X), {}, None, names, chunk_rows=chunk_rows)
     if study is not None:
         views = study.views
     elif is_study(X):
         views = modalities(Path(X), wanted=None if only is None else list(only))
     else:
-        views = {name: rows_of(view, only=(only or {}).get(name), where=name) for name, view in given.items()}
-    found = _in_step(views) or joined(views)
+        known = only or {}
+        views = {name: rows_of(view, chunk_rows, known.get(name), name) for name, view in given.items()}
+    found = _in_step(views)
+    if found is None and y is not None and not (files.is_path(y) or isinstance(y, pd.DataFrame | pd.Series)):
+        return {name: view.data for name, view in views.items()}, y  # an array needs views in one order
+    found = found or joined(views)
     _warn(found.notes)
     if study is not None:
         y = matched(found.rows, study.table, study.where, by_position=study.together).table
