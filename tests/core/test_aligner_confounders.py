@@ -334,7 +334,7 @@ def test_the_shrinkage_is_chosen_on_adjusted_rows():
 
 def test_the_nested_choice_never_sees_the_left_out_fold():
     Z, Y, C = confounded(15, 150, 40, 2)
-    buckets = incomplete.fold_moments(np.hstack([Z, coded(C)]), Y, 5, riding=5)
+    buckets = incomplete.fold_moments(np.hstack([Z, coded(C)]), Y, 5, n_confounders=5)
     chosen = heldout.nested_shrinkages(buckets, 5, 5)
     for f in range(5):
         rest = [bucket for i, bucket in enumerate(buckets) if i != f]

@@ -354,7 +354,7 @@ def rewritten(path, **changes):
     [
         ({"version": 99}, "format 99"),
         ({"format": "other"}, "not one"),
-        ({"kind": "Nonsense"}, "known kind of model is needed, got 'Nonsense'"),
+        ({"kind": "Nonsense"}, "does not know: 'Nonsense'"),
         ({"kind": ["LatentAligner"]}, "known kind"),
         ({"kind": "InformedFactorAnalysis"}, "not one or is damaged"),
         ({"folds": None}, "damaged"),

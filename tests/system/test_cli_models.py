@@ -145,4 +145,4 @@ def test_what_is_no_model_is_refused(tmp_path):
 
 
 def test_a_model_that_is_not_there(tmp_path):
-    assert "is needed, got no" in info(tmp_path / "absent.covalign").stderr
+    assert "There is no" in info(tmp_path / "absent.covalign").stderr

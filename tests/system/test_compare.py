@@ -307,7 +307,7 @@ def test_tables_without_names_are_joined_by_position(data):
 
 def test_nothing_left_is_an_error_with_a_remedy(tables):
     views, clinic = tables
-    with pytest.raises(ValueError, match="got none"):
+    with pytest.raises(ValueError, match="no sample is complete"):
         complete({**views, "empty": views["rna"] * np.nan}, clinic, "drop")
     with pytest.raises(ValueError, match="drop, mean"):
         complete(views, clinic, "guess")
@@ -452,7 +452,7 @@ def test_a_representation_is_turned_as_it_is(tmp_path, data):
         "NAME=PATH": ["--view", "rna.csv", "--covariates", "clinic.csv"],
         "more than once": ["--view", "a=rna.csv", "--view", "a=rna.csv", "--covariates", "clinic.csv"],
         "'weight'": [*VIEWS, "-c", "weight"],
-        "got no 'no.csv'": ["--view", "rna=no.csv", "--covariates", "clinic.csv"],
+        "There is no 'no.csv'": ["--view", "rna=no.csv", "--covariates", "clinic.csv"],
         "one of .png, .svg, .pdf": [*VIEWS, "--figure", "f.docx"],
         "cannot be read": ["broken.npy", "clinic.csv"],
         "The folder of 'nowhere/c.csv' does not exist": [*VIEWS, "-o", "nowhere/c.csv"],

@@ -127,19 +127,19 @@ def test_rows_in_a_folder_meet_by_name(tmp_path):
 def test_a_missing_file_is_named_with_what_is_needed(tmp_path, absent):
     tables = omics()
     del tables[absent]
-    with pytest.raises(FileNotFoundError, match=rf"subtype.csv, or mixOmics' .*is needed, got no '.*{absent}.csv'"):
+    with pytest.raises(FileNotFoundError, match=rf"There is no '.*{absent}.csv'. Give .*subtype.csv, or mixOmics'"):
         datasets.breast_tcga(write_folder(tmp_path, tables))
 
 
 def test_nothing_there(tmp_path):
-    with pytest.raises(ValueError, match=r"breast.TCGA.rda, is needed, got no '.*nowhere'"):
+    with pytest.raises(ValueError, match=r"There is no '.*nowhere'. Give .*breast.TCGA.rda"):
         datasets.breast_tcga(tmp_path / "nowhere")
 
 
 def test_a_folder_has_no_test_part(tmp_path):
-    with pytest.raises(ValueError, match=r"part='test' needs mixOmics' breast.TCGA.rda, got the folder"):
+    with pytest.raises(ValueError, match=r"has the training part only. Pass the path of mixOmics' breast.TCGA.rda"):
         datasets.breast_tcga(write_folder(tmp_path, omics()), part="test")
-    with pytest.raises(ValueError, match=r"part needs 'train' or 'test', got 'valid'"):
+    with pytest.raises(ValueError, match=r"part needs one of train, test, got 'valid'"):
         datasets.breast_tcga(tmp_path, part="valid")
 
 
@@ -190,7 +190,7 @@ def test_subtypes_under_another_name(tmp_path):
 def test_a_damaged_table(tmp_path, content):
     folder = write_folder(tmp_path, omics())
     (folder / "mirna.csv.gz").write_bytes(content)
-    with pytest.raises(ValueError, match=r"comma-separated values is needed, got '.*mirna.csv.gz', which cannot be"):
+    with pytest.raises(ValueError, match=r"mirna.csv.gz' cannot be read as a table of comma-separated values"):
         datasets.breast_tcga(folder)
 
 
@@ -226,7 +226,7 @@ def test_rows_in_an_rda_meet_by_name(tmp_path):
 def test_position_is_not_trusted_where_orders_differ(tmp_path):
     moved = {**omics(), "mirna": shuffled(omics()["mirna"], 1)}
     path = write_rda(tmp_path / "b.rda", {"breast.TCGA": {"data.train": as_r_list(moved, names=False)}})
-    with pytest.raises(ValueError, match=r"subtype needs sample names .* got none, and mrna and mirna differ"):
+    with pytest.raises(ValueError, match=r"subtype has no sample names, and mrna and mirna differ"):
         datasets.breast_tcga(path)
 
 
@@ -253,7 +253,7 @@ def test_a_missing_subtype_stays_missing(tmp_path):
 @pytest.mark.parametrize(
     ("contents", "message"),
     [
-        ({"nutrimouse": {"gene": 1.0}}, r"needs an R list 'breast.TCGA', got 'nutrimouse' in"),
+        ({"nutrimouse": {"gene": 1.0}}, r"needs an R list 'breast.TCGA', got 'nutrimouse'"),
         ({"breast.TCGA": np.arange(3.0)}, r"needs an R list 'breast.TCGA'"),
         ({"breast.TCGA": {"data.test": {"mrna": 1.0}}}, r"needs a list 'data.train', got 'data.test'"),
         (
@@ -276,7 +276,7 @@ def test_a_foreign_rda_says_what_it_holds(tmp_path, contents, message):
 def test_a_file_that_is_not_rs(tmp_path, content):
     path = tmp_path / "breast.TCGA.rda"
     path.write_bytes(content)
-    with pytest.raises(ValueError, match=r"mixOmics' breast.TCGA.rda is needed, got '.*rda', which cannot be read"):
+    with pytest.raises(ValueError, match=r"rda' cannot be read as .*mixOmics' breast.TCGA.rda"):
         datasets.breast_tcga(path)
 
 
@@ -369,10 +369,13 @@ def test_an_aligner_takes_what_comes(tmp_path):
     [
         (LABELS.drop(columns="name"), r"labels.csv needs a column 'name', got 'file', 'wnid', 'labelled'"),
         (LABELS.iloc[:5], r"Z and its labels need the same number of rows \(samples\), got 6 and 5"),
-        (LABELS.assign(labelled=[1, 1, 2, 1, 0, 1]), r"labelled needs 1 .* or 0 .* got '2'"),
-        (LABELS.assign(labelled=[1, 1, None, 1, 0, 1]), r"labelled needs 1 .* or 0 .* got 'nan'"),
-        (LABELS.assign(labelled=0), r"at least one labelled class is needed, got none"),
-        (LABELS.assign(name=["newt", "", "", "newt", "crab", "NA"]), r"an empty one in 1 row\(s\).*first at row '1'"),
+        (LABELS.assign(labelled=[1, 1, 2, 1, 0, 1]), r"labelled of .* needs 1 .* or 0 .* got '2'"),
+        (LABELS.assign(labelled=[1, 1, None, 1, 0, 1]), r"labelled of .* needs 1 .* or 0 .* got 'nan'"),
+        (LABELS.assign(labelled=0), r"has no labelled class"),
+        (
+            LABELS.assign(name=["newt", "", "", "newt", "crab", "NA"]),
+            r"1 labelled row\(s\) .* no class name, first at row '1'",
+        ),
         (LABELS.assign(name="crane"), r"distinct names, got 'crane' for more than one wnid"),
     ],
 )
@@ -386,7 +389,7 @@ def test_wrong_labels(tmp_path, labels, message):
     [
         (np.ones(6), r"Z needs two dimensions"),
         (np.full((6, 2), "a"), r"Z needs real numbers"),
-        (np.full((6, 2), None), r"an .npy file with an array of numbers is needed, got '.*embeddings.npy'"),
+        (np.full((6, 2), None), r"embeddings.npy' cannot be read as an .npy file with an array of numbers"),
     ],
 )
 def test_wrong_embeddings(tmp_path, values, message):
@@ -397,7 +400,7 @@ def test_wrong_embeddings(tmp_path, values, message):
 @pytest.mark.parametrize("absent", ["embeddings.npy", "labels.csv"])
 def test_half_a_folder(tmp_path, absent):
     (write_embedding(tmp_path) / absent).unlink()
-    with pytest.raises(FileNotFoundError, match=rf"embeddings.npy and labels.csv, .* is needed, got no '.*{absent}'"):
+    with pytest.raises(FileNotFoundError, match=rf"There is no '.*{absent}'. Give .*embeddings.npy and labels.csv"):
         datasets.embedding(tmp_path)
 
 
@@ -407,13 +410,13 @@ NAMES = LABELS["name"].to_numpy(dtype="U")
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({"Z": Z}, r"needs an array Z and either Y or labels, got 'Z' in"),
-        ({"X": Z, "Y": Z}, r"needs an array Z and either Y or labels, got 'X', 'Y' in"),
+        ({"Z": Z}, r"needs an array Z and either Y or labels, got 'Z': save"),
+        ({"X": Z, "Y": Z}, r"needs an array Z and either Y or labels, got 'X', 'Y': save"),
         ({"Z": Z, "Y": Z[:, :2], "labels": NAMES}, r"either Y or labels, got 'Z', 'Y', 'labels'"),
         ({"Z": Z, "labels": np.arange(6)}, r"labels needs one name \(text\) per row of Z, got values of type int64"),
         ({"Z": Z, "labels": NAMES[:4]}, r"Z and its labels need the same number of rows \(samples\), got 6 and 4"),
         ({"Z": Z, "labels": NAMES, "labelled": np.ones(4)}, r"labels and labelled need .* got 6 and 4"),
-        ({"Z": Z, "labels": NAMES.astype(object)}, r"arrays of numbers and text is needed, .*allow_pickle"),
+        ({"Z": Z, "labels": NAMES.astype(object)}, r"cannot be read as .* arrays of numbers and text .*allow_pickle"),
         ({"Z": Z, "Y": Z[:5]}, r"Z and Y need the same number of rows \(samples\), got 6 and 5"),
         (
             {"Z": Z, "Y": Z[:, :2], "names": np.array(["a"])},
@@ -431,7 +434,7 @@ def test_wrong_archives(tmp_path, arrays, message):
 def test_a_damaged_archive(tmp_path):
     path = write_npz(tmp_path, Z=Z, Y=Z)
     path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(ValueError, match=r"an .npz with arrays .* is needed, got '.*images.npz', which cannot be read"):
+    with pytest.raises(ValueError, match=r"images.npz' cannot be read as an .npz with arrays"):
         datasets.embedding(path)
 
 

@@ -117,7 +117,7 @@ def test_a_pooler_without_weights_is_never_used(models, gallery):
     result = embed.images(gallery, folder)
     assert result.pooling == "cls"
     np.testing.assert_allclose(result.Z, direct(kind, folder, first_token), atol=2e-6)
-    with pytest.raises(ValueError, match=r"all weights.*pooler.*random.*cls or mean"):
+    with pytest.raises(ValueError, match=r"lacks weights.*pooler.*random.*cls or mean"):
         embed.images(gallery, folder, pooling="pooler")
 
 
@@ -128,7 +128,7 @@ def test_weights_that_are_missing_elsewhere_are_an_error(models, gallery, tmp_pa
     weights = load_file(folder / "model.safetensors")
     dropped = next(name for name in weights if "layernorm" in name)
     save_file({k: v for k, v in weights.items() if k != dropped}, folder / "model.safetensors", {"format": "pt"})
-    with pytest.raises(ValueError, match="all weights of a model are needed, got none for"):
+    with pytest.raises(ValueError, match="lacks weights"):
         embed.images(gallery, folder)
 
 
@@ -164,7 +164,7 @@ def test_half_precision_is_near(models, gallery):
 def test_devices(models, gallery):
     assert embed.images(gallery, models("vit"), device="cpu").Z.shape == (N, 24)
     if not torch.cuda.is_available():
-        with pytest.raises(ValueError, match=r"got 'cuda:0', and here are .*cpu"):
+        with pytest.raises(ValueError, match=r"sees no device 'cuda:0' here, only .*cpu"):
             embed.images(gallery, models("vit"), device="cuda:0")
 
 
@@ -192,7 +192,7 @@ def test_a_flat_folder_has_no_classes(models, gallery):
     assert result.Z.shape[0] == 4
     assert result.labels.columns.empty
     (gallery / "nothing").mkdir()
-    with pytest.raises(ValueError, match="a folder of images is needed, got none below"):
+    with pytest.raises(ValueError, match="has no images"):
         embed.images(gallery / "nothing", models("vit"))
 
 
@@ -292,7 +292,7 @@ def test_classes_that_are_withheld(models, gallery, tmp_path):
 def test_a_column_of_identifiers_is_no_label(models, gallery, calls):
     files = [f"cat/{i:03d}.png" for i in range(4)]
     pd.DataFrame({"path": files, "id": list("abcd"), "x": range(4)}).to_csv(gallery / "list.csv", index=False)
-    with pytest.raises(ValueError, match=r"different text in every row of 'id'.*--label-column"):
+    with pytest.raises(ValueError, match=r"'id' has another text in every row.*label_columns"):
         embed.images(gallery / "list.csv", models("vit"))
     assert calls == []
     assert embed.images(gallery / "list.csv", models("vit"), label_columns=["x"]).labels.columns.tolist() == ["x"]
@@ -301,9 +301,9 @@ def test_a_column_of_identifiers_is_no_label(models, gallery, calls):
 def test_numbers_alone(models, gallery, tmp_path):
     result = embed.images(gallery, models("vit"), tmp_path / "z.npy")
     np.testing.assert_array_equal(np.load(tmp_path / "z.npy", allow_pickle=False), result.Z)
-    with pytest.raises(ValueError, match="exists: choose another"):
+    with pytest.raises(ValueError, match=r"exists already\. Choose another"):
         embed.images(gallery, models("vit"), tmp_path / "z.npy")
-    with pytest.raises(ValueError, match=r"an \.npz \(with labels\) or an \.npy"):
+    with pytest.raises(ValueError, match=r"\.npz \(with labels\) or \.npy"):
         embed.images(gallery, models("vit"), tmp_path / "z.csv")
 
 
@@ -336,7 +336,7 @@ def test_another_model_does_not_go_on_with_the_rows_of_the_first(models, gallery
     result = embed.images(gallery, models("dinov2"), tmp_path / "z.npz")
     assert result.computed == N
     np.testing.assert_array_equal(result.Z, embed.images(gallery, models("dinov2")).Z)
-    with pytest.raises(ValueError, match="exists: choose another"):
+    with pytest.raises(ValueError, match=r"exists already\. Choose another"):
         embed.images(gallery, models("vit"), tmp_path / "z.npz")
     assert embed.images(gallery, models("vit"), tmp_path / "z.npz", overwrite=True).computed == N
 
@@ -386,7 +386,7 @@ def damaged(gallery):
 
 
 def test_broken_images_are_an_error_that_names_them_all(models, damaged, tmp_path, calls):
-    with pytest.raises(ValueError, match=r"(?s)got 2 that did not.*cat/001\.png.*dog/002\.png"):
+    with pytest.raises(ValueError, match=r"(?s)2 image\(s\) cannot be opened.*cat/001\.png.*dog/002\.png"):
         embed.images(damaged, models("vit"), tmp_path / "z.npz", batch_size=4)
     assert not (tmp_path / "z.npz").exists()
     assert sum(calls) == N - 2
@@ -405,14 +405,14 @@ def test_broken_images_are_left_out_when_asked(models, damaged, tmp_path):
     by_hand = direct(transformers.ViTModel, models("vit"), lambda m, x: m(pixel_values=x).pooler_output)
     np.testing.assert_allclose(result.Z, by_hand[kept], atol=2e-6)
     assert ca.datasets.embedding(tmp_path / "z.npz").covariates.sum().tolist() == [3, 4, 2]
-    with pytest.raises(ValueError, match="got 2 that did not"):  # not asked for this time
+    with pytest.raises(ValueError, match=r"2 image\(s\) cannot be opened"):  # not asked for this time
         embed.images(damaged, models("vit"), tmp_path / "z.npz")
 
 
 def test_nothing_but_broken_images(models, tmp_path):
     (tmp_path / "images").mkdir()
     (tmp_path / "images" / "a.png").write_text("")
-    with pytest.raises(ValueError, match="got 1 that did not"):
+    with pytest.raises(ValueError, match=r"1 image\(s\) cannot be opened"):
         embed.images(tmp_path / "images", models("vit"), skip_broken=True)
 
 
@@ -449,7 +449,7 @@ def test_offline_and_missing_says_what_to_download_and_where_to_put_it(gallery, 
     assert f"hf download {name} --include '*.json' '*.txt' '*.model' '*.safetensors'" in said
     assert f"https://huggingface.co/{name}/tree/main" in said
     assert str(cache) in said
-    assert "--model model" in said
+    assert "pass it as the model" in said
     with pytest.raises(FileNotFoundError, match="a folder with a model, or its name"):
         embed.images(gallery, tmp_path / "nowhere")
 
@@ -489,7 +489,7 @@ def test_pickled_weights_are_refused_and_never_opened(models, gallery, tmp_path)
     (folder / "pytorch_model.bin").write_bytes(pickle.dumps(Payload(marker)))
     embed.images(gallery, folder)  # the safetensors beside it are used
     (folder / "model.safetensors").unlink()
-    with pytest.raises(ValueError, match=r"as \.safetensors, got only 'pytorch_model\.bin'.*can run any code"):
+    with pytest.raises(ValueError, match=r"weights only as 'pytorch_model\.bin'.*can run any code"):
         embed.images(gallery, folder)
     assert not marker.exists()
 
@@ -502,7 +502,7 @@ def test_code_beside_a_model_is_not_run(models, gallery, tmp_path):
     (folder / "config.json").write_text(json.dumps(config))
     embed.images(gallery, folder)  # its type is known: the class of transformers is used
     (folder / "config.json").write_text(json.dumps(config | {"model_type": "own"}))
-    with pytest.raises(ValueError, match="a model that transformers knows is needed"):
+    with pytest.raises(ValueError, match="cannot be read as a model that transformers knows"):
         embed.images(gallery, folder)
     assert not marker.exists()
 
@@ -512,13 +512,13 @@ def test_steps_of_foreign_classes_and_pickled_steps_are_refused(models, tmp_path
     steps = [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}]
     foreign = {"idx": 1, "name": "1", "path": "1_Own", "type": "own_package.Own"}
     (folder / "modules.json").write_text(json.dumps([*steps, foreign]))
-    with pytest.raises(ValueError, match=r"without code of its own is needed, got 'own_package\.Own'"):
+    with pytest.raises(ValueError, match=r"needs code of its own \('own_package\.Own'\)"):
         embed.texts(["a b"], folder)
     dense = {"idx": 1, "name": "1", "path": "1_Dense", "type": "sentence_transformers.models.Dense"}
     (folder / "modules.json").write_text(json.dumps([*steps, dense]))
     (folder / "1_Dense").mkdir()
     (folder / "1_Dense" / "pytorch_model.bin").write_bytes(pickle.dumps(Payload(tmp_path / "executed")))
-    with pytest.raises(ValueError, match=r"got only 'pytorch_model\.bin'.*1_Dense"):
+    with pytest.raises(ValueError, match=r"1_Dense.* has weights only as 'pytorch_model\.bin'"):
         embed.texts(["a b"], folder)
     assert not (tmp_path / "executed").exists()
 
@@ -535,7 +535,7 @@ def test_a_folder_without_a_file_names_it(models, gallery, tmp_path, file):
 def test_a_damaged_file_is_an_error_of_ours(models, gallery, tmp_path, file):
     folder = shutil.copytree(models("vit"), tmp_path / "model")
     (folder / file).write_bytes((folder / file).read_bytes()[:100])
-    with pytest.raises(ValueError, match="cannot be read as one"):
+    with pytest.raises(ValueError, match="cannot be read as"):
         embed.images(gallery, folder)
 
 
@@ -574,7 +574,7 @@ def test_texts_of_a_csv_column(models, tmp_path):
     with pytest.raises(ValueError, match=r"said\.csv needs a column 'text', got 'animal', 'said'"):
         embed.texts(tmp_path / "said.csv", folder)
     (tmp_path / "gaps.csv").write_text('text\n"a"\n""\n')
-    with pytest.raises(ValueError, match="needs a 'text', got an empty one in 1 row"):
+    with pytest.raises(ValueError, match=r"needs a 'text', got 1 empty cell\(s\)"):
         embed.texts(tmp_path / "gaps.csv", folder)
 
 

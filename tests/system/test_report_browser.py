@@ -205,17 +205,17 @@ def test_the_strongest_within_a_budget(browser, tmp_path):
     with Page(browser, model, tmp_path) as page:
         for budget in (0.02, most / 3, most * 0.9):
             page.page.fill("#budget", str(budget))
-            page.press("Strongest within")
+            page.press("Strongest within limit")
             need = model.at(max_coupling=budget)
             assert page.state["lam"] == pytest.approx(need.lam, abs=1e-6)
             assert page.now["coupling"] <= budget + 1e-9
             assert f"max_coupling={budget}" in page.text("#code")
         page.page.fill("#budget", str(2 * most))
-        page.press("Strongest within")
+        page.press("Strongest within limit")
         assert page.state["regime"] == "strongest"
-        assert page.text("#budget-said") == "Even the strongest stay within this."
+        assert page.text("#budget-said") == "Even the strongest regime stays within this limit."
         page.page.fill("#budget", "")
-        page.press("Strongest within")  # nothing to look for: nothing happens
+        page.press("Strongest within limit")  # nothing to look for: nothing happens
         assert page.state["regime"] == "strongest"
 
 
@@ -235,7 +235,16 @@ def test_everything_works_by_keyboard(browser, tmp_path):
         for _ in range(8):
             page.page.keyboard.press("Tab")
             visited.append(page.page.evaluate("document.activeElement.id || document.activeElement.textContent"))
-        assert visited == ["independent", "lam", "strongest", "exclusive", "budget", "Strongest within", "rows", "code"]
+        assert visited == [
+            "independent",
+            "lam",
+            "strongest",
+            "exclusive",
+            "budget",
+            "Strongest within limit",
+            "rows",
+            "code",
+        ]
         page.page.focus("#lam")
         page.page.keyboard.press("ArrowRight")
         page.settle()
@@ -257,7 +266,11 @@ def test_the_code_reproduces_the_setting(browser, tmp_path):
     Z, Y = correlated(8, 300, 7, 3)
     model = LatentAligner(shrinkage=0.05, missing="drop").fit(Z, Y)
     with Page(browser, model, tmp_path) as page:
-        for act in (lambda: page.drag(0.77), lambda: page.press("Exclusive"), lambda: page.press("Strongest within")):
+        for act in (
+            lambda: page.drag(0.77),
+            lambda: page.press("Exclusive"),
+            lambda: page.press("Strongest within limit"),
+        ):
             act()
             names = {"Z": Z, "Y": Y}
             exec(page.text("#code"), names)
@@ -290,14 +303,14 @@ def test_the_reading_follows_the_numbers(browser, tmp_path):
         page.press("Strongest T₁")
         said = page.text("#reading")
         among = np.array(page.now["among"])
-        assert f"age with dose ({among[0, 1]:.2f}; as covariates {Y.corr().loc['age', 'dose']:.2f})" in said
-        assert "Not told from nothing on new rows: noise." in said
+        assert f"age with dose ({among[0, 1]:.2f}; between the covariates {Y.corr().loc['age', 'dose']:.2f})" in said
+        assert "On new rows, alignment cannot be distinguished from zero: noise." in said
         page.press("Independent")
         said = page.text("#reading")
         assert "uncorrelated with each other" in said
         assert "No two dimensions correlate by more than 0.1." in said
-        assert "it costs age most" in said or "it costs dose most" in said
-        assert "in sample and held out agree" in said
+        assert "age loses most: " in said or "dose loses most: " in said
+        assert "fitted and held-out numbers agree" in said
 
 
 def test_the_reading_claims_no_more_than_is_so(browser, tmp_path):
@@ -306,7 +319,7 @@ def test_the_reading_claims_no_more_than_is_so(browser, tmp_path):
     rare[7] = 1  # no fold has rows of both kinds to fit and to judge
     with Page(browser, LatentAligner(shrinkage="auto").fit(Z, np.c_[Y, rare]), tmp_path) as page:
         said = page.text("#reading")
-        assert "Not judged on left-out rows: y2." in said
+        assert "Without held-out numbers: y2." in said
         out, now = page.now["heldOut"], page.now
         gap = np.mean(np.array(now["alignment"][:2]) - out["alignment"][:2])
         assert ("agree" in said) == (abs(gap) <= 0.05)
@@ -321,8 +334,10 @@ def test_the_reading_claims_no_more_than_is_so(browser, tmp_path):
         assert turned
         assert lost
         said = page.text("#reading")
-        assert f"Not told from nothing on new rows: {', '.join(lost[:-1])} and {lost[-1]}." in said
-        assert f"where the correlation is negative: {' and '.join(turned)}." in said
+        assert (
+            f"On new rows, alignment cannot be distinguished from zero: {', '.join(lost[:-1])} and {lost[-1]}." in said
+        )
+        assert f"the correlation is negative: {' and '.join(turned)}." in said
         assert "at a shrinkage of 1" in said
 
 
@@ -339,17 +354,17 @@ def test_a_lambda_is_shown_with_the_digits_it_needs(browser, tmp_path):
         assert f"<h2>λ = {shown}: coupling" in page.path.read_text()
 
 
-def test_a_fit_that_flatters_is_called_so(browser, tmp_path):
+def test_an_overfitted_model_is_called_so(browser, tmp_path):
     rng = np.random.default_rng(1)
     Z, Y = rng.standard_normal((60, 40)), rng.standard_normal((60, 2))
     with Page(browser, LatentAligner().fit(Z, Y), tmp_path) as page:
-        assert "believe the held-out numbers" in page.text("#reading")
+        assert "trust the held-out numbers" in page.text("#reading")
     named = pd.DataFrame(Y, columns=["time of day", "dose"])
     with Page(browser, LatentAligner().fit(Z, named), tmp_path) as page:
-        assert "new rows: “time of day” and dose." in page.text("#reading")
+        assert "from zero: “time of day” and dose." in page.text("#reading")
     with Page(browser, LatentAligner(shrinkage=0.1).fit(Z, Y), tmp_path) as page:
         assert page.text("#held-now") == "–"
-        assert "Nothing was held out" in page.text("#reading")
+        assert "There are no held-out numbers" in page.text("#reading")
 
 
 @pytest.mark.parametrize("viewport", [WIDE, PHONE], ids=["wide", "narrow"])
@@ -479,7 +494,7 @@ def test_a_factor_model_moves_as_its_realignments_do(browser, tmp_path, clinic, 
         page.press("Independent")
         most = np.abs(np.array(page.now["among"]) - np.eye(5)).max()
         assert most > 0.005  # uncorrelated in the model, nearly so in these samples
-        assert f"no correlation that should vanish exceeds {most:.2f}" in page.text("#reading")
+        assert f"the correlations that should be 0 are at most {most:.2f}" in page.text("#reading")
         assert page.page.evaluate("document.documentElement.scrollWidth") == viewport["width"]
         page.screenshot(f"model_{viewport['width']}")
 
@@ -496,7 +511,7 @@ def test_what_a_factor_model_shows(browser, tmp_path, clinic):
         sweeps = page.page.locator('#bound .tick[text-anchor="middle"]').all_text_contents()
         assert all(tick.isdigit() for tick in sweeps)
         assert "imension" not in page.text("main")  # a model has factors
-        assert "60 samples without it" in page.text("#missing")
+        assert "60 samples without this view" in page.text("#missing")
         assert "dose in 6" in page.text("#missing")
         assert "batch_b" in page.text("#missing")
         assert page.page.locator("#scatter circle").count() == 200

@@ -197,5 +197,5 @@ def test_code_says_what_was_asked():
 
 
 def test_only_models_have_reports():
-    with pytest.raises(ValueError, match="needs a fitted LatentAligner or InformedFactorAnalysis, got dict"):
+    with pytest.raises(ValueError, match="needs a fitted LatentAligner or InformedFactorAnalysis, got a dict"):
         report.summary({})

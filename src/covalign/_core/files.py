@@ -1,4 +1,4 @@
-"""Files that appear only when they are complete, locks between processes, and the error for a full disk."""
+"""Files that appear only when they are complete, locks between processes, and the errors of files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from covalign._core.messages import message
-from covalign.exceptions import DiskFullError
+from covalign.exceptions import DataNotFoundError, DiskFullError, TargetExistsError
 
 NO_ROOM = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
@@ -76,6 +76,21 @@ def disk_full(path: Any, need: int, done: int) -> DiskFullError:
             f"at row {done}",
         )
     )
+
+
+def data_not_found(path: Any, need: str) -> DataNotFoundError:
+    """The error for a path where nothing is."""
+    return DataNotFoundError(message(f"There is no {str(path)!r}", remedy=f"Give {need}"))
+
+
+def unreadable_data(path: Any, need: str, why: Any) -> ValueError:
+    """The error for a file that is damaged or something else."""
+    return ValueError(message(f"{str(path)!r} cannot be read as {need} ({why})", remedy="Download or export it again"))
+
+
+def target_exists(path: Any, remedy: str = "pass overwrite=True") -> TargetExistsError:
+    """The error for a file that would be replaced."""
+    return TargetExistsError(message(f"{str(path)!r} exists already", remedy=f"Choose another path, or {remedy}"))
 
 
 def _umask() -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import pandas as pd
 from sklearn import get_config
@@ -25,9 +25,9 @@ class OutputTables(TransformerMixin):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(auto_wrap_output_keys=None, **options)
 
-    def get_feature_names_out(self, input_features: Any = None) -> Any:
-        """Names of the columns that ``transform`` returns."""
-        raise NotImplementedError
+    if TYPE_CHECKING:
+
+        def get_feature_names_out(self, input_features: Any = None) -> Any: ...
 
     def set_output(self, *, transform: str | None = None) -> Self:
         """Choose what ``transform`` and ``fit_transform`` return: "default" (array), "pandas" or "polars".

@@ -1,4 +1,4 @@
-"""Tables that dask holds, coded for the aligner; sums and products are asked of ``moments.cluster``."""
+"""Tables in dask, coded for the aligner; ``moments.cluster`` computes sums and products."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from covalign._core import validation as errors
 from covalign._core.linalg import Array
+from covalign._core.messages import message
 from covalign.moments import cluster
 from covalign.moments.adjustment import Adjustment
 from covalign.moments.incomplete import Rows, merged
@@ -28,7 +28,7 @@ class Lazy(NamedTuple):
 
 
 def dtype_of(Z: Any) -> np.dtype[Any]:
-    """float32 if all of it is, else float64."""
+    """float32 if all columns are float32, else float64."""
     kinds = {Z.dtype} if hasattr(Z, "dtype") else set(Z.dtypes)
     return np.dtype(np.float32 if kinds == {np.dtype(np.float32)} else np.float64)
 
@@ -36,10 +36,11 @@ def dtype_of(Z: Any) -> np.dtype[Any]:
 def given(
     Z: Any, Y: Any, confounders: Any, coding: Coding | None, missing: str, *, drop_first: bool = False, partial: bool
 ) -> Lazy:
-    """Rows and covariates to be summed; ``coding`` if there were rows before."""
+    """Rows and covariates to be summed; ``coding`` is that of earlier rows."""
     if is_dask(Y):
         if confounders is not None:
-            raise errors.confounders_in_dask()
+            problem, remedy = "Confounders need covariates in memory", "compute Y first (it is small beside Z)"
+            raise ValueError(message(problem, got="Y in dask", remedy=remedy))
         coding = Coding(cluster.learn(Y, drop_first=drop_first)) if coding is None else coding
         return Lazy(Z, cluster.encoded(Y, coding.covariates), coding, missing)
     separate = nuisance.separated if coding is None else coding.recall
@@ -56,7 +57,7 @@ def given(
 
 
 def fold_moments(lazy: Lazy, folds: int) -> list[Rows | None]:
-    """``incomplete.fold_moments``, computed where the rows are."""
+    """``incomplete.fold_moments``, computed where the rows are stored."""
     coding, drop = lazy.coding, lazy.missing == "drop"
     found: list[Rows | None] = cluster.fold_moments(
         lazy.rows, lazy.Y, folds, coding.covariates.blocks, coding.q, drop=drop

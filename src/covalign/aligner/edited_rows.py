@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -28,15 +28,12 @@ class EditedRows(AlignedModel):
     _coding: Coding
     _dtype: Any
 
-    @property
-    @abstractmethod
-    def moments_(self) -> Moments:
-        """Moments of the fitted rows."""
+    if TYPE_CHECKING:  # properties of ``LatentAligner``, where their documentation is
 
-    @property
-    @abstractmethod
-    def transform_(self) -> Array:
-        """The whole map."""
+        @property
+        def moments_(self) -> Moments: ...
+        @property
+        def transform_(self) -> Array: ...
 
     @property
     @abstractmethod

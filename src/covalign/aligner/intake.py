@@ -5,18 +5,12 @@ Everything that asks where data are is here; the rest of the library sees arrays
 
 from __future__ import annotations
 
-import hashlib
-import uuid
-from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
-from scipy import sparse
 
-from covalign._core.linalg import Array, dense
-from covalign.stream import Checked, Source, collected, is_elsewhere, is_source, open_rows, open_sink, write_rows
+from covalign.stream import Source, is_source, open_rows
 from covalign.tables import confounders as nuisance
 from covalign.tables.confounders import Coding, Tables
 from covalign.tables.join import match_rows
@@ -71,73 +65,3 @@ def source_of(Z: Any, chunk_rows: int | None = None, names: Sequence[str] | None
     if is_path(Z):
         return as_source(rows_of(Z, chunk_rows, names), chunk_rows)  # type: ignore[no-any-return]
     return Z if is_source(Z) else open_rows(Z, chunk_rows=chunk_rows)
-
-
-def is_stream(Z: Any) -> bool:
-    """Whether this, given without Y, is an iterable of (Z, Y) batches rather than rows that lack their Y."""
-    if is_elsewhere(Z) or sparse.issparse(Z) or hasattr(Z, "shape") or hasattr(Z, "__array__"):
-        return False
-    if isinstance(Z, list | tuple):  # of pairs of tables, not of rows
-        return len(Z) > 0 and isinstance(Z[0], list | tuple) and len(Z[0]) == 2 and len(np.shape(Z[0][0])) == 2
-    return isinstance(Z, Iterable) and not isinstance(Z, dict | bytes)
-
-
-def identity(Z: Any, source: Source) -> str:
-    """A text that is another one if the rows are others: file, size and time of writing; what is in memory is hashed.
-
-    Where neither can be had, a text that never occurs again.
-    """
-    about: list[Any] = [source.where, source.shape, str(source.dtype), source.names]
-    origin = Z.filename if getattr(Z, "isbacked", False) else getattr(source, "origin", None)
-    if origin is not None:
-        path = Path(origin).resolve()
-        files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
-        stats = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
-        return repr([*about, getattr(source, "key", None), getattr(source, "layout", None), stats])
-    if not source.in_memory:
-        return uuid.uuid4().hex
-    digest = hashlib.blake2b(repr(about).encode(), digest_size=16)
-    for chunk in source.chunks():
-        parts = (chunk.indptr, chunk.indices, chunk.data) if sparse.issparse(chunk) else (chunk,)
-        for part in parts:
-            digest.update(np.ascontiguousarray(part).data)
-    return digest.hexdigest()
-
-
-class Turning(NamedTuple):
-    """``turn(z, c, dtype)`` of the rows of a source and of C beside them, computed a chunk at a time."""
-
-    source: Source
-    C: Array
-    turn: Callable[[Any, Any, Any], Any]
-    columns: int
-
-    @property
-    def dtype(self) -> Any:
-        """That of the result."""
-        return np.float32 if self.source.dtype == np.float32 else np.float64
-
-    def _of_chunk(self, chunk: Any) -> Any:
-        k = self.source.shape[1]
-        z = chunk[:, :k] if self.C.shape[1] else chunk
-        return self.turn(z, dense(chunk[:, k:]), self.dtype)
-
-    def collected(self) -> Any:
-        """The result as an array."""
-        return collected(nuisance.beside(Checked(self.source), self.C), self._of_chunk, self.columns, self.dtype)
-
-    def written(self, path: Any, names: Any, key: str, overwrite: bool) -> Any:
-        """The path, once the result is there."""
-        shape = (self.source.shape[0], self.columns)
-        with open_sink(path, shape, self.dtype, names, key=key, overwrite=overwrite) as sink:
-            write_rows(nuisance.beside(Checked(self.source), self.C), self._of_chunk, sink)
-        return path
-
-
-def fingerprint(text: str, *arrays: Any) -> str:
-    """A hash of a text and of numbers."""
-    digest = hashlib.blake2b(text.encode(), digest_size=16)
-    for array in arrays:
-        digest.update(repr(np.shape(array)).encode())
-        digest.update(np.ascontiguousarray(array).data)
-    return digest.hexdigest()

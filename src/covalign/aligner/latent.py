@@ -28,7 +28,7 @@ from covalign.moments.adjustment import Adjustment, adjusted
 from covalign.moments.incomplete import Rows, merged
 from covalign.moments.moments import Moments
 from covalign.persist import archive as store
-from covalign.stream import is_dask, is_elsewhere, is_source, refuse_not_finite
+from covalign.stream import Checked, is_dask, is_elsewhere, is_source, map_rows, refuse_not_finite
 from covalign.tables import confounders as nuisance
 from covalign.tables import covariates
 
@@ -459,11 +459,17 @@ class LatentAligner(EditedRows, BaseEstimator):
             return self._as_table(values, Z)
         source = self._validated(intake.source_of(Z, self.chunk_rows, getattr(self, "feature_names_in_", None)))
         C = self._coding.table(intake.labels_of(source, confounders), confounders, source.shape[0])
-        turning = intake.Turning(source, C, lambda z, c, dtype: self._mapped(z, c, T, dtype), T.shape[1])
-        if out is None:
-            return self._as_table(turning.collected(), Z)
-        key = intake.fingerprint(intake.identity(Z, source), T, self.moments_.mean_z, *self._adjustment, C)
-        return turning.written(out, self.get_feature_names_out(), key, overwrite)
+        dtype = np.dtype(np.float32 if source.dtype == np.float32 else np.float64)
+
+        def mapped(start: int, z: Any) -> Any:
+            return self._mapped(z, C[start : start + z.shape[0]], T, dtype)
+
+        key = [T, self.moments_.mean_z, *self._adjustment, C]
+        names = self.get_feature_names_out()
+        found = map_rows(
+            mapped, [Checked(source)], T.shape[1], dtype, out=out, names=names, key=key, overwrite=overwrite
+        )
+        return found if out is not None else self._as_table(found, Z)
 
     def _mapped(self, Z: Any, C: Array, matrix: Array, dtype: Any = None) -> Any:
         """(Z - mean_z - (C - mean_c) B_z) matrix."""

@@ -18,14 +18,22 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api import types
 
-from covalign._core import validation as errors
+from covalign._core.checks import (
+    columns_not_numeric,
+    not_numeric,
+    not_one_of,
+    not_two_dimensional,
+    table_without_column,
+)
 from covalign._core.extras import optional
+from covalign._core.files import data_not_found, unreadable_data
+from covalign._core.messages import listed, message
 from covalign.tables.covariates import as_frame
 from covalign.tables.join import in_order, refuse_duplicates
 
 VIEWS = {"train": ("mrna", "mirna", "protein"), "test": ("mrna", "mirna")}
-OMICS = "a folder with mrna.csv.gz, mirna.csv.gz, protein.csv.gz and subtype.csv, or mixOmics' breast.TCGA.rda,"
-EMBEDDING = "a folder with embeddings.npy and labels.csv, or an .npz with Z and Y or labels,"
+OMICS = "a folder with mrna.csv.gz, mirna.csv.gz, protein.csv.gz and subtype.csv, or mixOmics' breast.TCGA.rda"
+EMBEDDING = "a folder with embeddings.npy and labels.csv, or an .npz with Z and Y or labels"
 MISSING = ["", "NA", "NaN", "nan"]
 # What readers of text, gzip, zip and .npy say of a file that is damaged or something else.
 UNREADABLE = (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error)
@@ -76,15 +84,18 @@ def breast_tcga(path: Any, part: str = "train") -> MultiOmics:
     >>> data = ca.datasets.breast_tcga("breast.TCGA.rda")  # doctest: +SKIP
     >>> fa = ca.InformedFactorAnalysis(20).fit(data.views, data.covariates)  # doctest: +SKIP
     """
-    path, part = Path(path), errors.check_part(part)
+    path = Path(path)
+    if part not in VIEWS:
+        raise not_one_of("part", part, tuple(VIEWS))
     if path.is_dir():
         if part != "train":
-            raise errors.only_training_part(path)
+            problem = f"the folder {str(path)!r} has the training part only"
+            raise ValueError(message(problem, remedy="Pass the path of mixOmics' breast.TCGA.rda, or part='train'"))
         tables = _from_folder(path)
     elif path.is_file():
         tables = _from_rda(path, part)
     else:
-        raise errors.data_not_found(path, OMICS)
+        raise data_not_found(path, OMICS)
     tables = _joined(tables)
     return MultiOmics({name: tables[name] for name in VIEWS[part]}, tables["subtype"])
 
@@ -93,7 +104,7 @@ def _from_folder(folder: Path) -> dict[str, pd.DataFrame]:
     files = {name: _csv_in(folder, name) for name in (*VIEWS["train"], "subtype")}
     tables = {name: _named_rows(_csv(file)) for name, file in files.items()}
     if "subtype" not in tables["subtype"].columns:
-        raise errors.table_without_column(files["subtype"].name, "subtype", tables["subtype"].columns)
+        raise table_without_column(files["subtype"].name, "subtype", tables["subtype"].columns)
     subtype = tables.pop("subtype")[["subtype"]].astype("category")
     return {**{name: _numbers(table, files[name].name) for name, table in tables.items()}, "subtype": subtype}
 
@@ -102,7 +113,7 @@ def _csv_in(folder: Path, name: str) -> Path:
     for file in (folder / f"{name}.csv.gz", folder / f"{name}.csv"):
         if file.is_file():
             return file
-    raise errors.data_not_found(folder / f"{name}.csv", OMICS)
+    raise data_not_found(folder / f"{name}.csv", OMICS)
 
 
 def _csv(file: Path, text: Iterable[str] | None = None) -> pd.DataFrame:
@@ -113,7 +124,7 @@ def _csv(file: Path, text: Iterable[str] | None = None) -> pd.DataFrame:
         gaps = {column: MISSING for column in columns if column not in kept}
         return pd.read_csv(file, dtype=dict.fromkeys(kept, str), na_values=gaps, keep_default_na=False)
     except UNREADABLE as error:
-        raise errors.unreadable_data(file, "a table of comma-separated values", error) from error
+        raise unreadable_data(file, "a table of comma-separated values", error) from error
 
 
 def _named_rows(table: pd.DataFrame) -> pd.DataFrame:
@@ -123,7 +134,7 @@ def _named_rows(table: pd.DataFrame) -> pd.DataFrame:
 def _numbers(table: pd.DataFrame, name: str) -> pd.DataFrame:
     wrong = [column for column, dtype in table.dtypes.items() if not types.is_numeric_dtype(dtype)]
     if wrong:
-        raise errors.columns_not_numeric(name, wrong)
+        raise columns_not_numeric(name, wrong)
     return table.astype(np.float64)
 
 
@@ -141,11 +152,20 @@ def _joined(tables: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     joined = {}
     for name, table in tables.items():
         if name not in named and len(table) != len(samples):
-            raise errors.sample_counts_differ(first, name, len(samples), len(table))
+            raise sample_counts_differ(first, name, len(samples), len(table))
         if name not in named and moved:
-            raise errors.order_unknown(name, first, moved[0])
+            problem = f"{name} has no sample names, and {first} and {moved[0]} differ in their order"
+            remedy = f"Name the samples of {name}, or bring {first} and {moved[0]} into the same order"
+            raise ValueError(message(problem, remedy=remedy))
         joined[name] = ordered[name] if name in named else table.set_axis(samples, axis=0)
     return joined
+
+
+def sample_counts_differ(first: str, second: str, n_first: int, n_second: int) -> ValueError:
+    """The error for tables that are joined by position and have different numbers of rows."""
+    problem = f"{first} and {second} need the same number of rows (samples)"
+    got = f"{n_first} and {n_second}"
+    return ValueError(message(problem, got=got, remedy="one row of each belongs to one sample"))
 
 
 # -- R's serialized objects -------------------------------------------------------------------------------------------
@@ -156,15 +176,22 @@ def _from_rda(path: Path, part: str) -> dict[str, pd.DataFrame]:
     contents = _objects(path)
     data = contents.get("breast.TCGA")
     if not isinstance(data, Mapping):
-        raise errors.foreign_rda(path, "an R list 'breast.TCGA'", contents)
+        raise foreign_rda(path, "an R list 'breast.TCGA'", contents)
     members = data.get(f"data.{part}")
     if not isinstance(members, Mapping):
-        raise errors.foreign_rda(path, f"a list 'data.{part}'", data)
+        raise foreign_rda(path, f"a list 'data.{part}'", data)
     absent = [name for name in (*VIEWS[part], "subtype") if name not in members]
     if absent:
-        raise errors.foreign_rda(path, f"{errors.some(absent)} in 'data.{part}'", members)
+        raise foreign_rda(path, f"{listed(absent)} in 'data.{part}'", members)
     tables = {name: _matrix(members[name], name, path) for name in VIEWS[part]}
     return {**tables, "subtype": _subtype(members["subtype"], path)}
+
+
+def foreign_rda(path: Path, need: str, got: Iterable[Any]) -> ValueError:
+    """The error for an .rda file that is not mixOmics' data set."""
+    problem = f"{str(path)!r} needs {need}, got {listed(got) or 'nothing of the kind'}"
+    remedy = "data(breast.TCGA, package = 'mixOmics'); save(breast.TCGA, file = 'breast.TCGA.rda')"
+    return ValueError(f"{problem}: save the data set in R with  {remedy}")
 
 
 def _objects(path: Path) -> dict[str, Any]:
@@ -175,7 +202,7 @@ def _objects(path: Path) -> dict[str, Any]:
         # Old files do not say how their text is encoded; it is ASCII, which is UTF-8.
         contents = rdata.read_rda(path, constructor_dict=constructors, default_encoding="utf-8")
     except Exception as error:  # a parser fed with foreign bytes can fail in any way, and all mean the same
-        raise errors.unreadable_data(path, OMICS.rstrip(","), error or type(error).__name__) from error
+        raise unreadable_data(path, OMICS, error or type(error).__name__) from error
     return contents if isinstance(contents, dict) else {}
 
 
@@ -192,14 +219,14 @@ def _factor(codes: Any, attributes: Mapping[str, Any]) -> Any:
 def _matrix(value: Any, name: str, path: Path) -> pd.DataFrame:
     """An R matrix, with its dimnames where it has them."""
     if np.ndim(value) != 2:
-        raise errors.foreign_rda(path, f"a matrix {name!r}", [type(value).__name__])
+        raise foreign_rda(path, f"a matrix {name!r}", [type(value).__name__])
     table: pd.DataFrame = value.to_pandas() if hasattr(value, "to_pandas") else pd.DataFrame(value)
     return _numbers(table.rename_axis(index="sample", columns=None), name)
 
 
 def _subtype(value: Any, path: Path) -> pd.DataFrame:
     if np.ndim(value) != 1:
-        raise errors.foreign_rda(path, "a factor 'subtype'", [type(value).__name__])
+        raise foreign_rda(path, "a factor 'subtype'", [type(value).__name__])
     index = value.index.rename("sample") if isinstance(value, pd.Series) else None
     return pd.DataFrame({"subtype": pd.Categorical(value)}, index=index)
 
@@ -225,7 +252,7 @@ def embedding(path: Any) -> Embedding:
     path = Path(path)
     file, name = (path / "embeddings.npy", path.resolve().name) if path.is_dir() else (path, path.stem)
     if not file.is_file():
-        raise errors.data_not_found(file, EMBEDDING)
+        raise data_not_found(file, EMBEDDING)
     if file.suffix == ".npz":
         Z, covariates, labels = _from_archive(file)
     else:
@@ -233,7 +260,7 @@ def embedding(path: Any) -> Embedding:
         covariates = _dummies(labels, file.with_name("labels.csv"))
     Z = _floats("Z", Z)
     if len(Z) != len(covariates):
-        raise errors.sample_counts_differ("Z", "its labels" if labels is not None else "Y", len(Z), len(covariates))
+        raise sample_counts_differ("Z", "its labels" if labels is not None else "Y", len(Z), len(covariates))
     return Embedding(name, Z, covariates, labels)
 
 
@@ -241,15 +268,15 @@ def _memory_map(file: Path) -> NDArray[Any]:
     try:
         return np.lib.format.open_memmap(file, mode="r")
     except UNREADABLE as error:
-        raise errors.unreadable_data(file, "an .npy file with an array of numbers", error) from error
+        raise unreadable_data(file, "an .npy file with an array of numbers", error) from error
 
 
 def _labels(file: Path) -> pd.DataFrame:
     if not file.is_file():
-        raise errors.data_not_found(file, EMBEDDING)
+        raise data_not_found(file, EMBEDDING)
     labels = _csv(file, text=("file", "wnid", "name"))
     if "name" not in labels.columns:
-        raise errors.table_without_column(file.name, "name", labels.columns)
+        raise table_without_column(file.name, "name", labels.columns)
     return labels
 
 
@@ -257,16 +284,20 @@ def _from_archive(file: Path) -> tuple[NDArray[Any], pd.DataFrame, pd.DataFrame 
     """Z, the covariates, and the labels if the covariates were made from them."""
     arrays = _arrays(file)
     if "Z" not in arrays or ("Y" in arrays) == ("labels" in arrays):
-        raise errors.covariates_or_labels(file, arrays)
+        problem = f"{str(file)!r} needs an array Z and either Y or labels, got {listed(arrays) or 'none'}"
+        how = "numpy.savez(path, Z=Z, labels=labels)  or  numpy.savez(path, Z=Z, Y=Y, names=names)"
+        raise ValueError(f"{problem}: save it with  {how}")
     if "Y" in arrays:
         return arrays["Z"], _named_columns(arrays["Y"], arrays.get("names")), None
     names = arrays["labels"]
     if names.dtype.kind != "U" or names.ndim != 1:
-        raise errors.labels_not_text(names.dtype, names.shape)
+        problem = "labels needs one name (text) per row of Z"
+        remedy = "save labels.astype(str) of one dimension, or 0/1 columns as Y"
+        raise ValueError(message(problem, got=f"values of type {names.dtype} and shape {names.shape}", remedy=remedy))
     labels = pd.DataFrame({"name": names})
     if "labelled" in arrays:
         if arrays["labelled"].shape != names.shape:
-            raise errors.sample_counts_differ("labels", "labelled", names.size, arrays["labelled"].size)
+            raise sample_counts_differ("labels", "labelled", names.size, arrays["labelled"].size)
         labels["labelled"] = arrays["labelled"]
     return arrays["Z"], _dummies(labels, file), labels
 
@@ -278,7 +309,7 @@ def _arrays(file: Path) -> dict[str, NDArray[Any]]:
         with np.load(file, allow_pickle=False) as archive:
             return {name: np.asarray(archive[name]) for name in archive.files}
     except UNREADABLE as error:
-        raise errors.unreadable_data(file, "an .npz with arrays of numbers and text", error) from error
+        raise unreadable_data(file, "an .npz with arrays of numbers and text", error) from error
 
 
 def _named_columns(Y: NDArray[Any], names: NDArray[Any] | None) -> pd.DataFrame:
@@ -286,7 +317,8 @@ def _named_columns(Y: NDArray[Any], names: NDArray[Any] | None) -> pd.DataFrame:
     if names is None:
         return as_frame(Y)
     if names.shape != Y.shape[1:]:
-        raise errors.names_differ_from_columns(Y.shape[1], names.shape)
+        problem = f"names needs {Y.shape[1]} names, one per column of Y"
+        raise ValueError(message(problem, got=f"shape {names.shape}", remedy="save as many names as Y has columns"))
     return as_frame(pd.DataFrame(Y, columns=names.astype(str)))
 
 
@@ -295,17 +327,23 @@ def _dummies(labels: pd.DataFrame, source: Path) -> pd.DataFrame:
     labelled = labels.get("labelled", pd.Series(1, index=labels.index))
     binary = labelled.isin([0, 1])
     if not binary.all():
-        raise errors.labelled_not_binary(source, labelled[~binary].unique())
+        problem = f"labelled of {str(source)!r} needs 1 (the class is known) or 0 (it is hidden) in every row"
+        got = listed(labelled[~binary].unique())
+        raise ValueError(message(problem, got=got, remedy="recode it, or leave it out to use all classes"))
     shown = labels[labelled == 1]
     if (shown["name"] == "").any():
-        raise errors.nameless_class(source, list(shown.index[shown["name"] == ""]))
+        rows = list(shown.index[shown["name"] == ""])
+        problem = f"{len(rows)} labelled row(s) of {str(source)!r} have no class name, first at row {listed(rows, 3)}"
+        raise ValueError(message(problem, remedy="Fill in the name, or set labelled = 0 there"))
     if "wnid" in shown:
         classes = shown[["wnid", "name"]].drop_duplicates()
         if classes["name"].duplicated().any():
-            raise errors.shared_class_names(source, classes["name"][classes["name"].duplicated()].unique())
+            shared = listed(classes["name"][classes["name"].duplicated()].unique())
+            problem = f"labelled classes need distinct names, got {shared} for more than one wnid in {str(source)!r}"
+            raise ValueError(message(problem, remedy="Rename one of them"))
     names = shown["name"].unique()
     if len(names) == 0:
-        raise errors.no_labelled_class(source)
+        raise ValueError(message(f"{str(source)!r} has no labelled class", remedy="Set labelled = 1 in some rows"))
     of_class = labels["name"].to_numpy(dtype=object)[:, None] == np.asarray(names, dtype=object)
     dummies = of_class & (labelled == 1).to_numpy()[:, None]
     return pd.DataFrame(dummies.astype(np.float64), columns=pd.Index(names))
@@ -314,7 +352,7 @@ def _dummies(labels: pd.DataFrame, source: Path) -> pd.DataFrame:
 def _floats(what: str, values: NDArray[Any]) -> NDArray[np.floating[Any]]:
     """A matrix of floats as they are stored; whole numbers and flags as float64."""
     if values.ndim != 2:
-        raise errors.not_two_dimensional(what, values.shape)
+        raise not_two_dimensional(what, values.shape)
     if values.dtype.kind not in "fiub":
-        raise errors.not_numeric(what, values.dtype)
+        raise not_numeric(what, values.dtype)
     return values if values.dtype.kind == "f" else values.astype(np.float64)

@@ -154,7 +154,9 @@ def _answer(table: Any, files: list[Path], n: int, said: str | None, as_json: bo
     else:
         if said:
             say(said)
-        rounded = shown.assign(seconds=[f"{seconds:.3g}" for seconds in shown["seconds"]])
+        rounded = shown.assign(
+            seconds=[f"{seconds:.3g}" if seconds == seconds else "-" for seconds in shown["seconds"]]
+        )
         say_table(["method", *HEADS.values()], rounded[["method", *HEADS]].to_numpy().tolist())
         for line in _notes(shown[shown["status"] == "done"]):
             say(line)

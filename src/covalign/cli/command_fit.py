@@ -149,7 +149,7 @@ def realigned(model: InformedFactorAnalysis, regime: Regime | None, lam: float |
 
 
 def judged(model: InformedFactorAnalysis) -> pd.DataFrame:
-    """The model's summary, without held-out numbers where there can be none; the reason is said."""
+    """The model's summary; where nothing can be held out, a note says why, and these numbers are NaN."""
     try:
         return model.summary()
     except CannotHoldOutError as why:
@@ -218,9 +218,7 @@ def answer(
                 },
                 "factors": model.n_factors_,
                 "factor_names": model.factor_names_,
-                "active": [
-                    n for n, on in zip(model.factor_names_, np.atleast_1d(model.active_factors_), strict=True) if on
-                ],
+                "active": np.array(model.factor_names_)[model.active_factors_].tolist(),
                 **{"confounders": model.confounder_names_, "samples": samples, "converged": converged},
                 **{"sweeps": model.n_iter_, "bound": float(model.elbo_[-1])},
                 **{"regime": model.regime_, "lam": model.lam_, "files": files},

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pandas as pd
@@ -34,31 +34,22 @@ class AlignedModel(OutputTables):
     confounder_names_: list[str]
     n_features_in_: int
 
+    if TYPE_CHECKING:  # properties of the estimators, where their documentation is
+
+        @property
+        def regime_(self) -> str | None: ...
+        @property
+        def lam_(self) -> float | None: ...
+        @property
+        def n_rows_(self) -> int: ...
+        @property
+        def T_(self) -> Array: ...
+
     # -- what an estimator has to say ---------------------------------------------------------------------------------
 
     @abstractmethod
     def __sklearn_is_fitted__(self) -> bool:
         """Whether there is a fit."""
-
-    @property
-    @abstractmethod
-    def regime_(self) -> str | None:
-        """The regime of this model."""
-
-    @property
-    @abstractmethod
-    def lam_(self) -> float | None:
-        """The lambda of this model."""
-
-    @property
-    @abstractmethod
-    def n_rows_(self) -> int:
-        """Number of fitted rows."""
-
-    @property
-    @abstractmethod
-    def T_(self) -> Array:
-        """The map from Z to the dimensions that stand for covariates."""
 
     @abstractmethod
     def _coded_covariates(self) -> Encoding:

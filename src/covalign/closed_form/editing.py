@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from covalign._core import validation as errors
+from covalign._core.checks import no_exclusive
 from covalign._core.extras import optional
 from covalign._core.linalg import Array
 from covalign.closed_form import regimes
@@ -34,7 +34,7 @@ def eraser(
     dual = np.linalg.pinv(B[:, among].T @ S_zy[:, among], hermitian=True, rcond=1e-10) @ B[:, among].T
     if protect_others:
         if polar.null.shape[1]:
-            raise errors.no_exclusive(polar.dependent)
+            raise no_exclusive(polar.dependent)
         dual = dual[named]
     return np.asarray(dual.T), S_zy[:, named]
 

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from scipy.linalg import block_diag
 
-from covalign._core import validation as errors
+from covalign._core.checks import check_random_state, not_one_of, not_positive, too_many_covariates
 from covalign._core.linalg import Array
+from covalign._core.messages import message
 from covalign.moments.moments import Moments
 
 SCENARIOS = ("PN", "AR", "P", "N")
@@ -71,7 +72,7 @@ def covariate_correlation(name: str, n_covariates: int = 5, alpha: float = 1.0) 
     elif name == "N":
         Sigma = np.where(np.eye(p) == 1, 1.0, -1 / max(p - 1, 1))
     else:
-        raise errors.unknown_scenario(name, SCENARIOS)
+        raise not_one_of("scenario", name, SCENARIOS)
     return np.asarray(alpha * Sigma + (1 - alpha) * np.eye(p))
 
 
@@ -120,7 +121,7 @@ def scenario(
     """
     _check_strengths(alpha, b)
     _check_sizes(n_samples, n_factors, n_covariates, noise)
-    rng = errors.check_random_state(random_state)
+    rng = check_random_state(random_state)
     Sigma, beta = covariate_correlation(name, n_covariates, alpha), coefficients(n_covariates, b)
     values, vectors = np.linalg.eigh(Sigma)  # a square root that also exists where Sigma is singular
     root = vectors * np.sqrt(np.maximum(values, 0))
@@ -144,16 +145,17 @@ def scenario(
 def _check_strengths(alpha: float, b: float) -> None:
     for what, value in (("alpha", alpha), ("b", b)):
         if not 0 <= value <= 1:
-            raise errors.outside_unit_interval(what, value)
+            problem = f"{what} needs a number in [0, 1]"
+            raise ValueError(message(problem, got=repr(value), remedy="1 is the paper's setting"))
 
 
 def _check_sizes(n_samples: int, n_factors: int, n_covariates: int, noise: float) -> None:
     if n_covariates > n_factors:
-        raise errors.too_many_covariates(n_covariates, n_factors)
+        raise too_many_covariates(n_covariates, n_factors)
     for what, value in (("n_samples", n_samples), ("n_covariates", n_covariates)):
         if value < 1:
-            raise errors.not_positive(what, value)
+            raise not_positive(what, value)
     if not noise >= 0:
-        raise errors.not_positive("noise", noise)
+        raise not_positive("noise", noise)
     if noise == np.inf:
-        raise errors.not_bounded("noise", noise)
+        raise ValueError(message("noise needs a finite number", got=noise, remedy="choose a smaller one"))

@@ -27,7 +27,7 @@ from covalign.factor.inference.realignment import model_moments
 from covalign.factor.preparation import Rows, Table
 from covalign.moments.incomplete import Rows as Sums
 from covalign.moments.incomplete import fold_moments
-from covalign.stream.passes import fold_of_rows
+from covalign.stream.folds import fold_of_rows
 
 LEAST = 10  # samples on either side of a split: fewer say nothing
 

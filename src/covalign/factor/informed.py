@@ -180,7 +180,9 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         asked = preparation.Asked(self.scale, self.engine, self.drop_first, self.chunk_rows)
         prepare = preparation.prepare if y is not None and is_in_memory(X) else chunked_fit.prepare
         table, engine, rows = prepare(X, y, confounders, asked)
-        p, n = len(table.mean_y), len(rows.Y)
+        p, n, d = len(table.mean_y), len(rows.Y), table.bounds[-1].stop
+        if d == 0:
+            raise ValueError(f"X has 0 feature(s) (shape=({n}, 0)) while a minimum of 1 is required.")
         resume = warm_start and hasattr(self, "_state")
         k = self._problem.k if resume else p if self.n_factors == "auto" else int(self.n_factors)
         if p > k:
@@ -441,6 +443,11 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
     @property
     def _sy(self) -> Array:
         return np.asarray(self._problem.data.yy / self._problem.n)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
 
     def save(self, path: Any) -> None:
         """Write the model to one file (arrays and JSON, no code); ``covalign.load`` reads it.

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 import covalign as package
-from covalign._core import validation as errors
-from covalign._core.files import replacing
+from covalign._core.files import data_not_found, replacing
 from covalign._core.linalg import Array
+from covalign._core.messages import message
+from covalign.exceptions import FileFormatError
 
 FORMAT, VERSION = "covalign", 1
 
@@ -33,13 +34,20 @@ def read(path: Any) -> tuple[dict[str, Any], dict[str, Array]]:
         with np.load(path, allow_pickle=False) as archive:
             meta = json.loads(archive["meta.json"].tobytes())
             if meta.get("format") != FORMAT:
-                raise errors.foreign_file(path)
+                raise foreign_file(path)
             if meta.get("version", 0) > VERSION:
-                raise errors.newer_file(path, meta["version"], VERSION)
+                problem = f"{str(path)!r} has format {meta['version']}; this covalign reads formats up to {VERSION}"
+                raise FileFormatError(message(problem, remedy="Update covalign"))
             return meta, {name: archive[name] for name in archive.files if name != "meta.json"}
     except (zipfile.BadZipFile, EOFError, OSError, ValueError, AttributeError, KeyError) as error:
         if isinstance(error, FileNotFoundError):
-            raise errors.data_not_found(path, "a model file written by covalign") from None
-        if isinstance(error, errors.FileFormatError):
+            raise data_not_found(path, "a model file written by covalign") from None
+        if isinstance(error, FileFormatError):
             raise
-        raise errors.foreign_file(path) from error
+        raise foreign_file(path) from error
+
+
+def foreign_file(path: Any) -> FileFormatError:
+    """The error for a file that is no model, or a damaged one."""
+    problem = f"{str(path)!r} is not a model file written by covalign, or it is damaged"
+    return FileFormatError(message(problem, remedy="Save the model again"))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from covalign._core import validation as errors
+from covalign._core.messages import message
+from covalign.exceptions import FileFormatError
 from covalign.persist import archive as store
 
 if TYPE_CHECKING:
@@ -35,8 +36,9 @@ def opened(path: Any) -> tuple[dict[str, Any], LatentAligner | InformedFactorAna
     meta, arrays = store.read(path)
     kind = meta.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:
-        raise errors.unknown_model(path, kind)
+        problem = f"{str(path)!r} holds a kind of model that this covalign does not know: {kind!r}"
+        raise FileFormatError(message(problem, remedy="Update covalign"))
     try:
         return meta, getattr(import_module(KINDS[kind]), kind)._restored(meta, arrays)
     except (KeyError, TypeError, IndexError, ValueError, AttributeError, AssertionError) as error:
-        raise errors.foreign_file(path) from error
+        raise store.foreign_file(path) from error

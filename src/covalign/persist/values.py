@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from covalign._core import validation as errors
+from covalign.exceptions import CannotBeSavedError
 from covalign.tables.confounders import Coding
 from covalign.tables.covariates import Column, Encoding
 
@@ -65,7 +65,8 @@ def packed(value: Any) -> Any:
     for name, kind in KINDS.items():
         if isinstance(value, kind.type) and value is not pd.NaT:
             return {name: kind.written(value)}
-    raise errors.cannot_be_saved(value)
+    what = type(value).__name__
+    raise CannotBeSavedError(f"a model file holds text, numbers, flags, dates and intervals, got a {what}")
 
 
 def unpacked(saved: Any) -> Any:
@@ -88,7 +89,7 @@ def label(name: Any) -> Any:
     """The name of a row, ``packed`` where there is a way, else as text."""
     try:
         return packed(name)
-    except errors.CannotBeSavedError:
+    except CannotBeSavedError:
         return str(name)
 
 
@@ -109,8 +110,9 @@ def unpack_coding(meta: dict[str, Any]) -> Coding:
 def _pack_column(column: Column) -> list[Any]:
     try:
         return [column.source, column.kind, [packed(level) for level in column.levels], list(column.names)]
-    except errors.CannotBeSavedError as error:
-        raise errors.levels_cannot_be_saved(column.source, error) from None
+    except CannotBeSavedError as error:
+        remedy = "fit with .astype(str) of this column, then save"
+        raise CannotBeSavedError(f"{error} among the levels of {column.source!r}: {remedy}.") from None
 
 
 def _encoding(saved: list[Any]) -> Encoding:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from covalign._core import validation as errors
+from covalign._core.checks import columns_not_numeric, no_views, not_one_of, not_two_dimensional
 from covalign._core.messages import message
 from covalign.tables.covariates import as_frame
 from covalign.tables.join import union
@@ -32,7 +33,7 @@ def complete(X: Any, Y: Any, missing: str | None = None) -> Complete:
     with missing covariates: filling in covariates would invent what is to be explained.
     """
     if missing is not None and missing not in KINDS:
-        raise errors.not_one_of("missing", missing, KINDS)
+        raise not_one_of("missing", missing, KINDS)
     views, covariates = joined(X, Y)
     found, whole = gaps_of({**views, "covariates": covariates}), whole_samples([*views.values(), covariates])
     n = len(covariates)
@@ -58,7 +59,7 @@ def joined(X: Any, Y: Any) -> tuple[dict[str, pd.DataFrame], pd.DataFrame]:
     """All tables with the same rows: every sample that any of them has, empty where a table does not have it."""
     given = dict(X) if isinstance(X, Mapping) else {"X": X}
     if not given:
-        raise errors.no_views()
+        raise no_views()
     views = {str(name): numbers(str(name), view) for name, view in given.items()}
     tables = {**views, "covariates": as_frame(Y)}
     if len(views) == len(tables):
@@ -83,11 +84,11 @@ def numbers(name: str, view: Any) -> pd.DataFrame:
     if not isinstance(view, pd.DataFrame):
         values = np.asarray(view.toarray() if hasattr(view, "toarray") else view)
         if values.ndim != 2:
-            raise errors.not_two_dimensional(name, values.shape)
+            raise not_two_dimensional(name, values.shape)
         view = pd.DataFrame(values)
     wrong = [column for column, dtype in view.dtypes.items() if not pd.api.types.is_numeric_dtype(dtype)]
     if wrong:
-        raise errors.columns_not_numeric(name, wrong)
+        raise columns_not_numeric(name, wrong)
     table: pd.DataFrame = view.astype(np.float64)
     return table
 

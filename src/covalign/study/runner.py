@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 
 from sklearn.exceptions import ConvergenceWarning
 
-from covalign._core import validation as errors
 from covalign._core.extras import optional
 from covalign._core.files import write_text
+from covalign._core.messages import message
 from covalign._core.progress import Progress
 from covalign._core.threads import limited
 from covalign.study.baselines import peers
@@ -159,10 +159,12 @@ def connected(address: str | None) -> Iterator[Any]:
     try:
         client = Client(address, timeout="10s", set_as_default=False)
     except (OSError, ValueError) as error:
-        raise errors.no_scheduler(address, str(error)) from None
+        remedy = "Start one with  dask scheduler  and give its address, tcp://host:8786"
+        raise ValueError(message(f"no dask scheduler answers at {address!r} ({error})", remedy=remedy)) from None
     with client:
         if not client.scheduler_info()["workers"]:
-            raise errors.no_workers(address)
+            problem = f"the dask scheduler at {address!r} has no workers"
+            raise ValueError(message(problem, remedy=f"Start some with  dask worker {address}"))
         yield client
 
 

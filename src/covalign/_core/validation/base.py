@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from covalign._core.checks import REGIMES as REGIMES
 from covalign._core.messages import did_you_mean
 from covalign._core.messages import listed as some
 from covalign._core.messages import nearest as nearest
-
-REGIMES = ("independent", "tunable", "strongest", "exclusive")
 
 __all__ = ["REGIMES", "meant", "nearest", "some"]
 

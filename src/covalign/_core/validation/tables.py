@@ -21,17 +21,6 @@ def too_few_observed(names: Iterable[Any], counts: Iterable[Any]) -> ValueError:
     )
 
 
-def confounders_of_stream() -> ValueError:
-    return ValueError(
-        "confounders of batches need to be columns of their Y, named here, got a table: put them into Y and pass their "
-        "names."
-    )
-
-
-def confounders_in_dask() -> ValueError:
-    return ValueError("confounders need covariates in memory, got Y in dask: compute Y first (it is small beside Z).")
-
-
 def no_covariates() -> ValueError:
     return ValueError("at least one covariate is needed, got none: pass Y with one column per covariate.")
 

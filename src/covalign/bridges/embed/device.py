@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from covalign._core import validation as errors
+from covalign._core.checks import not_one_of
 from covalign._core.extras import optional
+from covalign._core.messages import message
 
 DTYPES = ("float32", "float16", "bfloat16")
 
@@ -30,11 +31,16 @@ def choose(device: str) -> Any:
     if device == "auto":
         return torch.device(there[0])
     if device.partition(":")[0] not in there:
-        raise errors.no_device(device, there)
+        raise _no_device(device, there)
     try:
         return torch.device(device)
     except RuntimeError:
-        raise errors.no_device(device, there) from None
+        raise _no_device(device, there) from None
+
+
+def _no_device(device: str, there: list[str]) -> ValueError:
+    problem = f"torch sees no device {device!r} here, only {', '.join(there)}"
+    return ValueError(message(problem, remedy="Choose one of these or 'auto', or install a build of torch for it"))
 
 
 def _mps(torch: Any) -> bool:
@@ -44,7 +50,7 @@ def _mps(torch: Any) -> bool:
 def precision(dtype: str) -> Any:
     """The torch type of that name."""
     if dtype not in DTYPES:
-        raise errors.not_one_of("dtype", dtype, DTYPES)
+        raise not_one_of("dtype", dtype, DTYPES)
     return getattr(import_torch(), dtype)
 
 

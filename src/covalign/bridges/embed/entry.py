@@ -9,7 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from covalign._core import validation as errors
+from covalign._core.checks import check_count
+from covalign._core.files import data_not_found, target_exists
+from covalign._core.messages import message
 from covalign.bridges.embed import device as devices
 from covalign.bridges.embed import result as files
 from covalign.bridges.embed.inputs import Items, list_images, list_texts
@@ -110,8 +112,8 @@ def texts(
 
 def _embed(items: Items, job: Job, encoder: Callable[[Path, Any, Any], Any], kind: str) -> Embedded:
     """All that is common to pictures and texts; what can be wrong is noticed before the model is loaded."""
-    batch_size = errors.check_count("batch_size", job.batch_size)
-    workers = errors.check_count("workers", min(4, os.cpu_count() or 1) if job.workers is None else job.workers)
+    batch_size = check_count("batch_size", job.batch_size)
+    workers = check_count("workers", min(4, os.cpu_count() or 1) if job.workers is None else job.workers)
     output = _checked(job.output)
     where = devices.choose(job.device), devices.precision(job.dtype)
     covariates = files.covariate_arrays(items.labels)
@@ -122,7 +124,7 @@ def _embed(items: Items, job: Job, encoder: Callable[[Path, Any, Any], Any], kin
     if output is not None and output.exists() and not job.overwrite:
         result = files.finished(output, key)
         if result is None:
-            raise errors.target_exists(output)
+            raise target_exists(output)
         return _complete(result, job.skip_broken)
     with Log(None if output is None else output.parent / f".{output.name}.part", rows_key) as log:
         ready, had = encoder(found.folder, *where), len(log)
@@ -130,7 +132,7 @@ def _embed(items: Items, job: Job, encoder: Callable[[Path, Any, Any], Any], kin
         broken = compute(items, digests, ready, log, batch_size, workers, ahead)
         kept = [name not in broken for name in items.names]
         if not any(kept):
-            raise errors.broken_images(broken)
+            raise broken_images(broken)
         Z = log.gather([digest for digest, keep in zip(digests, kept, strict=True) if keep])
         about = found.name, found.revision, ready.pooling, len(log) - had
         result = _complete(Embedded(Z, items.labels.loc[kept], broken, *about), job.skip_broken)
@@ -144,8 +146,18 @@ def _embed(items: Items, job: Job, encoder: Callable[[Path, Any, Any], Any], kin
 def _complete(result: Embedded, skip_broken: bool) -> Embedded:
     """The result, or the error that names what it lacks."""
     if result.failed and not skip_broken:
-        raise errors.broken_images(result.failed)
+        raise broken_images(result.failed)
     return result
+
+
+def broken_images(broken: dict[str, str]) -> ValueError:
+    """The error that names images which cannot be opened, and why."""
+    lines = [f"\n  {name}: {why}" for name, why in list(broken.items())[:50]]
+    lines += [f"\n  and {len(broken) - 50} more"] if len(broken) > 50 else []
+    return ValueError(
+        f"{len(broken)} image(s) cannot be opened. All others are computed and kept. Repair or remove these images, or "
+        f"leave them out with skip_broken=True, and make the same call again:{''.join(lines)}"
+    )
 
 
 def _checked(output: Any) -> Path | None:
@@ -154,9 +166,10 @@ def _checked(output: Any) -> Path | None:
         return None
     path = Path(output)
     if path.suffix not in (".npz", ".npy"):
-        raise errors.not_an_array_file(path)
+        problem = f"output needs the suffix .npz (with labels) or .npy (the numbers alone), got {str(path)!r}"
+        raise ValueError(message(problem, remedy="Choose one of these"))
     if not path.parent.is_dir():
-        raise errors.data_not_found(path.parent, f"a folder for {path.name}")
+        raise data_not_found(path.parent, f"a folder for {path.name}")
     return path
 
 

@@ -11,7 +11,9 @@ from typing import Any
 
 import pandas as pd
 
-from covalign._core import validation as errors
+from covalign._core.checks import table_without_column
+from covalign._core.files import data_not_found, unreadable_data
+from covalign._core.messages import listed, message
 
 SUFFIXES = {
     *(".jpg", ".jpeg", ".jfif", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".pbm", ".avif"),
@@ -62,7 +64,7 @@ def list_images(
         annotated = [folder for folder in (source / "val", source) if (folder / "val_annotations.txt").is_file()]
         return _tiny_imagenet(annotated[0]) if annotated else _folder(source)
     if not source.is_file():
-        raise errors.data_not_found(source, "a folder of images, or a CSV of their paths,")
+        raise data_not_found(source, "a folder of images, or a CSV of their paths")
     return _csv_of_paths(source, path_column, label_columns, source.parent if root is None else Path(root))
 
 
@@ -74,7 +76,8 @@ def _folder(folder: Path) -> Items:
         kept = (name for name in files if Path(name).suffix.lower() in SUFFIXES and not name.startswith("."))
         found += [Path(place, name).relative_to(folder) for name in kept]
     if not found:
-        raise errors.no_images(folder, sorted(SUFFIXES))
+        problem = f"{str(folder)!r} has no images (suffixes {' '.join(sorted(SUFFIXES))})"
+        raise ValueError(message(problem, remedy="Correct the path, or list the files in a CSV with a column 'path'"))
     found.sort(key=lambda path: path.parts)
     names = [path.as_posix() for path in found]
     labels = _unlabelled(names)
@@ -89,9 +92,8 @@ def _tiny_imagenet(val: Path) -> Items:
     table = _read(val / "val_annotations.txt", sep="\t", header=None, usecols=[0, 1], names=["file", "wnid"], dtype=str)
     words = next((file for file in (val.parent / "words.txt", val / "words.txt") if file.is_file()), None)
     if words is None:
-        raise errors.data_not_found(
-            val.parent / "words.txt", "Tiny-ImageNet's words.txt, with the names of its classes,"
-        )
+        need = "the whole folder of Tiny-ImageNet: words.txt has the names of its classes"
+        raise data_not_found(val.parent / "words.txt", need)
     known = _read(words, sep="\t", header=None, names=["wnid", "name"], dtype=str, quoting=3, index_col="wnid")["name"]
     name = _distinct(known.str.split(",").str[0].str.strip().reindex(table["wnid"].unique()))
     labels = table[["wnid"]].assign(name=table["wnid"].map(name)).set_axis(pd.Index(table["file"], name="file"))
@@ -110,7 +112,7 @@ def _csv_of_paths(file: Path, path_column: str | None, label_columns: Sequence[s
     if path_column is None:
         path_column = next((name for name in PATH_COLUMNS if name in columns), None)
         if path_column is None:
-            raise errors.table_without_column(file.name, PATH_COLUMNS[0], columns)
+            raise table_without_column(file.name, PATH_COLUMNS[0], columns)
     table = _table(file, path_column, columns)
     names = list(table[path_column])
     labels = _labels(table, path_column, label_columns, file).set_axis(pd.Index(names, name="file"))
@@ -127,7 +129,7 @@ def list_texts(source: Any, text_column: str | None = None, label_columns: Seque
         return Items(names, [str(text) for text in source], _unlabelled(names, "row"))
     file = Path(source)
     if not file.is_file():
-        raise errors.data_not_found(file, "a CSV with a column of texts")
+        raise data_not_found(file, "a CSV with a column of texts")
     columns = list(_read(file, nrows=0).columns)
     text_column = "text" if text_column is None else text_column
     table = _table(file, text_column, columns)
@@ -142,20 +144,22 @@ def list_texts(source: Any, text_column: str | None = None, label_columns: Seque
 def _table(file: Path, content: str, columns: list[str]) -> pd.DataFrame:
     """The CSV; the column of contents, and names, as they are written; gaps in all others as NaN."""
     if content not in columns:
-        raise errors.table_without_column(file.name, content, columns)
+        raise table_without_column(file.name, content, columns)
     kept = {content, *AS_WRITTEN} & set(columns)
     gaps = {column: MISSING for column in columns if column not in kept}
     table = _read(file, dtype=dict.fromkeys(kept, str), na_values=gaps, keep_default_na=False)
     empty = list(table.index[table[content] == ""])
     if empty or table.empty:
-        raise errors.empty_cells(file, content, empty)
+        got = f"{len(empty)} empty cell(s), first at row {listed(empty, 3)}" if empty else "no rows"
+        problem = f"every row of {str(file)!r} needs a {content!r}"
+        raise ValueError(message(problem, got=got, remedy="fill them in, or drop the rows"))
     return table
 
 
 def _labels(table: pd.DataFrame, content: str, wanted: Sequence[str] | None, file: Path) -> pd.DataFrame:
     for column in wanted or ():
         if column not in table.columns:
-            raise errors.table_without_column(file.name, column, table.columns)
+            raise table_without_column(file.name, column, table.columns)
     return table[list(wanted)] if wanted else table.drop(columns=content)
 
 
@@ -164,7 +168,7 @@ def _read(file: Path, **options: Any) -> pd.DataFrame:
         table: pd.DataFrame = pd.read_csv(file, **options)
         return table
     except (ValueError, OSError, EOFError) as error:
-        raise errors.unreadable_data(file, "a table of comma-separated values", error) from error
+        raise unreadable_data(file, "a table of comma-separated values", error) from error
 
 
 def _unlabelled(names: Any, what: str = "file") -> pd.DataFrame:

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from covalign._core import validation as errors
 from covalign._core.extras import optional
 from covalign.bridges.embed import device as devices
-from covalign.bridges.embed.checkpoints import load_model
+from covalign.bridges.embed.checkpoints import load_model, random_weights, unusable_model
 from covalign.bridges.embed.weights import modules
 
 
@@ -39,7 +38,7 @@ class SentenceEncoder:
                     model_kwargs=settings,
                 )
         except (OSError, ValueError, KeyError, RuntimeError, ImportError, TypeError) as error:
-            raise errors.unusable_model(folder, "a sentence-transformers model", error) from error
+            raise unusable_model(folder, "a sentence-transformers model", error) from error
 
     def prepare(self, text: str) -> str:
         """Tokens are made a batch at a time."""
@@ -58,7 +57,7 @@ class TextEncoder:
         transformers = devices.import_transformers()
         self._model, absent = load_model(folder, device, dtype)
         if others := [name for name in absent if "pooler" not in name.split(".")]:  # the mean needs no pooler
-            raise errors.random_weights(folder, others)
+            raise random_weights(folder, others)
         self._device = device
         self.pooling = "projected" if hasattr(self._model, "get_text_features") else "mean"
         try:
@@ -67,7 +66,7 @@ class TextEncoder:
                     folder, trust_remote_code=False, local_files_only=True
                 )
         except (OSError, ValueError, KeyError, ImportError) as error:
-            raise errors.unusable_model(folder, "a tokenizer (tokenizer.json)", error) from error
+            raise unusable_model(folder, "a tokenizer (tokenizer.json)", error) from error
         self._most = self._longest()
 
     def _longest(self) -> int | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from covalign._core import validation as errors
+from covalign._core.messages import listed, message
 from covalign._core.progress import Progress
 from covalign.bridges.embed.inputs import Items
 from covalign.bridges.embed.journal import Log
@@ -79,4 +79,6 @@ def _opened(
 def _refuse_not_finite(items: Items, numbers: list[int], rows: Any) -> None:
     wrong = ~np.isfinite(rows).all(axis=1)
     if wrong.any():
-        raise errors.features_not_finite([items.names[i] for i, bad in zip(numbers, wrong, strict=True) if bad])
+        names = listed((items.names[i] for i, bad in zip(numbers, wrong, strict=True) if bad), 3)
+        remedy = "Use dtype='float32' (float16 overflows in some models), or check the weights"
+        raise ValueError(message(f"the model gives NaN or infinity for {names}", remedy=remedy))

@@ -13,8 +13,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api import types
 
-from covalign._core import validation as errors
-from covalign._core.files import replacing
+from covalign._core.files import data_not_found, replacing, unreadable_data
+from covalign._core.messages import message
 from covalign.tables.covariates import encode
 
 COLUMN = "column_"
@@ -54,7 +54,8 @@ def covariate_arrays(labels: pd.DataFrame) -> dict[str, NDArray[Any]]:
         return {"labels": names} if shown.all() else {"labels": names, "labelled": shown.astype(np.int8)}
     for column in texts:
         if len(labels) > 2 and labels[column].nunique() == len(labels):
-            raise errors.distinct_labels(column)
+            problem = f"the column {column!r} has another text in every row, so it cannot be a label"
+            raise ValueError(message(problem, remedy="Name the columns to use with label_columns"))
     # Rows keep their place: files are matched by position, and their names need not be distinct.
     Y = encode(labels[columns].reset_index(drop=True), missing="pairs")
     return {"Y": Y.to_numpy(np.float64), "names": np.array(Y.columns, dtype=str)}
@@ -106,7 +107,7 @@ def finished(path: Path, key: str) -> Embedded | None:
 
 def _read(path: Path) -> tuple[Embedded, str]:
     if not path.is_file():
-        raise errors.data_not_found(path, "an .npz written by covalign embed")
+        raise data_not_found(path, "an .npz written by covalign embed")
     try:
         with zipfile.ZipFile(path):  # np.load would open other formats, too
             pass
@@ -119,4 +120,4 @@ def _read(path: Path) -> tuple[Embedded, str]:
             result = Embedded(archive["Z"], labels, failed, about["model"], about["revision"], about["pooling"])
             return result, about["key"]
     except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, zlib.error) as error:
-        raise errors.unreadable_data(path, "an .npz written by covalign embed", error) from error
+        raise unreadable_data(path, "an .npz written by covalign embed", error) from error

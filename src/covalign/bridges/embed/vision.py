@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from covalign._core import validation as errors
+from covalign._core.checks import not_one_of
+from covalign._core.messages import message
 from covalign.bridges.embed import device as devices
 from covalign.bridges.embed import pictures
-from covalign.bridges.embed.checkpoints import load_model
+from covalign.bridges.embed.checkpoints import load_model, random_weights, unusable_model
 
 POOLINGS = ("auto", "pooler", "cls", "mean")
 
@@ -32,14 +33,15 @@ class ImageEncoder:
 
     def __init__(self, folder: Path, device: Any, dtype: Any, pooling: str = "auto") -> None:
         if pooling not in POOLINGS:
-            raise errors.not_one_of("pooling", pooling, POOLINGS)
+            raise not_one_of("pooling", pooling, POOLINGS)
         self._model, absent = load_model(folder, device, dtype)
         self._device, self._dtype = device, dtype
         self.pooling = self._chosen(pooling, absent, folder)
         self.processor = self._processor(folder)
         if self.pooling == "pooler" and not self._has_pooler():
             if pooling == "pooler":
-                raise errors.no_pooler(folder)
+                problem = f"pooling='pooler' needs a model with a pooled output, but {str(folder)!r} has none"
+                raise ValueError(message(problem, remedy="Use pooling='cls' or 'mean'"))
             self.pooling = "mean"
 
     @staticmethod
@@ -52,13 +54,13 @@ class ImageEncoder:
                     folder, backend="pil", trust_remote_code=False, local_files_only=True
                 )
         except (OSError, ValueError, KeyError, ImportError) as error:
-            raise errors.unusable_model(folder, "an image processor (preprocessor_config.json)", error) from error
+            raise unusable_model(folder, "an image processor (preprocessor_config.json)", error) from error
 
     def _chosen(self, pooling: str, absent: list[str], folder: Path) -> str:
         pooler_absent = [name for name in absent if "pooler" in name.split(".")]
         others = [name for name in absent if name not in pooler_absent]
         if others or (pooling == "pooler" and pooler_absent):
-            raise errors.random_weights(folder, others or pooler_absent)
+            raise random_weights(folder, others or pooler_absent)
         if pooling != "auto":
             return pooling
         if hasattr(self._model, "get_image_features") or type(self._model).__name__.endswith("WithProjection"):

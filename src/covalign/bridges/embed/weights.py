@@ -7,8 +7,10 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from covalign._core import validation as errors
 from covalign._core.extras import optional
+from covalign._core.files import data_not_found, unreadable_data
+from covalign._core.messages import listed, message
+from covalign.exceptions import WeightsNotFoundError
 
 # What transformers and sentence-transformers read; neither pickles nor the same weights in other formats.
 FILES = ["*.json", "*.txt", "*.model", "*.safetensors"]
@@ -33,7 +35,7 @@ def locate(model: Any, revision: str | None = None, cache: Any = None, offline: 
         return Located(folder, str(model), _checksum(folder))
     name = str(model)
     if folder.is_absolute() or name.startswith(".") or name.count("/") > 1 or not name:
-        raise errors.data_not_found(name, "a folder with a model, or its name on the Hugging Face hub,")
+        raise data_not_found(name, "a folder with a model, or its name on the Hugging Face hub")
     snapshot = _cached(name, revision, cache)
     if snapshot is None:
         snapshot = _downloaded(name, revision, cache, offline)
@@ -58,13 +60,28 @@ def _downloaded(name: str, revision: str | None, cache: Any, offline: bool) -> P
     where = cache if cache is not None else hub.constants.HF_HUB_CACHE
     try:
         if offline:
-            raise OSError("--offline was asked for")
+            raise OSError("offline=True")
         path = hub.snapshot_download(
             name, revision=revision, cache_dir=cache, allow_patterns=FILES, ignore_patterns=OTHER_FORMATS
         )
     except Exception as error:  # the hub's client and the network below it fail in many ways
-        raise errors.weights_not_found(name, revision, where, error) from error
+        raise weights_not_found(name, revision, where, error) from error
     return Path(path)
+
+
+def weights_not_found(name: str, revision: str | None, cache: Any, why: Any) -> WeightsNotFoundError:
+    """The error that says how to bring the weights here."""
+    version = f" --revision {revision}" if revision else ""
+    reason = str(why).splitlines()[0] if str(why) else type(why).__name__
+    return WeightsNotFoundError(
+        f"The weights of {name!r} are not in the cache {str(cache)!r}, and could not be downloaded ({reason}). On a "
+        "machine with internet run\n"
+        f"  hf download {name}{version} --include '*.json' '*.txt' '*.model' '*.safetensors' --local-dir model\n"
+        f"(or save these files from https://huggingface.co/{name}/tree/{revision or 'main'}; config.json, "
+        "model.safetensors and preprocessor_config.json or tokenizer.json are the least). Copy the folder to this "
+        "machine and pass it as the model. Or run the command without --local-dir, and copy the cache of that machine "
+        "to the cache of this one."
+    )
 
 
 def _hub() -> Any:
@@ -92,18 +109,28 @@ def _refuse_unsafe(folder: Path) -> None:
     """An error if the folder has no model, or one that only a pickle or code of its own could load."""
     heart = _heart(folder)
     if not (heart / "config.json").is_file():
-        raise errors.no_model(heart, "config.json")
+        raise _no_model(heart, "config.json")
     if not _weights(heart) and not _pickles(heart):
-        raise errors.no_model(heart, "model.safetensors")
+        raise _no_model(heart, "model.safetensors")
     if lacking := _lacking_shards(heart):
-        raise errors.no_model(heart, min(lacking))
+        raise _no_model(heart, min(lacking))
     for module in modules(folder):
         if not module["type"].startswith("sentence_transformers."):
-            raise errors.code_of_its_own(folder, module["type"])
+            problem = f"the model in {str(folder)!r} needs code of its own ({module['type']!r}), which is not run"
+            remedy = "Choose a model that transformers and sentence-transformers know"
+            raise ValueError(message(problem, remedy=remedy))
     steps = [part for part in folder.rglob("*") if part.is_dir() and part.name not in OTHER_FOLDERS]
     for part in {heart, *(steps if modules(folder) else [])}:
         if _pickles(part) and not _weights(part):
-            raise errors.pickled_weights(part, _pickles(part))
+            files = listed(file.name for file in _pickles(part))
+            problem = f"{str(part)!r} has weights only as {files}, and loading a pickle can run any code"
+            remedy = "Use a revision with .safetensors, or convert the model by model.save_pretrained(folder)"
+            raise ValueError(message(problem, remedy=remedy))
+
+
+def _no_model(folder: Path, file: str) -> ValueError:
+    problem = f"the folder {str(folder)!r} has no {file}; a model needs config.json and its weights as .safetensors"
+    return ValueError(message(problem, remedy="Pass the folder that save_pretrained wrote, or download it again"))
 
 
 def _heart(folder: Path) -> Path:
@@ -123,7 +150,7 @@ def _json(file: Path) -> Any:
     try:
         return json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise errors.unreadable_data(file, "a JSON file of a model", error) from error
+        raise unreadable_data(file, "a JSON file of a model", error) from error
 
 
 def _checksum(folder: Path) -> str:

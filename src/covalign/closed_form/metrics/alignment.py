@@ -7,7 +7,9 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from covalign._core import validation as errors
+from covalign._core.checks import too_few_rows, too_many_covariates
 from covalign._core.linalg import Array, is_constant
+from covalign._core.messages import listed, message
 from covalign.moments.moments import Moments
 from covalign.tables.covariates import match_rows
 
@@ -28,11 +30,14 @@ def alignment(Z: Any, Y: Any = None, *, per_covariate: bool = False) -> float | 
     m = moments_of(Z, Y)
     k, p = m.cov_zy.shape
     if p > k:
-        raise errors.too_many_covariates(p, k)
+        raise too_many_covariates(p, k)
     constant_z = is_constant(m.mean_z, np.diag(m.cov_z))[:p]
     if constant_z.any():
         names = Z.columns if hasattr(Z, "columns") else range(k)
-        raise errors.constant_dimensions(str(names[i]) for i in np.flatnonzero(constant_z))
+        flat = listed(str(names[i]) for i in np.flatnonzero(constant_z))
+        problem = f"a latent dimension paired with a covariate needs to vary, got a constant in column {flat} of Z"
+        remedy = "Drop the column, or use metrics.match to pair covariates with other columns"
+        raise ValueError(message(problem, remedy=remedy))
     constant_y = is_constant(m.mean_y, np.diag(m.cov_y))
     if constant_y.any():
         raise errors.constant_covariates(np.array(m.covariate_names)[constant_y])
@@ -56,13 +61,19 @@ def inverse_sd(mean: Array, variance: Array) -> Array:
 def moments_of(Z: Any, Y: Any) -> Moments:
     """Z itself where it is a Moments, else the moments of the rows of (Z, Y); refused where nothing can correlate."""
     if isinstance(Z, Moments) != (Y is None):
-        raise errors.arrays_or_moments("Z", "Y", "Z alone" if Y is None else "a Moments and Y")
+        raise arrays_or_moments("Z", "Y", "Z alone" if Y is None else "a Moments and Y")
     m = Z if isinstance(Z, Moments) else Moments.from_arrays(Z, match_rows(Z, Y))
     k, p = m.cov_zy.shape
     if p == 0:
         raise errors.no_covariates()
     if k == 0:
-        raise errors.too_many_covariates(p, k)
+        raise too_many_covariates(p, k)
     if m.n is not None and m.n < 2:
-        raise errors.too_few_rows(m.n)
+        raise too_few_rows(m.n)
     return m
+
+
+def arrays_or_moments(first: str, second: str, got: str) -> ValueError:
+    """The error of a metric that got one array, or an array too many."""
+    problem = f"a metric needs {first} and {second}, or one Moments of both"
+    return ValueError(message(problem, got=got, remedy="pass the two, or the Moments alone"))

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from covalign._core import validation as errors
+from covalign._core.checks import lengths_differ, not_finite, not_numeric, not_two_dimensional
 from covalign._core.linalg import Array, is_constant
 from covalign.tables.covariates import Column, Encoding, as_frame, match_rows
 
@@ -34,7 +34,7 @@ def association(Z: Any, Y: Any) -> pd.DataFrame:
     values, names = _factors(Z)
     frame = match_rows(Z, as_frame(Y))
     if len(frame) != len(values):
-        raise errors.lengths_differ(len(values), len(frame))
+        raise lengths_differ(len(values), len(frame))
     found = [_with(values, frame[name]) for name in frame.columns]
     return pd.DataFrame(
         {
@@ -99,13 +99,13 @@ def _factors(Z: Any) -> tuple[Array, list[str]]:
     """Z as numbers, and its column names; z0, z1, ... where it has none."""
     values = np.asarray(Z)
     if values.ndim != 2:
-        raise errors.not_two_dimensional("Z", values.shape)
+        raise not_two_dimensional("Z", values.shape)
     names = [str(name) for name in Z.columns] if hasattr(Z, "columns") else [f"z{k}" for k in range(values.shape[1])]
     try:
         values = values.astype(np.float64)
     except (TypeError, ValueError):
-        raise errors.not_numeric("Z", values.dtype) from None
+        raise not_numeric("Z", values.dtype) from None
     infinite = np.isinf(values).any(axis=0)
     if infinite.any():
-        raise errors.not_finite("Z", names[int(np.argmax(infinite))])
+        raise not_finite("Z", names[int(np.argmax(infinite))])
     return values, names

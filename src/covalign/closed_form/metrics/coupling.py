@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from covalign._core import validation as errors
+from covalign._core.checks import too_few_rows
 from covalign.closed_form.metrics.alignment import inverse_sd
 from covalign.moments.moments import Moments
 
@@ -20,7 +20,7 @@ def coupling(Z: Any) -> float:
     """
     m = Z if isinstance(Z, Moments) else Moments.from_arrays(Z, np.zeros((*np.shape(Z)[:1], 1)))
     if m.n is not None and m.n < 2:
-        raise errors.too_few_rows(m.n)
+        raise too_few_rows(m.n)
     scale = inverse_sd(m.mean_z, np.diag(m.cov_z))
     C = m.cov_z * scale * scale[:, None]
     np.fill_diagonal(C, 0.0)

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import entr
 
-from covalign._core import validation as errors
+from covalign._core.checks import too_few_rows_for_folds
 from covalign._core.linalg import Array, is_constant, whitener
 from covalign.closed_form.metrics.alignment import inverse_sd, moments_of
 from covalign.closed_form.metrics.lasso import importances_and_predictions
@@ -85,7 +85,7 @@ def cross_validated_lasso(Z: Any, Y: Any, m: Moments, random_state: Any) -> tupl
 
     Z, Y = as_rows(Z, match_rows(Z, Y))
     if len(Y) < 2 * FOLDS:  # so that every inner training fold keeps a handful of rows
-        raise errors.too_few_rows_for_folds(len(Y), 2 * FOLDS)
+        raise too_few_rows_for_folds(len(Y), 2 * FOLDS)
     Z = ((Z.toarray() if sparse.issparse(Z) else Z) - m.mean_z) * inverse_sd(m.mean_z, np.diag(m.cov_z))
     Y = (Y - m.mean_y) * inverse_sd(m.mean_y, np.diag(m.cov_y))
     folds = KFold(FOLDS, shuffle=True, random_state=random_state)

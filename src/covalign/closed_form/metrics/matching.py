@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
-from covalign._core import validation as errors
+from covalign._core.checks import not_two_dimensional, too_many_covariates
 from covalign._core.linalg import Array
+from covalign._core.messages import message
 from covalign.closed_form.metrics.alignment import cross_correlation, moments_of
 
 
@@ -30,9 +31,10 @@ class Matching(NamedTuple):
         """The matched columns of Z (n x P) with their signs."""
         rows = Z.toarray() if sparse.issparse(Z) else np.asarray(Z, dtype=np.float64)
         if rows.ndim != 2:
-            raise errors.not_two_dimensional("Z", rows.shape)
+            raise not_two_dimensional("Z", rows.shape)
         if rows.shape[1] <= self.columns.max():
-            raise errors.matched_columns_missing(int(self.columns.max()) + 1, rows.shape[1])
+            problem = f"this matching needs a representation with at least {int(self.columns.max()) + 1} columns"
+            raise ValueError(message(problem, got=rows.shape[1], remedy="pass the Z it was found on"))
         return np.asarray(rows[:, self.columns] * self.signs)
 
 
@@ -47,6 +49,6 @@ def match(Z: Any, Y: Any = None) -> Matching:
     """
     C = cross_correlation(moments_of(Z, Y)).T
     if len(C) > C.shape[1]:
-        raise errors.too_many_covariates(*C.shape)
+        raise too_many_covariates(*C.shape)
     covariates, columns = linear_sum_assignment(np.abs(C), maximize=True)
     return Matching(columns, np.where(C[covariates, columns] < 0, -1.0, 1.0))

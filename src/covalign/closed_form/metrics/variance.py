@@ -7,11 +7,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from covalign._core import validation as errors
+from covalign._core.checks import not_finite, not_one_of, too_few_rows
 from covalign._core.linalg import Array, is_constant, whitener
-from covalign.closed_form.metrics.alignment import inverse_sd
+from covalign._core.messages import message
+from covalign.closed_form.metrics.alignment import arrays_or_moments, inverse_sd
 from covalign.moments.moments import Moments, as_rows
 from covalign.tables.covariates import match_rows
+
+KINDS = ("marginal", "loadings")
 
 
 class FeatureMoments(NamedTuple):
@@ -39,7 +42,11 @@ def variance_explained(X: Any, Z: Any = None, *, kind: str = "marginal", W: Any 
     >>> metrics.variance_explained([[a, a + b] for a, b in Z], Z).round(12).tolist()
     [0.75, 0.25]
     """
-    kind = errors.check_variance_kind(kind, W is not None)
+    if kind not in KINDS:
+        raise not_one_of("kind", kind, KINDS)
+    if (kind == "loadings") != (W is not None):
+        got = "none" if W is None else "W with kind='marginal'"
+        raise ValueError(message("kind='loadings' needs W (features x factors), and no other kind", got=got))
     m = feature_moments(X, Z)
     return marginal_shares(m) if kind == "marginal" else loading_shares(m, np.asarray(W, dtype=np.float64))
 
@@ -68,7 +75,8 @@ def marginal_shares(m: FeatureMoments) -> Array:
 def loading_shares(m: FeatureMoments, W: Array) -> Array:
     """1 - |X - z_k w_k'|^2 / |X|^2 = (2 w_k' cov(X, z_k) - var(z_k) |w_k|^2) / tr cov(X)."""
     if W.shape != m.cov_zx.T.shape:
-        raise errors.loadings_shape(m.cov_zx.T.shape, W.shape)
+        problem = f"W needs shape {m.cov_zx.T.shape} (features x factors)"
+        raise ValueError(message(problem, got=W.shape, remedy="transpose it, or check X and Z"))
     explained = 2 * np.sum(W.T * m.cov_zx, axis=1) - np.diag(m.cov_z) * np.sum(W**2, axis=0)
     total = m.var_x.sum()
     return np.asarray(explained / total if total > 0 else np.zeros_like(explained))
@@ -77,12 +85,13 @@ def loading_shares(m: FeatureMoments, W: Array) -> Array:
 def feature_moments(X: Any, Z: Any) -> FeatureMoments:
     """From a Moments of (Z, X), or from arrays by blocks of features: memory grows with K D, never with D^2."""
     if isinstance(X, Moments) != (Z is None):
-        raise errors.arrays_or_moments("X", "Z", "X alone" if Z is None else "a Moments and Z")
+        raise arrays_or_moments("X", "Z", "X alone" if Z is None else "a Moments and Z")
     if isinstance(X, Moments):
         return _gather([X])
     n_x, n_z = (np.shape(M)[:1] for M in (X, Z))
     if n_x and n_z and n_x != n_z:
-        raise errors.rows_of_features_differ(*n_x, *n_z)
+        problem = "X and Z need the same number of rows (samples)"
+        raise ValueError(message(problem, got=f"{n_x[0]} and {n_z[0]}", remedy="pass one row of factors per row of X"))
     Z, X = as_rows(Z, match_rows(Z, X))
     step = max(64, Z.shape[1])
     parts = []
@@ -90,7 +99,7 @@ def feature_moments(X: Any, Z: Any) -> FeatureMoments:
         block = X[:, start : start + step]
         finite = np.isfinite(block).all(axis=0)
         if not finite.all():
-            raise errors.not_finite("X", str(start + int(np.argmin(finite))))
+            raise not_finite("X", str(start + int(np.argmin(finite))))
         parts.append(Moments.from_arrays(Z, block))
     return _gather(parts)
 
@@ -99,7 +108,7 @@ def _gather(parts: list[Moments]) -> FeatureMoments:
     """The features of all parts side by side; the factors are the same in each."""
     m = parts[0]
     if m.n is not None and m.n < 2:
-        raise errors.too_few_rows(m.n)
+        raise too_few_rows(m.n)
     var_z = np.diag(m.cov_z)
     mean_x = np.concatenate([part.mean_y for part in parts])
     var_x = np.concatenate([np.diag(part.cov_y) for part in parts])

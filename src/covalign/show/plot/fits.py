@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.ticker import MaxNLocator, PercentFormatter, StrMethodFormatter
 
-from covalign._core import validation as errors
+from covalign._core.messages import listed, message
 from covalign.show.plot.style import (
     CATEGORY_COLOURS,
     FAINT,
@@ -137,7 +137,9 @@ def top_features(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | No
     """
     required("top_features", frame, ["feature", "loading", "std"], "loadings_frame('age', n=10)")
     if "factor" in frame and frame["factor"].nunique() > 1:
-        raise errors.several_factors("top_features", frame["factor"].unique())
+        problem = f"plot.top_features needs the loadings of one factor, got those of {listed(frame['factor'].unique())}"
+        remedy = "Choose one, as in loadings_frame('age', n=10), or draw plot.loadings"
+        raise ValueError(message(problem, remedy=remedy))
     blocks = list(frame.groupby("view", sort=False)) if "view" in frame else [(None, frame)]
     headings = len(blocks) if "view" in frame else 0
     ax = axes_of(ax, (4.2, min(PAGE, 0.9 + 0.19 * (len(frame) + 1.2 * headings))))

@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter
 
-from covalign._core import validation as errors
+from covalign._core.messages import listed, message
 from covalign.show.plot.style import (
     BETWEEN,
     INK,
@@ -65,7 +65,8 @@ def variance_explained(
     if totals is not None:
         absent = frame.index.difference(totals.index)
         if len(absent):
-            raise errors.totals_without(absent)
+            problem = f"plot.variance_explained needs a total for every view, got none for {listed(absent)}"
+            raise ValueError(message(problem, remedy="Pass what total_variance_explained() returns"))
         _bars(ax, totals.loc[frame.index])
     pad = 0.12 if totals is None else 1.05
     bar = colour_bar(ax, image, "variance explained", pad=pad)

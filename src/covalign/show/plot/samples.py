@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 from pandas.api import types
 
-from covalign._core import validation as errors
+from covalign._core.messages import listed, message
 from covalign.show.plot.style import (
     CATEGORY_COLOURS,
     FAINT,
@@ -58,7 +58,7 @@ def factors(
     required("factors", frame, [], FRAME)
     for argument, name in (("x", x), ("y", y)):
         if name not in frame.columns:
-            raise errors.no_such_factor("factors", argument, name, frame.columns)
+            raise _no_such_factor("factors", argument, name, frame.columns)
     shade = None if colour is None else _matched("factors", "colour", frame, colour)
     ax = axes_of(ax, (4.2 + _room(shade), 3.6))
     points = frame[x].to_numpy(dtype=float), frame[y].to_numpy(dtype=float)
@@ -144,10 +144,12 @@ def factor_by_category(
     """
     required("factor_by_category", frame, [], FRAME)
     if factor not in frame.columns:
-        raise errors.no_such_factor("factor_by_category", "factor", factor, frame.columns)
+        raise _no_such_factor("factor_by_category", "factor", factor, frame.columns)
     group = _matched("factor_by_category", "category", frame, category)
     if _is_number(group) and group.notna().any():
-        raise errors.category_of_numbers("factor_by_category", group.name)
+        problem = f"plot.factor_by_category needs a category, got numbers in {str(group.name)!r}"
+        remedy = "Use .astype('category') if these are levels, or plot.factors with colour= for a number"
+        raise ValueError(message(problem, remedy=remedy))
     levels, codes = _coded(group)
     colours, _ = _colours(group, len(levels))
     values = frame[factor].to_numpy(dtype=float)
@@ -190,13 +192,18 @@ def _matched(figure: str, argument: str, frame: pd.DataFrame, values: Any) -> pd
         values = values.iloc[:, 0]
     if not isinstance(values, pd.Series):
         if np.shape(values) != (len(frame),):
-            raise errors.values_do_not_match(figure, argument, len(frame), np.shape(values))
+            shape = " x ".join(map(str, np.shape(values))) or "1"
+            problem = f"plot.{figure} needs {argument} for its {len(frame)} samples"
+            remedy = "pass a Series with the samples as index, or as many values as samples"
+            raise ValueError(message(problem, got=f"{shape} values without their names", remedy=remedy))
         return pd.Series(values, index=frame.index, name="")
     named: pd.Series = values.rename("" if values.name is None else str(values.name))
     if values.index.equals(frame.index):
         return named
     if not (values.index.is_unique and frame.index.is_unique and values.index.isin(frame.index).any()):
-        raise errors.values_of_others(figure, argument, list(frame.index), list(values.index))
+        problem = f"plot.{figure} needs {argument} with an index that names its samples ({listed(frame.index, 3)})"
+        got, remedy = listed(values.index, 3), "give both the same index, every sample once"
+        raise ValueError(message(problem, got=got, remedy=remedy))
     matched: pd.Series = named.reindex(frame.index)
     return matched
 
@@ -227,3 +234,8 @@ def _colours(values: pd.Series, count: int) -> tuple[list[Any], list[str]]:
         return [mpl.colormaps[ORDER](0.9 * i / (count - 1)) for i in range(count)], ["o"] * count
     turns = [divmod(i, len(CATEGORY_COLOURS)) for i in range(count)]
     return [CATEGORY_COLOURS[c] for _, c in turns], [MARKERS[t % len(MARKERS)] for t, _ in turns]
+
+
+def _no_such_factor(figure: str, argument: str, name: Any, known: Any) -> ValueError:
+    problem = f"plot.{figure} needs {argument} to be a column of its frame ({listed(known, 8)})"
+    return ValueError(message(problem, got=repr(name), remedy="choose one", wrong=[name], known=known))

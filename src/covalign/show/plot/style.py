@@ -8,8 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from covalign._core import validation as errors
 from covalign._core.extras import missing_extra
+from covalign._core.messages import listed, message
 
 try:
     import matplotlib as mpl
@@ -44,7 +44,8 @@ MANY = 2000  # points from which a picture of them is smaller than their drawing
 def axes_of(ax: Axes | None, size: tuple[float, float]) -> Axes:
     """The user's Axes, or those of a new figure of this size."""
     if ax is not None and not isinstance(ax, Axes):
-        raise errors.not_axes(ax)
+        remedy = "pass Axes from plt.subplots(), or leave ax out for a new figure"
+        raise ValueError(message("ax needs matplotlib Axes", got=f"a {type(ax).__name__}", remedy=remedy))
     return plt.subplots(figsize=size, layout="constrained")[1] if ax is None else ax
 
 
@@ -90,9 +91,13 @@ def decimals(value: float) -> str:
 def required(figure: str, frame: Any, columns: Iterable[str], source: str) -> None:
     """Refuse what is not a frame with these columns and at least one row."""
     if not isinstance(frame, pd.DataFrame) or not set(columns) <= set(frame.columns):
-        raise errors.not_the_frame(figure, columns, source, frame)
+        got = f"one with {listed(frame.columns, 8)}" if hasattr(frame, "columns") else f"a {type(frame).__name__}"
+        need = f" with the columns {listed(columns, 8)}" if columns else ""
+        problem = f"plot.{figure} needs a DataFrame{need}"
+        raise ValueError(message(problem, got=got, remedy=f"pass what {source} returns"))
     if frame.empty:
-        raise errors.nothing_to_draw(figure, source)
+        problem = f"plot.{figure} needs at least one row and column"
+        raise ValueError(message(problem, got="none", remedy=f"pass what {source} returns"))
 
 
 def colour_map(name: str) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from covalign._core import validation as errors
+from covalign._core.messages import message
 from covalign.show.plot.style import (
     FAINT,
     INK,
@@ -145,7 +145,7 @@ def _grid_of(axes: Any, shape: tuple[int, int]) -> Any:
     """As many Axes as matrices, in rows and columns."""
     given = np.asarray(axes, dtype=object).ravel()
     if len(given) != shape[0] * shape[1] or not all(isinstance(ax, Axes) for ax in given):
-        raise errors.not_axes_in_rows(shape, axes)
+        raise _not_axes_in_rows(shape, axes)
     return given.reshape(shape)
 
 
@@ -198,3 +198,10 @@ def alignment(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None 
     ax.set_xlabel(r"alignment  corr$(\tilde z_p, y_p)$")
     ax.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
     return finish(ax, title, pad=22)
+
+
+def _not_axes_in_rows(shape: tuple[int, int], got: Any) -> ValueError:
+    found = f"{got.shape[0]} x {got.shape[1]}" if getattr(got, "ndim", 0) == 2 else f"a {type(got).__name__}"
+    problem = f"plot.matrices needs {shape[0]} x {shape[1]} matplotlib Axes"
+    remedy = f"pass those of plt.subplots({shape[0]}, {shape[1]}), or leave axes out for a new figure"
+    return ValueError(message(problem, got=found, remedy=remedy))

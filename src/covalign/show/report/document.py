@@ -1,18 +1,18 @@
-"""Facts into one HTML file that needs nothing else."""
+"""The report as one HTML file that needs no other file."""
 
 from __future__ import annotations
 
 import html
 import json
-import math
 import re
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import covalign
-from covalign._core import validation as errors
-from covalign._core.files import write_text
+from covalign._core.files import target_exists, write_text
+from covalign._core.json_values import json_value
+from covalign._core.messages import message
 from covalign.aligner.latent import LatentAligner
 from covalign.factor import InformedFactorAnalysis
 from covalign.show.report import factor_facts as factors
@@ -43,14 +43,14 @@ def write(
     """
     target = Path(path)
     if target.exists() and not overwrite:
-        raise errors.target_exists(target)
+        raise target_exists(target)
     text = page({**summary(model), "command": command}, title)
     write_text(target, text)
     return target
 
 
 def summary(model: Any) -> dict[str, Any]:
-    """All that a report knows, as plain numbers and text.
+    """The facts of a report, as plain numbers and text.
 
     >>> import covalign as ca
     >>> from covalign import report
@@ -62,11 +62,12 @@ def summary(model: Any) -> dict[str, Any]:
         return factors.of_model(model)
     if isinstance(model, LatentAligner):
         return known.of_aligner(model)
-    raise errors.nothing_to_report(model)
+    problem = "a report needs a fitted LatentAligner or InformedFactorAnalysis"
+    raise ValueError(message(problem, got=f"a {type(model).__name__}", remedy="pass one of these"))
 
 
 def page(facts: dict[str, Any], title: str) -> str:
-    """The whole page. Names are escaped wherever they stand: as text here, as JSON in the script.
+    """The whole page. All names are escaped: as text in HTML, as JSON in the script.
 
     >>> import covalign as ca
     >>> from covalign import report
@@ -91,7 +92,7 @@ def page(facts: dict[str, Any], title: str) -> str:
             "sum of squared correlations between dimensions."
         ),
     }
-    # Split once, so that nothing in a part is taken for a place.
+    # Split once, so that an @ in a part is not taken for a placeholder.
     pieces = _file("page.html").split("@")
     return "".join(parts[piece] if i % 2 else piece for i, piece in enumerate(pieces))
 
@@ -107,17 +108,9 @@ def _subtitle(facts: dict[str, Any]) -> str:
 
 
 def as_json(facts: dict[str, Any]) -> str:
-    """JSON that can stand in a script element: no number that JSON lacks, no character that ends the element."""
-    text = json.dumps(_finite(facts), ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    """JSON for a script element: no NaN or infinity, no character that could end the element."""
+    text = json.dumps(json_value(facts), ensure_ascii=True, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {name: _finite(item) for name, item in value.items()}
-    return [_finite(item) for item in value] if isinstance(value, list) else value
 
 
 def _file(name: str) -> str:
@@ -125,7 +118,7 @@ def _file(name: str) -> str:
 
 
 def _terse(name: str) -> str:
-    """A script or style as every report carries it: without comments, indents, or spaces around a style's braces."""
+    """A script or style without comments and indents; a style also without spaces around braces."""
     lines = (re.sub(r"(^|  )//.*|/\*.*\*/", "", line.strip()) for line in _file(name).splitlines())
     text = "\n".join(line.rstrip() for line in lines if line.strip())
     return re.sub(r"\s*([{};])\s*", r"\1", text) if name.endswith(".css") else text

@@ -1,4 +1,4 @@
-"""What a report knows of a factor model beyond its regimes: bound, shares, features, samples, gaps."""
+"""Facts of a report about a factor model besides its regimes: bound, shares, features, samples, gaps."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from covalign.closed_form.regimes import Polar
 from covalign.exceptions import CannotHoldOutError
 from covalign.factor.inference.kernel import kernel_of
 from covalign.factor.preparation import Rows, Table
-from covalign.show.report.facts import AS_FITTED, FORMAT, code, of_rows, plain
+from covalign.show.report.facts import of_estimator, plain
 from covalign.tables.covariates import Column
 
 TOP = 10  # features of a factor in a view
 POINTS = 400  # of the bound's curve
-SAMPLES, CELLS = 1000, 60_000  # of the scatter: the first as long as the second holds
-LIVE = 60_000  # numbers behind shares that move with the slider
+SAMPLES, CELLS = 1000, 60_000  # of the scatter plot; fewer samples if there are more cells
+LIVE = 60_000  # numbers from which the page computes shares as the slider moves
 FREE = 6  # free factors in the scatter
 
 
@@ -33,19 +33,10 @@ def of_model(model: Any) -> dict[str, Any]:
         why_not = str(error)
     problem = model._problem
     return {
-        "format": FORMAT,
-        "kind": "InformedFactorAnalysis",
-        "covariates": list(model.covariate_names_),
-        "confounders": list(model.confounder_names_),
-        "rows": model.n_rows_,
-        "pairs": model.n_pairs_.tolist(),
+        **of_estimator(model, "fa", "X, y", held, why_not),
         "dimensions": int(problem.k),
         "shrinkage": None,
-        "regime": AS_FITTED if model.regime_ is None else model.regime_,
-        "lam": 0.5 if model.lam_ is None or np.isnan(model.lam_) else float(model.lam_),
-        "code": code(model, "fa", "X, y"),
         "between_covariates": plain(problem.data.yy / problem.n),
-        **of_rows(polar, model._fitted_sums().transform(polar.T_0), held, why_not),
         "factors": {
             "names": list(model.factor_names_),
             "active": [bool(active) for active in model.active_factors_],
@@ -60,7 +51,7 @@ def of_model(model: Any) -> dict[str, Any]:
 
 
 def bound(model: Any) -> dict[str, Any]:
-    """The bound sweep by sweep, thinned to what a figure shows; the last value always stays."""
+    """The bound of each sweep, thinned to the resolution of a figure; the last value is always kept."""
     curve = model.elbo_
     at = np.unique(np.linspace(0, len(curve) - 1, min(len(curve), POINTS)).round().astype(int))
     return {
@@ -73,7 +64,7 @@ def bound(model: Any) -> dict[str, Any]:
 
 
 def views(model: Any, polar: Polar) -> list[dict[str, Any]]:
-    """Of every view: name, features, shares of all factors, what those of informed ones follow from, top features."""
+    """For each view: name, features, shares of all factors, sums for the shares of informed factors, top features."""
     shares, totals = model.variance_explained(), model.total_variance_explained()
     live = _live(model, polar)
     made = []
@@ -94,9 +85,9 @@ def views(model: Any, polar: Polar) -> list[dict[str, Any]]:
 
 
 def _live(model: Any, polar: Polar) -> list[dict[str, Any] | None]:
-    """Per view, in T_0's coordinates and by features that the same samples have: Q and C of ``facts.shares``.
+    """For each view, in T_0's coordinates, by features observed in the same samples: Q and C of ``facts.shares``.
 
-    None where there are more such groups than a page should carry.
+    None if there are more such groups than a page should hold.
     """
     problem, first, p = model._problem, model._stage_1, model._problem.p
     kernel, T_0 = kernel_of(problem), polar.T_0
@@ -120,7 +111,7 @@ def _live(model: Any, polar: Polar) -> list[dict[str, Any] | None]:
 
 
 def samples(model: Any, polar: Polar) -> dict[str, Any] | None:
-    """Some samples, evenly spread over the table: T_0 z, the free factors as they stand, and what to colour them by."""
+    """Some samples, evenly spread over the table: T_0 z, the free factors, and covariates for their colours."""
     if not isinstance(model._rows, Rows):
         return None
     table, rows, p = model._table, model._rows, model._problem.p
@@ -142,7 +133,7 @@ def samples(model: Any, polar: Polar) -> dict[str, Any] | None:
 
 
 def _colour(column: Column, values: Array) -> dict[str, Any]:
-    """A covariate as it was before coding: numbers, or levels and which of them each sample has (None: missing)."""
+    """A covariate before its coding: numbers, or levels and the level of each sample (None: missing)."""
     gone = np.asarray(np.isnan(values).any(axis=1))
     if column.kind == "number":
         shown: list[Any] = [None if lost else float(f"{v:.5g}") for v, lost in zip(values[:, 0], gone, strict=True)]
@@ -161,7 +152,7 @@ def _colour(column: Column, values: Array) -> dict[str, Any]:
 
 
 def missing(model: Any) -> dict[str, Any]:
-    """What is observed: of every view its cells, and samples without and with gaps; which views go together."""
+    """Observed data: for each view its cells, and its samples with and without gaps; which views occur together."""
     table: Table = model._table
     frame, width = model.missing_frame(), len(table.views) + len(table.encoding.columns)
     sizes = frame["samples"].to_numpy()[::width]

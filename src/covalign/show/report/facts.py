@@ -1,13 +1,13 @@
-"""What a report knows, as plain numbers and text: the page computes with these alone, and so do the tests.
+"""The facts of a report, as plain numbers and text. The page computes only with these facts, and so do the tests.
 
-Everything a regime does follows from P x P matrices. In T_0's coordinates the fitted rows, and the rows of every fold
-left out, have a covariance C and covariances c_p with y_p, whose standard deviation is s_p. A regime is
-F = unit_rows(f(M)), M that of the rows it was fitted to (without a fold it is another one), and then
+Everything that a regime does follows from P x P matrices. In T_0's coordinates the fitted rows, and the rows of each
+left-out fold, have a covariance C and covariances c_p with y_p, whose standard deviation is s_p. A regime is
+F = unit_rows(f(M)), with the M of the rows it was fitted to (each fold has its own), and then
 
     corr(z~) = corr(F C F'),    corr(z~_p, y_q) = F_p c_q / (s_q |F_p|_C),    |F_p|_C^2 = F_p C F_p'.
 
-Where covariates have gaps, the rows that have y_p are a group of their own. In a factor model z are the informed
-factors, and the model before any regime is one more F (``as_fitted``).
+If covariates have gaps, the rows that have y_p are a group of their own. In a factor model, z are the informed factors,
+and the model before any regime is one more F (``as_fitted``).
 """
 
 from __future__ import annotations
@@ -31,40 +31,49 @@ AS_FITTED = "as fitted"  # a factor model before it is realigned
 
 def of_aligner(aligner: Any) -> dict[str, Any]:
     """The facts of a fitted ``LatentAligner``."""
-    s, held = aligner._solution, aligner._held_out()
+    return {
+        **of_estimator(aligner, "aligner", "Z, Y", aligner._held_out(), leave=("regime", "lam")),
+        "dimensions": aligner.n_features_in_,
+        "shrinkage": aligner.shrinkage_,
+        "between_covariates": plain(to_correlation(aligner.moments_.cov_y)),
+    }
+
+
+def of_estimator(
+    model: Any, name: str, data: str, held: HeldOut | None, why_not: str | None = None, leave: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """The facts that both estimators have; ``name`` and ``data`` are those of the code that fits it."""
+    polar, lam = model._polar(), model.lam_
     return {
         "format": FORMAT,
-        "kind": "LatentAligner",
-        "covariates": list(aligner.covariate_names_),
-        "confounders": list(aligner.confounder_names_),
-        "rows": aligner.n_rows_,
-        "pairs": aligner.n_pairs_.tolist(),
-        "dimensions": int(s.polar.T_0.shape[1]),
-        "shrinkage": float(s.shrinkage),
-        "regime": aligner.regime_,
-        "lam": float(regimes.ENDS.get(s.regime, s.lam)),
-        "code": code(aligner, "aligner", "Z, Y", leave=("regime", "lam")),
-        "between_covariates": plain(to_correlation(aligner.moments_.cov_y)),
-        **of_rows(s.polar, aligner.moments_.transform(s.polar.T_0), held),
+        "kind": type(model).__name__,
+        "covariates": list(model.covariate_names_),
+        "confounders": list(model.confounder_names_),
+        "rows": model.n_rows_,
+        "pairs": model.n_pairs_.tolist(),
+        "regime": AS_FITTED if model.regime_ is None else model.regime_,
+        "lam": 0.5 if lam is None or np.isnan(lam) else float(lam),  # where the slider starts
+        "code": code(model, name, data, leave),
+        **of_rows(polar, model._fitted_sums().transform(polar.T_0), held, why_not),
     }
 
 
 def of_rows(polar: Polar, rows: Rows, held: HeldOut | None, why_not_held_out: str | None = None) -> dict[str, Any]:
-    """What every regime follows from: of the fitted rows (moments of T_0 Z and Y), and of every fold left out."""
+    """The facts behind every regime: for the fitted rows (moments of T_0 Z and Y), and for each left-out fold."""
     folds = [] if held is None else list(zip(held.polars, held.reduced, strict=True))
     return {
         "why_no_exclusive": regimes.frontier_settings(polar, [])[1],
         "fitted": {**regime(polar), **_judged(rows)},
         "folds": [{**regime(polar), **_judged(reduced)} for polar, reduced in folds],
         "quantiles": [None, *student.ppf(0.95, np.arange(1, max(2, len(folds)))).tolist()],  # by degrees of freedom
-        # In every fold the exclusive point needs to exist, or it cannot be judged.
+        # Held-out numbers of the exclusive regime need it to exist in every fold.
         "held_out_exclusive": bool(folds) and all(polar.M_inverse is not None for polar, _ in folds),
         "why_not_held_out": why_not_held_out,
     }
 
 
 def regime(polar: Polar) -> dict[str, Any]:
-    """What F is a function of; T_0^-1 is there where z has as many dimensions as covariates."""
+    """The matrices that determine F; T_0^-1 only if z has as many dimensions as covariates."""
     square = polar.T_0.shape[0] == polar.T_0.shape[1]
     return {
         "M": plain(polar.M),
@@ -86,19 +95,19 @@ def _group(columns: Any, seen: Moments, rows: Rows) -> dict[str, Any]:
     shared = seen.cov_z is rows.cov_z
     return {
         "columns": at,
-        "C": None if shared else plain(seen.cov_z),  # None: that of all rows
+        "C": None if shared else plain(seen.cov_z),  # None: the C of all rows
         "c": plain(seen.cov_zy),
         "s": np.sqrt(np.diag(seen.cov_y)).tolist(),
     }
 
 
 def plain(matrix: Any, digits: int = 12) -> list[list[float]]:
-    """A matrix as JSON has it, with as many digits as are wanted."""
+    """A matrix as lists of numbers with so many digits."""
     return [[float(f"{value:.{digits}g}") for value in row] for row in np.asarray(matrix, dtype=np.float64).tolist()]
 
 
 def code(estimator: Any, name: str, data: str, leave: tuple[str, ...] = ()) -> str:
-    """Python that fits the estimator: its class, what was asked that is not the default, and its confounders."""
+    """Python code that fits the estimator: its class, its parameters that differ from the defaults, its confounders."""
     kind = type(estimator)
     asked, usual = estimator.get_params(), kind().get_params()
     chosen = {key: value for key, value in asked.items() if key not in leave and value != usual[key]}
@@ -108,7 +117,7 @@ def code(estimator: Any, name: str, data: str, leave: tuple[str, ...] = ()) -> s
 
 
 def _literal(value: Any, name: str) -> str:
-    """A value as Python reads it back; one that has no such form, as a generator, goes by a name like the data do."""
+    """A value as a Python literal; a value without one (a generator) is shown as the name of its parameter."""
     text = repr(value.item() if isinstance(value, np.generic) else value)
     try:
         ast.literal_eval(text)

@@ -1,4 +1,4 @@
-"""What is seen where no script runs: the frontier and tables, at the setting of the fit."""
+"""The report for browsers without scripts: the frontier and tables, for the regime of the fit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from covalign.closed_form.regimes import mean_or_nan
 from covalign.show.report.facts import measured
 
-WIDTH, HEIGHT, EDGE, RIM = 460, 300, 48, 12  # edge: where numbers stand
+WIDTH, HEIGHT, EDGE, RIM = 460, 300, 48, 12  # EDGE: the space for numbers
 
 
 def static(facts: dict[str, Any]) -> str:
@@ -22,13 +22,13 @@ def static(facts: dict[str, Any]) -> str:
     return (
         f"<h2>{named}: coupling {now['coupling']:.3f}</h2>{_figure(facts, now)}"
         '<p class="key"><b class="fitted">fitted rows</b> and <b class="held">held out</b>, from independent to '
-        "strongest. With scripts allowed, this page has a slider for λ.</p>"
+        "strongest. If scripts are allowed, this page has a slider for λ.</p>"
         f"{_alignments(facts, now)}{more}"
     )
 
 
 def lam_shown(lam: float) -> str:
-    """Two digits on the slider's grid; off it as many as tell lambda from 0 and 1."""
+    """Two digits on the slider's grid, elsewhere enough digits to distinguish lambda from 0 and 1."""
     digits = 2 if abs(100 * lam - round(100 * lam)) < 1e-9 else 3
     while 2 < digits < 12 and round(lam, digits) in (0, 1):
         digits += 1
@@ -49,7 +49,7 @@ def _shown(value: float) -> str:
 
 
 def _shares(factors: dict[str, Any]) -> str:
-    """Variance explained: factors down, views across."""
+    """Variance explained: a row for each factor, a column for each view."""
     views = factors["views"]
     rows = [(name, [f"{view['shares'][k]:.3f}" for view in views]) for k, name in enumerate(factors["names"])]
     rows.append(("all factors", [f"{view['total']:.3f}" for view in views]))
@@ -71,7 +71,7 @@ def _table(head: Iterable[str], rows: Iterable[tuple[str, Sequence[str]]]) -> st
 
 
 def _figure(facts: dict[str, Any], now: dict[str, Any]) -> str:
-    """Mean alignment against coupling along lambda, on the fitted rows and held out, and where the model stands."""
+    """Mean alignment against coupling along lambda, fitted and held out, and the point of the model."""
     along = [measured(facts, "tunable", float(lam)) for lam in np.linspace(0, 1, 21)]
     curves = {
         "fitted": [_point(found) for found in along],
@@ -99,7 +99,7 @@ def _figure(facts: dict[str, Any], now: dict[str, Any]) -> str:
 
 
 def _axes(at: Callable[[float, float], tuple[float, float]], right: float, low: float, high: float) -> str:
-    """Lines and numbers: coupling across, mean alignment up."""
+    """Lines and numbers: coupling horizontal, mean alignment vertical."""
     drawn, bottom, end = "", HEIGHT - EDGE, WIDTH - RIM
     for tick, text in ticks(0, right):
         x, _ = at(tick, low)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from covalign._core import validation as errors
 from covalign._core.linalg import Array
 from covalign.aligner.latent import LatentAligner
+from covalign.exceptions import SingularTransformWarning
 from covalign.factor import InformedFactorAnalysis
 from covalign.study.baselines.linear import principal_components
 from covalign.study.baselines.method import Fitted, stacked
@@ -82,7 +82,7 @@ class Aligned:
         R = principal_components(X, n_factors).loadings if self.components else np.eye(X.shape[1])
         aligner = LatentAligner(lam=self.lam, keep_rest=self.components)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", errors.SingularTransformWarning)  # T_1 is singular by intention
+            warnings.simplefilter("ignore", SingularTransformWarning)  # T_1 is singular by intention
             aligner.fit(X @ R, Y)
 
         def place(new: dict[str, Array]) -> Array:

@@ -21,11 +21,13 @@ from scipy.spatial.distance import cdist, pdist
 from sklearn import decomposition
 from sklearn.cross_decomposition import PLSRegression
 
-from covalign._core import validation as errors
+from covalign._core.checks import not_one_of
 from covalign._core.linalg import Array, orthonormal_range, range_eigh, rank_cutoff
+from covalign._core.messages import message
 from covalign.study.baselines.method import Fitted, split, stacked, versions_of
 
 DENSE = 2000  # kernels of more rows are never held at once, only DENSE^2 entries of them
+KERNELS = ("rbf", "linear")  # the first is the paper's
 PAIRS = 200_000  # of rows, drawn for a median distance where all are too many: its rank is then known to 0.1 %
 
 
@@ -126,7 +128,8 @@ class BairSPCA(_Linear):
     def __post_init__(self) -> None:
         """Refuse what is not a quantile."""
         if not 0 <= self.quantile <= 1:
-            raise errors.not_a_quantile(self.quantile)
+            remedy = "0.5 keeps the better half of the features"
+            raise ValueError(message("quantile needs a number in [0, 1]", got=repr(self.quantile), remedy=remedy))
 
     @property
     def name(self) -> str:
@@ -160,8 +163,8 @@ class BarshanSPCA(_Linear):
 
     def __post_init__(self) -> None:
         """Refuse unknown kernels."""
-        if self.kernel not in ("rbf", "linear"):
-            raise errors.unknown_kernel(self.kernel)
+        if self.kernel not in KERNELS:
+            raise not_one_of("kernel", self.kernel, KERNELS)
 
     @property
     def name(self) -> str:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from scipy import sparse
 
-from covalign._core import validation as errors
+from covalign._core.checks import no_views, not_finite, too_many_factors_asked
 from covalign._core.linalg import Array, is_constant
 from covalign.closed_form import metrics
 from covalign.moments.moments import as_rows
@@ -104,12 +104,12 @@ def run(method: Method, X: Any, Y: Any, n_factors: int, seed: int = 0, budget: i
     """
     why = method.absent()
     if why is not None:
-        raise errors.absent_method(method.name, why)
+        raise ValueError(f"{method.name} cannot run here: {why}")
     views, Y = named_views(X, Y)
     scales, Y = {name: Scale.of(view) for name, view in views.items()}, standardised(Y)
     views = {name: scales[name].apply(view) for name, view in views.items()}
     if Y.shape[1] > n_factors:
-        raise errors.too_many_factors_asked(Y.shape[1], n_factors)
+        raise too_many_factors_asked(Y.shape[1], n_factors)
     start = time.perf_counter()
     fitted = method.fit(views, Y, n_factors, seed, budget)
     seconds = time.perf_counter() - start if fitted.seconds is None else fitted.seconds
@@ -149,7 +149,7 @@ def named_views(X: Any, Y: Any) -> tuple[dict[str, Array], Array]:
     """The same in the units of the data."""
     views = dict(X) if isinstance(X, Mapping) else {"X": X}
     if not views:
-        raise errors.no_views()
+        raise no_views()
     first = next(iter(views.values()))
     covariates = encode(match_rows(first, Y)).to_numpy()
     out = {}
@@ -157,7 +157,7 @@ def named_views(X: Any, Y: Any) -> tuple[dict[str, Array], Array]:
         rows, _ = as_rows(match_rows(first, values), covariates)
         rows = np.asarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64)
         if not np.isfinite(rows).all():
-            raise errors.not_finite(str(name), str(int(np.flatnonzero(~np.isfinite(rows).all(axis=0))[0])))
+            raise not_finite(str(name), str(int(np.flatnonzero(~np.isfinite(rows).all(axis=0))[0])))
         out[str(name)] = rows
     return out, covariates
 

@@ -19,8 +19,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from covalign._core import validation as errors
 from covalign._core.linalg import Array
+from covalign.exceptions import PeerError
 from covalign.study.baselines.linear_decoder import posterior_means
 from covalign.study.baselines.method import Fitted
 
@@ -63,7 +63,7 @@ class Peer:
         """Write the task, let the worker fit, read its answer. Features that do not vary get loadings of 0."""
         python = interpreter()
         if python is None:
-            raise errors.absent_method(self.name, str(self.absent()))
+            raise ValueError(f"{self.name} cannot run here: {self.absent()}")
         varying = {name: np.nanmax(view, axis=0) > np.nanmin(view, axis=0) for name, view in views.items()}
         shown = {name: view[:, varying[name]] for name, view in views.items()}
         said = {"n_factors": int(n_factors), "seed": int(seed), "budget": int(budget), "settings": self.settings()}
@@ -72,7 +72,7 @@ class Peer:
             write_task(task, shown, Y, said)
             trouble = call(python, [self.key, task, answer], folder, self.timeout).trouble
             if trouble is not None or not Path(answer).exists():
-                raise errors.peer_failed(self.name, trouble or "it wrote no answer")
+                raise PeerError(f"{self.name} failed: {trouble or 'it wrote no answer'}")
             fitted = read_answer(answer, self.name, varying, (len(Y), n_factors))
         return fitted._replace(place=partial(posterior_means, views, fitted.factors, fitted.loadings or {}))
 
@@ -271,9 +271,9 @@ def read_answer(path: str, name: str, varying: dict[str, Array], shape: tuple[in
     needed |= {f"loadings of {view!r}": (W, (int(varying[view].sum()), shape[1])) for view, W in loadings.items()}
     for what, (got, need) in needed.items():
         if got.shape != need:
-            raise errors.peer_failed(name, f"{what} need shape {need}, got {got.shape}")
+            raise PeerError(f"{name} failed: its {what} need shape {need}, got {got.shape}")
         if not np.isfinite(got).all():
-            raise errors.peer_failed(name, f"{what} are not all finite (it diverged)")
+            raise PeerError(f"{name} failed: its {what} are not all finite (it diverged)")
     return Fitted(
         factors.astype(np.float64),
         {view: spread(W, varying[view]) for view, W in loadings.items()},

@@ -1,4 +1,4 @@
-// The arithmetic of covalign/report/facts.py: P x P matrices in, every number of the page out.
+// The arithmetic of covalign/show/report/facts.py: from P x P matrices to every number of the page.
 "use strict";
 
 const arithmetic = (() => {
@@ -44,9 +44,9 @@ const arithmetic = (() => {
     return unitRows(of.M.map((row, p) => row.map((value, q) => (1 - weight) * Number(p === q) + weight * value)));
   }
 
-  // Correlations do not ask how long the rows of F are. With F = (1 - w) I + w M, then,
+  // Correlations do not depend on the lengths of the rows of F. With F = (1 - w) I + w M,
   //   F C F' = (1 - w)^2 C + w (1 - w) (M C + (M C)') + w^2 M C M'   and   F c = (1 - w) c + w M c:
-  // the products are taken once, and every lambda costs P^2. A regime that is no lambda is M = F at w = 1.
+  // the products are computed once, and each lambda costs P^2. Other regimes are M = F at w = 1.
   const kept = new WeakMap();
   function products(of, regime) {
     const name = ["as fitted", "exclusive"].includes(regime) ? regime : "tunable";
@@ -101,7 +101,7 @@ const arithmetic = (() => {
     return found;
   }
 
-  // The diagonal of that alone
+  // Only the diagonal of corr(z~, y)
   function alignments(of, regime, lam) {
     const { groups, fixed } = products(of, regime);
     const w = fixed ? 1 : weightOf(regime, lam);
@@ -126,7 +126,7 @@ const arithmetic = (() => {
     return Math.sqrt(squares / (known.length - 1) / known.length);
   }
 
-  // tanh(mean(a) -+ t se(a)), a = atanh(alignment); t comes with the facts
+  // tanh(mean(a) -+ t se(a)), a = atanh(alignment); the facts hold t
   function interval(values, quantiles) {
     const bound = 1 - 1e-12;
     const scaled = there(values).map((value) => Math.atanh(Math.min(bound, Math.max(-bound, value))));
@@ -179,7 +179,7 @@ const arithmetic = (() => {
     };
   }
 
-  // The largest lambda whose dimensions couple by at most the budget: a grid brackets the last crossing, bisection finds it.
+  // The largest lambda with at most this coupling: a grid brackets the last crossing, bisection finds it.
   function lamWithin(facts, budget) {
     const at = (lam) => coupling(among(facts.fitted, "tunable", lam));
     const grid = Array.from({ length: 201 }, (_, i) => i / 200);

@@ -9,14 +9,14 @@ const drawing = (() => {
   const shown = (value, digits = 2) => (known(value) ? value.toFixed(digits).replace(/^-(0\.?0*)$/, "$1") : "–");
   const plain = (value) => `${+value.toPrecision(3)}`;
 
-  // Two digits on the slider's grid; off it as many as tell lambda from 0 and 1.
+  // Two digits on the slider's grid, elsewhere enough digits to distinguish lambda from 0 and 1.
   function lamShown(lam) {
     let digits = Math.abs(100 * lam - Math.round(100 * lam)) < 1e-9 ? 2 : 3;
     while (digits > 2 && digits < 12 && [0, 1].includes(Number(lam.toFixed(digits)))) digits += 1;
     return `λ = ${lam.toFixed(digits)}`;
   }
 
-  // A name within a sentence. What turns the direction of reading ends with the name: numbers beside it keep their order.
+  // A name within a sentence. Right-to-left names are isolated, so that numbers beside them keep their order.
   const TURNS = /[\u0590-\u08ff\u200e\u200f\u202a-\u202e\u2066-\u2069\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
   const isolated = (name) => (TURNS.test(name) ? `\u2068${name}\u2069` : name);
   const quoted = (name) => (/\s/.test(name) ? `“${isolated(short(name, 80))}”` : isolated(short(name, 80)));
@@ -39,10 +39,10 @@ const drawing = (() => {
     return svg;
   }
 
-  // As wide as there is room for, so that letters keep their size on a phone.
+  // The available width, so that letters keep their size on a phone.
   const roomOf = (id, most) => Math.max(260, Math.min(most, byId(id).parentElement.clientWidth - 36));
 
-  // Long names keep both ends: columns of a table often differ only in the last letters.
+  // Long names keep their beginning and their end: names of columns often differ only in the last letters.
   function short(name, most) {
     const letters = [...name];
     if (letters.length <= most) return name;
@@ -50,7 +50,7 @@ const drawing = (() => {
     return `${letters.slice(0, most - 1 - tail).join("")}…${tail ? letters.slice(-tail).join("") : ""}`;
   }
 
-  // Letters differ in width, and so do fonts: names are measured, and shortened until there is room.
+  // Widths of letters differ between fonts: names are measured, and shortened until they fit.
   const pen = document.createElement("canvas").getContext("2d");
   const { fontFamily } = getComputedStyle(document.body);
   function widthOf(text, size = 12) {
@@ -111,10 +111,10 @@ const drawing = (() => {
     const labels = [[rows, 18], [columns, 16]].map(([list, limit]) => list.map((name) => fit(name, limit, limit * 0.55 * font, font)));
     const [long, high] = labels.map((list) => Math.max(font, ...list.map((text) => widthOf(text, font))));
     const [left, top] = [long + 12, high * 0.87 + 14];
-    const over = high * 0.5 + 8;  // turned names lean out to the right
+    const over = high * 0.5 + 8;  // rotated names extend to the right
     const svg = canvas(id, left + size * columns.length + over, top + size * rows.length + 6, label);
     svg.style.maxWidth = `${Math.round((left + size * columns.length + over) * (many > 30 ? 1.25 : 1.15))}px`;
-    const every = Math.ceil(9 / size);  // names that have no room are in the tooltip
+    const every = Math.ceil(9 / size);  // names that do not fit are in the tooltip
     columns.forEach((name, q) => {
       if (q % every) return;
       const [a, b] = [left + size * (q + 0.5) + 3, top - 6];
@@ -153,10 +153,10 @@ const drawing = (() => {
     }));
   }
 
-  // Many cells: one path for all of the same shade. Thousands of elements would each be styled again at every move.
+  // Many cells: one path for all cells of the same shade. Thousands of elements would be slow to restyle.
   const SHADES = 64;
   function mosaic(svg, [height, width], size, place, look, said) {
-    const small = size < 14;  // outlines would be all there is to see
+    const small = size < 14;  // outlines would hide the colours
     svg.classList.toggle("bare", small);
     const side = (size - (small ? 0.4 : 1)).toFixed(2);
     const squares = Array.from({ length: height }, (_, p) => Array.from({ length: width }, (__, q) => {
@@ -195,7 +195,7 @@ const drawing = (() => {
     };
   }
 
-  // One tooltip for every element that has something to say (``said``, a function): by pointer, by touch.
+  // One tooltip for all elements with a text (``said``, a function), by pointer and by touch.
   const tip = byId("tip");
   document.addEventListener("pointermove", (event) => {
     const said = event.target.said;

@@ -1,4 +1,4 @@
-// What is seen of a factor model beyond its regimes: shares, samples, features, bound, gaps.
+// The part of the page that only factor models have: shares, samples, features, bound, gaps.
 "use strict";
 
 (() => {
@@ -6,7 +6,7 @@
   const { facts, onChange } = view;
   const { names, active, views, bound, samples, missing } = facts.factors;
   const P = facts.covariates.length;
-  // Okabe and Ito's colours, which common colour vision deficiencies tell apart; then a scale of even brightness.
+  // Okabe and Ito's colours, distinct for colour-blind readers; then a scale of even brightness.
   const LEVELS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#7f7f7f"];
   const SCALE = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]];
   const nameOf = (k) => (active[k] ? names[k] : `${names[k]} (off)`);
@@ -25,9 +25,9 @@
   const labels = names.map((_, k) => nameOf(k));
   const recolour = heat("shares", views.map((one) => one.name), labels, "Variance explained, by view and factor",
     { signed: false, digits: 2, most, cell: 46 });
-  byId("shares-said").textContent = `Share of each view's variance, factor by factor: R² of every feature on that factor alone, averaged. All factors together: ${
+  byId("shares-said").textContent = `Share of each view's variance: R² of each feature on one factor alone, averaged over features. All factors together: ${
     views.map((one) => `${quoted(one.name)} ${shown(one.total)}`).join(", ")}. ${
-    live ? "Shares of informed factors move with the setting; those of free ones are" : "Shares are"} of the model as it stands (${setting}).`;
+    live ? "Shares of informed factors follow the chosen regime; shares of free factors are" : "Shares are"} those of the fitted model (${setting}).`;
   onChange((state) => {
     const F = live ? arithmetic.mixing(facts.fitted, state.regime, state.lam) : null;
     const table = views.map((one) => (live ? [...arithmetic.shares(one.live, F), ...one.shares.slice(P)] : one.shares));
@@ -42,7 +42,7 @@
     const [across, up] = [options("scatter-x", all, 0), options("scatter-y", all, Math.min(1, all.length - 1))];
     const colour = options("scatter-colour", colours.map((one) => one.name), 0);
     const n = samples.informed.length;
-    byId("scatter-said").textContent = `${n < samples.of ? `${n} of ${samples.of} samples, evenly spread over the table` : `All ${n} samples`}. Informed factors move with the setting.`;
+    byId("scatter-said").textContent = `${n < samples.of ? `${n} of ${samples.of} samples, evenly spread over the table` : `All ${n} samples`}. Informed factors follow the chosen regime.`;
 
     function coordinate(which, F) {
       if (which >= P) return samples.free_values.map((row) => row[which - P]);
@@ -83,7 +83,7 @@
       key(one, low, high);
     }
 
-    // As the setting moves so do the dots: axes are drawn anew, dots stay and are painted when their colour is chosen.
+    // The dots move with the regime: axes are drawn again, dots are moved, and recoloured only when another colour is chosen.
     const svg = canvas("scatter", 1, 1, "");
     const frame = draw(svg, "g");
     const dots = samples.names.map(() => draw(svg, "circle", { r: n > 400 ? 3.2 : 4.5 }));
@@ -111,7 +111,7 @@
   if (samples === null) {
     byId("scatter-choices").hidden = true;
     byId("scatter").remove();
-    byId("scatter-said").textContent = "The rows were read by chunks and are not kept in the model, so no samples are drawn.";
+    byId("scatter-said").textContent = "The model does not hold its rows (they were read in chunks), so no samples are drawn.";
   } else {
     const move = scatterFrame();
     for (const id of ["scatter-x", "scatter-y", "scatter-colour"]) byId(id).addEventListener("change", () => move(view.state));
@@ -121,7 +121,7 @@
   // -- top features ---------------------------------------------------------------------------------------------------
 
   const factor = options("top-factor", names.map((_, k) => nameOf(k)), 0);
-  byId("top-said").textContent = `Largest loadings, with their standard deviations, of the model as it stands (${setting}).`;
+  byId("top-said").textContent = `Largest loadings with their standard deviations, in the fitted model (${setting}).`;
   function top() {
     const k = Number(factor.value);
     const place = byId("top");
@@ -151,7 +151,7 @@
 
   (() => {
     const end = bound.values[bound.values.length - 1];
-    // Short of its end, in nats, on a scale of decades: otherwise all but the first sweeps are one line.
+    // Nats below the last value, on a logarithmic scale: otherwise only the first sweeps could be seen.
     const short_by = bound.values.map((value) => Math.max(end - value, 1e-4));
     const logs = short_by.slice(0, -1).map(Math.log10);
     const box = { W: roomOf("bound", 560), H: 260, left: 58, right: 14, top: 12, bottom: 46 };
@@ -159,7 +159,7 @@
     if (logs.length > 1) {
       const [low, high] = padded(Math.floor(Math.min(...logs)), Math.ceil(Math.max(...logs)), 0.02);
       const last = bound.at[bound.at.length - 2];
-      const { x, y } = axes(svg, box, [1, last], [low, high], ["sweep", "log₁₀ of nats below the end"], [Math.min(6, last - 1), 7]);
+      const { x, y } = axes(svg, box, [1, last], [low, high], ["sweep", "log₁₀ of nats below the last"], [Math.min(6, last - 1), 7]);
       draw(svg, "path", { d: logs.map((value, i) => `${i ? "L" : "M"}${x(bound.at[i]).toFixed(1)} ${y(value).toFixed(1)}`).join(""), class: "line held" });
       if (logs.length <= 60) logs.forEach((value, i) => { draw(svg, "circle", { cx: x(bound.at[i]), cy: y(value), r: 3.5, class: "dot held" }).said = () => `sweep ${bound.at[i]}: ${shown(bound.values[i], 3)}`; });
     } else {
@@ -180,7 +180,7 @@
       piece.said = () => `${text}: ${count} of ${n} samples`;
     };
     for (const one of missing.views) {
-      write(place, "p", `${quoted(one.name)}: ${shown(100 * one.observed, one.observed > 0.9995 ? 0 : 1)} % of cells observed${one.absent ? `, ${one.absent} samples without it` : ""}`, { class: "said" });
+      write(place, "p", `${quoted(one.name)}: ${shown(100 * one.observed, one.observed > 0.9995 ? 0 : 1)} % of cells observed${one.absent ? `, ${one.absent} samples without this view` : ""}`, { class: "said" });
       const bar = write(place, "div", null, { class: "stack" });
       part(bar, "whole", one.whole, "complete");
       part(bar, "partly", one.partly, "with gaps");
@@ -189,10 +189,10 @@
     if (missing.together.length > 1) {
       const texts = missing.together.slice(0, 6).map(({ has, samples: count }) =>
         `${count} have ${has.every(Boolean) ? "every view" : has.some(Boolean) ? views.filter((_, i) => has[i]).map((one) => quoted(one.name)).join(" + ") : "no view"}`);
-      write(place, "p", `Of ${n} samples ${texts.join("; ")}${missing.together.length > 6 ? "; and so on" : ""}.`);
+      write(place, "p", `Of ${n} samples ${texts.join("; ")}${missing.together.length > 6 ? "; and others" : ""}.`);
     }
     const gone = facts.covariates.map((name, p) => [name, missing.covariates[p]]).filter(([, count]) => count > 0);
-    write(place, "p", gone.length ? `Covariates unknown: ${gone.slice(0, 8).map(([name, count]) => `${quoted(name)} in ${count}`).join(", ")}${gone.length > 8 ? ` and ${gone.length - 8} more` : ""}.` : "Every covariate is known for every sample.");
-    if (facts.confounders.length) write(place, "p", `Regressed out of everything: ${facts.confounders.map(quoted).join(", ")}.`);
+    write(place, "p", gone.length ? `Samples with unknown covariates: ${gone.slice(0, 8).map(([name, count]) => `${quoted(name)} in ${count}`).join(", ")}${gone.length > 8 ? ` and ${gone.length - 8} more` : ""}.` : "Every covariate is known for every sample.");
+    if (facts.confounders.length) write(place, "p", `Confounders regressed out of views and covariates: ${facts.confounders.map(quoted).join(", ")}.`);
   })();
 })();

@@ -1,4 +1,4 @@
-// What is seen of any model. Numbers come from arithmetic.js, elements from drawing.js.
+// The part of the page that every model has. Numbers come from arithmetic.js, elements from drawing.js.
 "use strict";
 
 const view = (() => {
@@ -25,7 +25,7 @@ const view = (() => {
     const box = { W: roomOf("frontier", 560), H: 340, left: 58, right: 14, top: 12, bottom: 46 };
     const svg = canvas("frontier", box.W, box.H, "Mean alignment against coupling, along lambda");
     const reach = Math.max(...curve.flatMap((found) => [found.coupling, found.heldOut ? found.heldOut.coupling : 0]), 1e-3);
-    const near = corner !== null && corner.coupling <= 2.5 * reach;  // far away it would leave the curve no room
+    const near = corner !== null && corner.coupling <= 2.5 * reach;  // a point far away would squeeze the curve
     const points = [...curve, ...(near ? [corner] : [])];
     const held = points.map((found) => found.heldOut).filter((found) => found !== null);
     const xs = [...points, ...held].map((found) => found.coupling);
@@ -43,7 +43,7 @@ const view = (() => {
       draw(svg, "path", { d: `M${a} ${b - 6}L${a + 6} ${b}L${a} ${b + 6}L${a - 6} ${b}Z`, class: `corner ${kind}` });
     }
     byId("diamonds").textContent = near ? "; diamonds: exclusive"
-      : corner ? `; exclusive lies outside, at a coupling of ${plain(corner.coupling)} and an alignment of ${shown(height(corner))}` : "";
+      : corner ? `; exclusive lies outside this figure: coupling ${plain(corner.coupling)}, alignment ${shown(height(corner))}` : "";
     const bar = draw(svg, "line", { class: "interval" });
     const dots = Object.fromEntries(["held", "fitted"].map((kind) => [kind, draw(svg, "circle", { r: kind === "held" ? 6 : 7, class: `now ${kind}` })]));
     return (now) => {
@@ -109,20 +109,20 @@ const view = (() => {
   // -- in words -------------------------------------------------------------------------------------------------------
 
   const rows = isModel ? "samples" : "rows";
-  const granted = isModel ? ", by the model" : facts.shrinkage > 0 ? ` at a shrinkage of ${plain(facts.shrinkage)}` : "";
+  const granted = isModel ? " under the model" : facts.shrinkage > 0 ? ` at a shrinkage of ${plain(facts.shrinkage)}` : "";
   const MEANING = {
-    independent: `The ${dimension}s are uncorrelated with each other, and as close to their covariates as uncorrelated ${dimension}s can be${granted}.`,
-    strongest: `Every ${dimension} is the best linear prediction of its covariate there is${granted}, whatever it shares with the others.`,
-    exclusive: `Every ${dimension} correlates with its own covariate and with no other${isModel ? granted : ""}. That costs alignment, most where a covariate is hard to tell from the others.`,
-    "as fitted": "The factors as the model found them, before any regime: each one tied to its covariate, free to correlate.",
+    independent: `The ${dimension}s are uncorrelated with each other. Among uncorrelated ${dimension}s they have the highest alignment${granted}.`,
+    strongest: `Every ${dimension} is the best linear prediction of its covariate${granted}. It may correlate with the other ${dimension}s.`,
+    exclusive: `Every ${dimension} correlates with its own covariate and with no other${isModel ? granted : ""}. Alignment is lower, most of all for covariates that resemble others.`,
+    "as fitted": "The factors as the model found them, before any regime. Each is informed by its covariate; they may correlate.",
   };
 
-  // What a regime promises holds of the moments it was made from: those of a model, or filled in where covariates have gaps.
+  // A regime is exact for the moments it was made from: those of the model, or moments completed where covariates have gaps.
   function stray(now) {
     const matrix = { independent: now.among, exclusive: now.withY }[state.regime];
     if (matrix === undefined) return "";
     const most = Math.max(0, ...matrix.flatMap((row, p) => row.filter((value, q) => q !== p && known(value)).map(Math.abs)));
-    return most < 0.005 ? "" : ` In these ${rows} no correlation that should vanish exceeds ${shown(most)}.`;
+    return most < 0.005 ? "" : ` In these ${rows} the correlations that should be 0 are at most ${shown(most)}.`;
   }
 
   function pairsOf(matrix) {
@@ -141,23 +141,23 @@ const view = (() => {
     if (state.regime !== "tunable") return `${MEANING[state.regime]}${stray(now)}`;
     const [gained, most] = [height(now) - height(first), height(last) - height(first)];
     const share = most > 0.0005
-      ? `, ${Math.round((100 * gained) / most)} % of what giving up independence can bring (${shown(most, 3)} in all)` : "";
-    return `Between uncorrelated ${dimension}s (0) and the strongest ones (1): ${lamShown(state.lam)} buys ${shown(gained, 3)} of alignment${share}.`;
+      ? `, ${Math.round((100 * gained) / most)} % of the largest possible gain (${shown(most, 3)})` : "";
+    return `λ goes from uncorrelated ${dimension}s (0) to the strongest alignment (1). ${lamShown(state.lam)} gains ${shown(gained, 3)} of mean alignment${share}.`;
   }
 
   function cost(now) {
-    if (P === 1) return `With one covariate there is nothing to couple: every regime gives the same ${dimension}.`;
+    if (P === 1) return `With one covariate every regime gives the same ${dimension}.`;
     const pairs = pairsOf(now.among);
     const worst = pairs.filter(({ value }) => Math.abs(value) > 0.1).slice(0, 3);
     if (!worst.length) return `No two ${dimension}s correlate by more than 0.1.`;
     const part = worst.reduce((sum, { value }) => sum + 2 * value * value, 0) / now.coupling;
     const list = worst.map(({ value, p, q }) =>
-      `${called[p]} with ${called[q]} (${shown(value)}; as covariates ${shown(facts.between_covariates[p][q])})`);
-    return part < 0.25 ? `The coupling is spread over many pairs; the largest are ${listed(list)}.`
+      `${called[p]} with ${called[q]} (${shown(value)}; between the covariates ${shown(facts.between_covariates[p][q])})`);
+    return part < 0.25 ? `The coupling is spread over many pairs. The largest correlations are ${listed(list)}.`
       : `${part > 0.995 && worst.length < pairs.length ? "Nearly all" : `${Math.round(100 * part)} %`} of the coupling comes from ${listed(list)}.`;
   }
 
-  // Which covariates pay for not having the strongest dimensions, and whom they go with.
+  // Which covariate loses most alignment compared with the strongest regime, and its nearest covariate.
   function price(now) {
     if (P === 1 || state.regime === "strongest") return null;
     const lost = names.map((_, p) => ({ p, by: last.alignment[p] - now.alignment[p] })).filter(({ by }) => known(by) && by > 0.02);
@@ -167,8 +167,8 @@ const view = (() => {
     const others = names.map((_, q) => q).filter((q) => q !== p && known(facts.between_covariates[p][q]));
     const q = others.reduce((best, at) => (Math.abs(facts.between_covariates[p][at]) > Math.abs(facts.between_covariates[p][best]) ? at : best), others[0]);
     const tied = q !== undefined && Math.abs(facts.between_covariates[p][q]) > 0.1;
-    const tie = tied ? ` As a covariate it goes with ${called[q]} (${shown(facts.between_covariates[p][q])}).` : "";
-    return `Against the strongest, it costs ${called[p]} most: ${shown(now.alignment[p])} for ${shown(last.alignment[p])}.${tie}`;
+    const tie = tied ? ` This covariate correlates with ${called[q]} (${shown(facts.between_covariates[p][q])}).` : "";
+    return `Compared with the strongest regime, ${called[p]} loses most: ${shown(last.alignment[p])} becomes ${shown(now.alignment[p])}.${tie}`;
   }
 
   function trust(now) {
@@ -176,23 +176,23 @@ const view = (() => {
     if (!out) {
       const why = facts.why_not_held_out === null ? "" : ` (${facts.why_not_held_out})`;
       return state.regime === "exclusive" && facts.folds.length
-        ? [`Exclusive ${dimension}s do not exist without some of the folds, so they cannot be judged on left-out ${rows}.`]
-        : [`Nothing was held out here${why}: these are the numbers of the fitted rows, which flatter where dimensions are many.`];
+        ? [`There are no held-out numbers: without some folds, exclusive ${dimension}s do not exist.`]
+        : [`There are no held-out numbers${why}. Numbers of the fitted ${rows} are too good if there are many ${dimension}s.`];
     }
     const which = (holds) => called.filter((_, p) => holds(p));
     const unjudged = which((p) => !known(out.alignment[p]));
     const gap = arithmetic.mean(names.map((_, p) => now.alignment[p] - out.alignment[p]));  // of those that are known
-    const flattered = which((p) => known(out.high[p]) && now.alignment[p] > out.high[p] && now.alignment[p] - out.alignment[p] > 0.05);
-    const verdict = gap > 0.05 ? `, ${shown(gap)} lower than on the fitted ones: believe the held-out numbers`
-      : gap < -0.05 ? `, ${shown(-gap)} higher than on the fitted ones: folds differ, or are small`
-        : `: in sample and held out agree${flattered.length ? " on average" : ""}`;
-    const said = unjudged.length === P ? [] : [`On rows that were not fitted the mean alignment is ${shown(height(out), 3)}${verdict}.`];
-    if (flattered.length && flattered.length < P) said.push(`Flattered by the fitted rows: ${few(flattered)}.`);
+    const overfitted = which((p) => known(out.high[p]) && now.alignment[p] > out.high[p] && now.alignment[p] - out.alignment[p] > 0.05);
+    const verdict = gap > 0.05 ? `, ${shown(gap)} lower than on the fitted ${rows}: trust the held-out numbers`
+      : gap < -0.05 ? `, ${shown(-gap)} higher than on the fitted ${rows}: the folds differ, or they are small`
+        : `: fitted and held-out numbers agree${overfitted.length ? " on average" : ""}`;
+    const said = unjudged.length === P ? [] : [`On new ${rows} the mean alignment is ${shown(height(out), 3)}${verdict}.`];
+    if (overfitted.length && overfitted.length < P) said.push(`Much better on fitted ${rows} than on new ones (overfitted): ${few(overfitted)}.`);
     const lost = which((p) => known(out.low[p]) && out.low[p] <= 0 && out.high[p] >= 0);
-    if (lost.length) said.push(`Not told from nothing on new rows: ${few(lost)}.`);
+    if (lost.length) said.push(`On new ${rows}, alignment cannot be distinguished from zero: ${few(lost)}.`);
     const turned = which((p) => known(out.high[p]) && out.high[p] < 0);
-    if (turned.length) said.push(`Turned around on new rows, where the correlation is negative: ${few(turned)}.`);
-    if (unjudged.length) said.push(`Not judged on left-out rows: ${few(unjudged)}.`);
+    if (turned.length) said.push(`On new ${rows}, the correlation is negative: ${few(turned)}.`);
+    if (unjudged.length) said.push(`Without held-out numbers: ${few(unjudged)}.`);
     return said;
   }
 
@@ -278,8 +278,8 @@ const view = (() => {
     const lam = arithmetic.lamWithin(facts, budget);
     const least = first.coupling;
     slide(lam, budget);
-    byId("budget-said").textContent = lam === 1 ? "Even the strongest stay within this."
-      : lam === 0 && least > budget + 1e-9 ? `No λ stays within this: independent ones couple by ${shown(least, 3)}.` : "";
+    byId("budget-said").textContent = lam === 1 ? "Even the strongest regime stays within this limit."
+      : lam === 0 && least > budget + 1e-9 ? `No λ stays within this limit: the coupling is ${shown(least, 3)} even for λ = 0.` : "";
   }
 
   byId("lam").addEventListener("input", (event) => slide(Number(event.target.value)));
@@ -292,7 +292,7 @@ const view = (() => {
     exclusive.addEventListener("click", () => choose("exclusive", state.lam));
   } else {
     exclusive.disabled = true;
-    byId("why-not").textContent = `Why not exclusive: ${facts.why_no_exclusive}`;
+    byId("why-not").textContent = `There is no exclusive regime: ${facts.why_no_exclusive}`;
   }
   byId("budget").value = +curve[Math.round(steps / 2)].coupling.toPrecision(2);
   if (P === 1) byId("within").hidden = true;
@@ -316,7 +316,7 @@ const view = (() => {
   update();
   let wide = window.innerWidth;
   window.addEventListener("resize", () => {
-    if (window.innerWidth === wide) return;  // a phone's bars come and go
+    if (window.innerWidth === wide) return;  // the bars of a phone's browser appear and disappear
     wide = window.innerWidth;
     moveFrontier = frontierFrame();
     update();

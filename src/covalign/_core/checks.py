@@ -1,0 +1,185 @@
+"""Checks of arguments that several rooms share: ``check_x`` returns the value or raises, the others return an error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from covalign._core.messages import listed, message
+from covalign.exceptions import DependentCovariatesError, NotFiniteError
+
+REGIMES = ("independent", "tunable", "strongest", "exclusive")
+
+
+# -- parameters -------------------------------------------------------------------------------------------------------
+
+
+def check_lam(lam: Any) -> float:
+    """A mixing weight in [0, 1]."""
+    if _is_real(lam) and 0 <= float(lam) <= 1:
+        return float(lam)
+    problem = "lam needs a number between 0 (independent) and 1 (strongest)"
+    raise ValueError(message(problem, got=repr(lam), remedy="choose one in [0, 1]"))
+
+
+def check_regime(regime: Any) -> str:
+    """The name of a regime."""
+    if regime in REGIMES:
+        return str(regime)
+    raise not_one_of("regime", regime, REGIMES)
+
+
+def check_shrinkage(shrinkage: Any) -> float | None:
+    """A weight in [0, 1], or None for ``"auto"``."""
+    if isinstance(shrinkage, str) and shrinkage == "auto":
+        return None
+    if _is_real(shrinkage) and 0 <= float(shrinkage) <= 1:
+        return float(shrinkage)
+    problem = 'shrinkage needs "auto" or a number in [0, 1]'
+    raise ValueError(message(problem, got=repr(shrinkage), remedy='use "auto" if in doubt'))
+
+
+def check_folds(folds: Any) -> int:
+    """A number of folds."""
+    return check_count("folds", folds, least=2, remedy="5 is a good choice")
+
+
+def check_max_coupling(budget: Any) -> float:
+    """An upper limit for the coupling."""
+    if _is_real(budget) and float(budget) >= 0:
+        return float(budget)
+    problem = "max_coupling needs a number >= 0"
+    raise ValueError(message(problem, got=repr(budget), remedy="0 asks for independent dimensions"))
+
+
+def check_permutations(count: Any) -> int:
+    """A number of permutations."""
+    return check_count("n_permutations", count, remedy="999 is a good choice")
+
+
+def check_count(what: str, value: Any, least: int = 1, remedy: str = "choose one") -> int:
+    """A whole number of at least ``least``."""
+    if isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least:
+        return int(value)
+    raise ValueError(message(f"{what} needs a whole number of at least {least}", got=repr(value), remedy=remedy))
+
+
+def check_random_state(state: Any) -> np.random.Generator:
+    """A generator of random numbers. An old RandomState seeds a new generator, and moves on by doing so."""
+    if isinstance(state, np.random.RandomState):
+        return np.random.default_rng(state.randint(2**32, size=4, dtype=np.uint32))
+    try:
+        return np.random.default_rng(state)
+    except (TypeError, ValueError):
+        problem = "random_state needs a whole number of at least 0, a numpy Generator or None"
+        raise ValueError(message(problem, got=repr(state), remedy="any whole number will do")) from None
+
+
+def not_one_of(what: str, got: Any, known: Sequence[str]) -> ValueError:
+    """``got`` is none of the known names."""
+    problem = f"{what} needs one of {', '.join(known)}"
+    return ValueError(message(problem, got=repr(got), remedy="use one of these names", wrong=[got], known=known))
+
+
+def not_positive(what: str, value: Any) -> ValueError:
+    """The number is zero, negative, or no number."""
+    return ValueError(message(f"{what} needs a positive number", got=repr(value), remedy="choose a larger one"))
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+# -- shapes -----------------------------------------------------------------------------------------------------------
+
+
+def lengths_differ(n_z: int, n_y: int) -> ValueError:
+    """Z and Y have different numbers of rows."""
+    problem = f"Z and Y need the same number of rows (samples), got {n_z} and {n_y}: pass one row of covariates per row"
+    return ValueError(message(f"{problem} of Z"))
+
+
+def not_two_dimensional(name: str, shape: tuple[int, ...]) -> ValueError:
+    """An array is no matrix."""
+    remedy = "use array.reshape(-1, 1) for a single column or array.reshape(1, -1) for a single row"
+    return ValueError(message(f"{name} needs two dimensions (rows are samples)", got=f"shape {shape}", remedy=remedy))
+
+
+def columns_differ(what: str, need: int, got: int) -> ValueError:
+    """Another number of columns than before."""
+    return ValueError(message(f"{what} needs {need} columns as before", got=got, remedy="pass the same columns"))
+
+
+def too_few_rows(n: int, least: int = 2) -> ValueError:
+    """Too few rows for a covariance."""
+    problem = f"a covariance needs at least {least} rows (samples)"
+    return ValueError(message(problem, got=f"n_samples = {n}", remedy="pass more rows, or more batches"))
+
+
+def too_few_rows_for_folds(n: int, least: int) -> ValueError:
+    """Too few rows to cross-validate a metric."""
+    problem = f"a cross-validated metric needs at least {least} rows (samples)"
+    remedy = "pass more rows, or a Moments for the closed form without cross-validation"
+    return ValueError(message(problem, got=n, remedy=remedy))
+
+
+def no_rows() -> ValueError:
+    """No row at all."""
+    return ValueError(message("moments need at least one row", got="an empty input", remedy="pass at least one row"))
+
+
+def too_many_covariates(p: int, k: int) -> ValueError:
+    """More covariates than latent dimensions."""
+    problem = f"{p} covariates need at least {p} latent dimensions"
+    return ValueError(message(problem, got=k, remedy="drop covariates or use a larger embedding"))
+
+
+def too_many_factors_asked(p: int, k: int) -> ValueError:
+    """More covariates than factors."""
+    problem = f"{p} covariates need at least {p} factors"
+    return ValueError(message(problem, got=f"n_factors = {k}", remedy="raise it or drop covariates"))
+
+
+def no_views() -> ValueError:
+    """A dict of views is empty."""
+    return ValueError(message("X needs at least one view", got="an empty dict", remedy="pass a table or name -> table"))
+
+
+# -- values -----------------------------------------------------------------------------------------------------------
+
+
+def not_finite(what: str, column: str) -> NotFiniteError:
+    """A number is NaN or infinite."""
+    problem = f"{what} needs finite numbers"
+    got = f"NaN or infinity (inf) in column {column}"
+    return NotFiniteError(message(problem, got=got, remedy="drop or impute those rows first"))
+
+
+def not_numeric(what: str, dtype: Any) -> ValueError:
+    """Values are no numbers."""
+    remedy = "convert them, or encode text and categories with covalign.covariates.encode"
+    return ValueError(message(f"{what} needs real numbers", got=f"values of type {dtype}", remedy=remedy))
+
+
+def columns_not_numeric(table: str, columns: Iterable[Any]) -> ValueError:
+    """Columns of a table hold text."""
+    problem = f"{table} needs sample names in the first column and numbers in all others"
+    return ValueError(message(problem, got=f"text in column {listed(columns)}", remedy="convert or drop it"))
+
+
+def table_without_column(table: str, column: str, known: Iterable[Any]) -> ValueError:
+    """A table lacks a column."""
+    known = list(known)
+    problem = f"{table} needs a column {column!r}"
+    got = listed(known) or "none"
+    return ValueError(message(problem, got=got, remedy="rename or add it", wrong=[column], known=known))
+
+
+def no_exclusive(names: Iterable[str]) -> DependentCovariatesError:
+    """The exclusive regime does not exist."""
+    problem = "the exclusive regime needs covariates that Z can tell apart, got linearly dependent ones: "
+    remedy = "Drop one of them (drop_first=True for the dummies of a category) or use another regime"
+    return DependentCovariatesError(message(f"{problem}{listed(names, 12)}", remedy=remedy))
