@@ -20,6 +20,7 @@ from tests.conftest import correlated
 
 testing = pytest.importorskip("typer.testing", reason="the command line needs typer")
 
+from covalign._core import progress  # noqa: E402
 from covalign.cli import app  # noqa: E402  (only where typer is installed)
 from covalign.cli import watched as watching  # noqa: E402
 from covalign.stream import is_source, open_rows  # noqa: E402
@@ -719,8 +720,7 @@ def test_regimes_are_completed():
 
 def test_a_long_read_shows_how_far_it_is_and_leaves_nothing(monkeypatch):
     shown = []
-    monkeypatch.setattr(watching, "PATIENCE", -1.0)
-    monkeypatch.setattr(watching.BAR, "show", lambda what, done, total: shown.append((done, total)))
+    monkeypatch.setattr(watching.Progress, "update", lambda bar, done: shown.append((done, bar.total)))
     rows = watching.Watched(open_rows(np.arange(40.0).reshape(20, 2), chunk_rows=8))
     assert is_source(rows)
     for _ in range(2):  # every pass anew
@@ -735,7 +735,8 @@ def test_the_bar_is_on_a_terminal_only(monkeypatch):
 
     for stream in (io.StringIO(), Terminal()):
         monkeypatch.setattr(sys, "stderr", stream)
-        bar = watching.Bar()
-        bar.show("Z[0].npy", 5, 10)
-        bar.close()
+        monkeypatch.setattr(progress, "PATIENCE", -1.0)
+        rows = watching.Watched(open_rows(np.zeros((10, 2)), name="Z[0].npy", chunk_rows=5))
+        next(rows.chunks()), list(rows.chunks())
+        watching.close_bars()
         assert ("Z[0].npy" in stream.getvalue()) == stream.isatty()

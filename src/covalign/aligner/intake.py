@@ -13,8 +13,8 @@ import pandas as pd
 from covalign.stream import Source, is_source, open_rows
 from covalign.tables import confounders as nuisance
 from covalign.tables.confounders import Coding, Tables
+from covalign.tables.estimator_input import as_source, open_pair, rows_of
 from covalign.tables.join import match_rows
-from covalign.tables.representations import as_source, open_pair, rows_of
 from covalign.tables.table_files import is_path
 
 

@@ -21,7 +21,7 @@ from covalign._core.files import replacing
 from covalign._core.messages import message
 from covalign._core.text_tables import plain
 from covalign.cli.application import answering, check_free, in_flags, note, say
-from covalign.cli.watched import BAR
+from covalign.cli.watched import close_bars
 from covalign.exceptions import ColumnLayoutWarning, LeastSquaresWarning, NotFiniteError, SingularTransformWarning
 from covalign.stream import open_sink
 from covalign.stream.sink import replaceable
@@ -57,7 +57,7 @@ def working(as_json: bool, kept: str = KEPT) -> Iterator[None]:
         try:
             yield
         finally:
-            BAR.close()
+            close_bars()
 
 
 def check_outputs(

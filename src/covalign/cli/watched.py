@@ -1,71 +1,54 @@
-"""Rows that say how far they have been read: a bar on the terminal, once it takes long; nothing in files and pipes."""
+"""Rows that show on a terminal how many of them have been read. Short reads, files and pipes show nothing."""
 
 from __future__ import annotations
 
-import sys
 import threading
-import time
 from collections.abc import Iterator
 from typing import Any
+from weakref import WeakSet
 
+from covalign._core.progress import Progress
 from covalign.stream import Source
 from covalign.stream.derived import Derived
 
-PATIENCE = 2.0  # seconds before anything is shown
-
 
 class Watched(Derived):
-    """The same rows; every pass over them is a bar of its own. Passes may be read in several parts at once."""
+    """The same rows, with a progress bar for every pass over them. A pass may be read in several parts at once."""
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
-        self._lock, self._done, self._began = threading.Lock(), 0, 0.0
+        self._lock, self._done = threading.Lock(), 0
+        self._bar: Progress | None = None
+        WATCHED.add(self)
 
     def chunks(self, rows: int | None = None, start: int = 0) -> Iterator[Any]:
-        """Those of the source."""
+        """The chunks of the source."""
         for chunk in self.source.chunks(rows, start):
             yield chunk
             with self._lock:
                 self._advance(int(chunk.shape[0]))
 
     def _advance(self, rows: int) -> None:
-        if self._done == 0:
-            self._began = time.monotonic()
         self._done += rows
-        if self._done >= self.shape[0]:  # the next row is that of another pass
-            self._done = 0
-            BAR.close()
-        elif time.monotonic() - self._began > PATIENCE:
-            BAR.show(str(self.where), self._done, self.shape[0])
-
-
-class Bar:
-    """The one bar there is at a time."""
-
-    def __init__(self) -> None:
-        self._bar: Any = None
-        self._task: Any = None
-
-    def show(self, what: str, done: int, total: int) -> None:
-        """So many rows of all."""
-        if not sys.stderr.isatty():
+        if self._done >= self.shape[0]:  # the next row belongs to another pass
+            self.close()
             return
         if self._bar is None:
-            from rich import progress
-            from rich.console import Console
-
-            columns = (progress.TextColumn("reading {task.description}", markup=False), progress.BarColumn())
-            times = (progress.TaskProgressColumn(), progress.TimeRemainingColumn())
-            self._bar = progress.Progress(*columns, *times, console=Console(stderr=True), transient=True)
-            self._task = self._bar.add_task(what, total=total)
-            self._bar.start()
-        self._bar.update(self._task, description=what, completed=done, total=total)
+            self._bar = Progress(self.shape[0], f"reading {self.where}")
+        self._bar.update(self._done)
 
     def close(self) -> None:
-        """Nothing is left of it on the terminal."""
+        """Remove the bar from the terminal."""
+        self._done = 0
         if self._bar is not None:
-            self._bar.stop()
+            self._bar.close()
             self._bar = None
 
 
-BAR = Bar()
+WATCHED: WeakSet[Watched] = WeakSet()
+
+
+def close_bars() -> None:
+    """Remove the bars of passes that did not reach their end."""
+    for rows in list(WATCHED):
+        rows.close()

@@ -34,7 +34,7 @@ from covalign.factor.views import is_in_memory
 from covalign.moments.incomplete import Rows, fold_moments
 from covalign.persist import archive as store
 from covalign.tables.covariates import Encoding, numbered
-from covalign.tables.representations import open_tables
+from covalign.tables.estimator_input import open_tables
 
 
 class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
