@@ -11,13 +11,6 @@ from covalign._core.validation.base import (
 from covalign.exceptions import DependentCovariatesError
 
 
-def too_little_rank(p: int, rank: int, k: int) -> ValueError:
-    return ValueError(
-        f"{p} covariates need {p} linearly independent latent dimensions; the {k} columns of Z span only {rank} "
-        "(constant or duplicated columns, or fewer rows than columns): drop covariates, or add rows."
-    )
-
-
 def not_a_covariance(what: str, shape: tuple[int, ...], need: str) -> ValueError:
     return ValueError(f"{what} needs to be {need}, got shape {shape} or values that are not: check the matrix.")
 
