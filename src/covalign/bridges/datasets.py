@@ -101,7 +101,7 @@ def breast_tcga(path: Any, part: str = "train") -> MultiOmics:
 
 def _from_folder(folder: Path) -> dict[str, pd.DataFrame]:
     files = {name: _csv_in(folder, name) for name in (*VIEWS["train"], "subtype")}
-    tables = {name: _named_rows(_csv(file)) for name, file in files.items()}
+    tables = {name: _named_rows(csv_table(file)) for name, file in files.items()}
     if "subtype" not in tables["subtype"].columns:
         raise table_without_column(files["subtype"].name, "subtype", tables["subtype"].columns)
     subtype = tables.pop("subtype")[["subtype"]].astype("category")
@@ -115,7 +115,7 @@ def _csv_in(folder: Path, name: str) -> Path:
     raise data_not_found(folder / f"{name}.csv", OMICS)
 
 
-def _csv(file: Path, text: Iterable[str] | None = None) -> pd.DataFrame:
+def csv_table(file: Path, text: Iterable[str] | None = None) -> pd.DataFrame:
     """A table whose columns ``text`` (by default the first) stay text: 001 is not 1, and NA is a name."""
     try:
         columns = pd.read_csv(file, nrows=0).columns
@@ -285,7 +285,7 @@ def _memory_map(file: Path) -> NDArray[Any]:
 def _labels(file: Path) -> pd.DataFrame:
     if not file.is_file():
         raise data_not_found(file, EMBEDDING)
-    labels = _csv(file, text=("file", "wnid", "name"))
+    labels = csv_table(file, text=("file", "wnid", "name"))
     if "name" not in labels.columns:
         raise table_without_column(file.name, "name", labels.columns)
     return labels
@@ -293,7 +293,7 @@ def _labels(file: Path) -> pd.DataFrame:
 
 def _from_archive(file: Path) -> tuple[NDArray[Any], pd.DataFrame, pd.DataFrame | None]:
     """Z, the covariates, and the labels if the covariates were made from them."""
-    arrays = _arrays(file)
+    arrays = npz_arrays(file)
     if "Z" not in arrays or ("Y" in arrays) == ("labels" in arrays):
         problem = f"{str(file)!r} needs an array Z and either Y or labels, got {listed(arrays) or 'none'}"
         how = "numpy.savez(path, Z=Z, labels=labels)  or  numpy.savez(path, Z=Z, Y=Y, names=names)"
@@ -313,14 +313,15 @@ def _from_archive(file: Path) -> tuple[NDArray[Any], pd.DataFrame, pd.DataFrame 
     return arrays["Z"], _dummies(labels, file), labels
 
 
-def _arrays(file: Path) -> dict[str, NDArray[Any]]:
+def npz_arrays(file: Path, need: str = "an .npz with arrays of numbers and text") -> dict[str, NDArray[Any]]:
+    """All arrays of an .npz file."""
     try:
         with zipfile.ZipFile(file):  # np.load would open other formats, too
             pass
         with np.load(file, allow_pickle=False) as archive:
             return {name: np.asarray(archive[name]) for name in archive.files}
     except UNREADABLE as error:
-        raise unreadable_data(file, "an .npz with arrays of numbers and text", error) from error
+        raise unreadable_data(file, need, error) from error
 
 
 def _named_columns(Y: NDArray[Any], names: NDArray[Any] | None) -> pd.DataFrame:

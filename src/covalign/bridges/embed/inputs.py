@@ -14,13 +14,13 @@ import pandas as pd
 from covalign._core.checks import table_without_column
 from covalign._core.files import data_not_found, unreadable_data
 from covalign._core.messages import listed, message
+from covalign.bridges.datasets import csv_table
 
 SUFFIXES = {
     *(".jpg", ".jpeg", ".jfif", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".pbm", ".avif"),
 }
 PATH_COLUMNS = ("path", "file", "filename", "image", "file_name")
 AS_WRITTEN = ("wnid", "name", "label", "class")  # columns of names: 001 stays 001
-MISSING = ["", "NA", "NaN", "nan"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,9 +145,7 @@ def _table(file: Path, content: str, columns: list[str]) -> pd.DataFrame:
     """The CSV. The column of contents and columns of names stay text; empty cells of all others are NaN."""
     if content not in columns:
         raise table_without_column(file.name, content, columns)
-    kept = {content, *AS_WRITTEN} & set(columns)
-    gaps = {column: MISSING for column in columns if column not in kept}
-    table = _read(file, dtype=dict.fromkeys(kept, str), na_values=gaps, keep_default_na=False)
+    table = csv_table(file, text=(content, *AS_WRITTEN))
     empty = list(table.index[table[content] == ""])
     if empty or table.empty:
         got = f"{len(empty)} empty cell(s), first at row {listed(empty, 3)}" if empty else "no rows"

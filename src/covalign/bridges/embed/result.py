@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,9 +13,11 @@ from pandas.api import types
 
 from covalign._core.files import data_not_found, replacing, unreadable_data
 from covalign._core.messages import message
+from covalign.bridges.datasets import npz_arrays
 from covalign.tables.covariates import encode
 
 COLUMN = "column_"
+NEED = "an .npz written by covalign embed"
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,17 +107,15 @@ def finished(path: Path, key: str) -> Embedded | None:
 
 def _read(path: Path) -> tuple[Embedded, str]:
     if not path.is_file():
-        raise data_not_found(path, "an .npz written by covalign embed")
+        raise data_not_found(path, NEED)
+    arrays = npz_arrays(path, NEED)
     try:
-        with zipfile.ZipFile(path):  # np.load would open other formats, too
-            pass
-        with np.load(path, allow_pickle=False) as archive:
-            about = {name: str(archive[name]) for name in ("model", "revision", "pooling", "key", "index")}
-            index = pd.Index(archive["files"].astype(object), name=about["index"])
-            columns = {name.removeprefix(COLUMN): archive[name] for name in archive.files if name.startswith(COLUMN)}
-            failed = dict(zip(archive["failed"].tolist(), archive["reasons"].tolist(), strict=True))
-            labels = pd.DataFrame(columns, index=index)
-            result = Embedded(archive["Z"], labels, failed, about["model"], about["revision"], about["pooling"])
-            return result, about["key"]
-    except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, zlib.error) as error:
-        raise unreadable_data(path, "an .npz written by covalign embed", error) from error
+        about = {name: str(arrays[name]) for name in ("model", "revision", "pooling", "key", "index")}
+        index = pd.Index(arrays["files"].astype(object), name=about["index"])
+        columns = {name.removeprefix(COLUMN): array for name, array in arrays.items() if name.startswith(COLUMN)}
+        failed = dict(zip(arrays["failed"].tolist(), arrays["reasons"].tolist(), strict=True))
+        labels = pd.DataFrame(columns, index=index)
+        result = Embedded(arrays["Z"], labels, failed, about["model"], about["revision"], about["pooling"])
+    except (KeyError, ValueError) as error:
+        raise unreadable_data(path, NEED, error) from error
+    return result, about["key"]

@@ -56,7 +56,7 @@ def bound(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None = No
     ax.set_xlim(min(0.5, sweeps / 100), sweeps + max(0.5, sweeps / 50))
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8, min_n_ticks=1))
     ax.set_xlabel("sweep")
-    ax.set_ylabel("nats below the end")
+    ax.set_ylabel("nats below the last value")
     return finish(ax, title)
 
 
@@ -97,7 +97,7 @@ def missing(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None = 
     for label in ax.get_yticklabels():
         label.set_fontweight("bold" if label.get_text() in ("views", "covariates") else "normal")
     ax.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-    ax.set_xlabel("samples, by what they have")
+    ax.set_xlabel("samples, grouped by what is observed")
     bar = colour_bar(ax, image, "cells observed", pad=0.6)
     bar.ax.yaxis.set_major_formatter(PercentFormatter(1.0))
     ax.spines["left"].set_visible(False)
