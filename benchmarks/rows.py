@@ -72,7 +72,7 @@ def main() -> None:
             if path != first:
                 start = time.perf_counter()
                 with open_sink(path, (n, K), np.float32) as sink:
-                    write_rows(open_rows(first), lambda chunk: chunk, sink)
+                    write_rows(lambda start, chunk: chunk, [open_rows(first)], sink)
                 print(f"{suffix:9} written at {n * K * 4 / 1e9 / (time.perf_counter() - start):.2f} GB/s")
             for state, before in (("warm", lambda: None), ("cold", lambda path=path: forget(path))):
                 for compute in (total, moments):

@@ -151,7 +151,7 @@ def test_in_sample_and_held_out_are_told_apart():
     fixed = LatentAligner(shrinkage=0.1).fit(Z, Y)
     assert fixed.held_out_alignment_.isna().all()
     assert fixed.mean_alignment_.isna().tolist() == [False, True, True, True, True]
-    assert "held_out_alignment" not in fixed.frontier([0, 1])
+    assert fixed.frontier([0, 1]).filter(like="held_out").isna().all(axis=None)
 
 
 def test_wide_singular_and_duplicated_representations_keep_their_quality():
@@ -348,7 +348,7 @@ def test_a_category_is_erased_by_its_own_name():
     assert erased.columns.equals(Z.columns)
     for level in ("Basal", "Her2", "LumA"):
         assert r_squared(erased, Y["subtype"] == level) < 1e-10
-    with pytest.raises(ValueError, match="did you mean 'subtype"):
+    with pytest.raises(ValueError, match="Did you mean 'subtype"):
         al.erase(Z, "subtpye")
 
 
@@ -361,7 +361,7 @@ def test_steering_moves_one_dimension_and_nothing_else(shrinkage):
     expected = np.zeros_like(moved)
     expected[:, 1], expected[:, 2] = 2.5, per_row
     np.testing.assert_allclose(moved, expected, atol=1e-8)
-    with pytest.raises(ValueError, match="got 'y9'"):
+    with pytest.raises(ValueError, match="no covariate 'y9'"):
         al.steer(Z, {"y9": 1})
     with pytest.raises(ValueError, match="same number of rows"):
         al.steer(Z, {"y1": [1, 2]})
@@ -430,7 +430,7 @@ def test_bad_parameters(settings, words):
 def test_bad_data():
     Z, Y = correlated(0, 50, 4, 2)
     al = LatentAligner()
-    with pytest.raises(NotFittedError, match="call fit"):
+    with pytest.raises(NotFittedError, match="Call fit"):
         _ = al.transform_
     with pytest.raises(NotFittedError):
         al.transform(Z)

@@ -334,7 +334,7 @@ def test_the_shrinkage_is_chosen_on_adjusted_rows():
 
 def test_the_nested_choice_never_sees_the_left_out_fold():
     Z, Y, C = confounded(15, 150, 40, 2)
-    buckets = incomplete.fold_moments(np.hstack([Z, coded(C)]), Y, 5, riding=5)
+    buckets = incomplete.fold_moments(np.hstack([Z, coded(C)]), Y, 5, n_confounders=5)
     chosen = heldout.nested_shrinkages(buckets, 5, 5)
     for f in range(5):
         rest = [bucket for i, bucket in enumerate(buckets) if i != f]
@@ -558,7 +558,7 @@ def test_gaps_new_levels_and_lost_rows_are_named():
     ):
         with pytest.raises(ValueError, match=r"a value for every sample, got 1 missing in 'age'"):
             call()
-    with pytest.raises(ValueError, match=r"column 'batch' needs the levels seen first, got 'b9'"):
+    with pytest.raises(ValueError, match=r"column 'batch' needs the levels of the first rows, got 'b9'"):
         al.transform(Z[:1], confounders=C[:1].assign(batch="b9"))
     with pytest.raises(ValueError, match="one row for each of the 300 samples, got 10"):
         LatentAligner().fit(Z, Y, confounders=C[:10])
@@ -568,7 +568,7 @@ def test_gaps_new_levels_and_lost_rows_are_named():
         LatentAligner().fit(Z, Y[:10], confounders=C)
     with pytest.raises(ValueError, match="confounders need the columns 'age' as in fit"):
         al.transform(Z, confounders=C[["batch"]])
-    with pytest.raises(ValueError, match="every sample needs its confounders, got none for '0', '1', '2'"):
+    with pytest.raises(ValueError, match="every row of the data needs a row of confounders, got none for '0', '1'"):
         al.transform(pd.DataFrame(Z), confounders=C[3:])
     with pytest.raises(ValueError, match="need distinct names, got '0' more than once"):
         al.transform(pd.DataFrame(Z), confounders=pd.concat([C, C[:1]]))

@@ -110,7 +110,7 @@ def test_a_learned_coding_applies_to_further_rows():
     encoding = Encoding.learn(as_frame(first), declared=True)
     later = pd.DataFrame({"age": [3], "g": ["c"]})  # other order, plain text
     assert encoding.apply(later).to_dict("records") == [{"g_a": 0, "g_b": 0, "g_c": 1, "age": 3}]
-    with pytest.raises(ValueError, match="column 'g' needs the levels seen first, got 'd'"):
+    with pytest.raises(ValueError, match="column 'g' needs the levels of the first rows, got 'd'"):
         encoding.apply(pd.DataFrame({"g": ["d"], "age": [3]}))
     with pytest.raises(ValueError, match="need the columns 'age'"):
         encoding.apply(pd.DataFrame({"g": ["a"]}))
@@ -127,7 +127,7 @@ def test_rows_are_matched_by_name():
 
 def test_row_mismatch_shows_the_offenders():
     Z = pd.DataFrame(np.eye(3), index=["a", "b", "c"])
-    with pytest.raises(ValueError, match=r"1 row name\(s\) of Z are not in Y \('c'\); 1 row name\(s\) of Y .*\('d'\)"):
+    with pytest.raises(ValueError, match=r"got 1 in Z and not in Y \('c'\); 1 in Y and not in Z \('d'\)"):
         match_rows(Z, pd.Series([1, 2, 3], index=["a", "b", "d"]))
     with pytest.raises(ValueError, match="'a' more than once"):
         match_rows(Z, pd.Series([1, 2, 3], index=["a", "a", "b"]))

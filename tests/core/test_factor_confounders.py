@@ -155,7 +155,7 @@ def test_bad_input():
     fa = InformedFactorAnalysis(K)
     with pytest.raises(ValueError, match=r"confounders need a value for every sample, got 1 missing in 'age'"):
         fa.fit(X, Y, confounders=C.assign(age=C["age"].where(C["age"] < C["age"].max())))
-    with pytest.raises(ValueError, match=r"every sample needs its confounders, got none for 's3'"):
+    with pytest.raises(ValueError, match=r"every row of the data needs a row of confounders, got none for 's3'"):
         fa.fit(X, Y, confounders=C.drop(index="s3"))
     with pytest.raises(ValueError, match=r"covariates need to vary apart from the confounders, got 'age'"):
         fa.fit(X, Y.assign(age=C["age"] / 7), confounders=C)

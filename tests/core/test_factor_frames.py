@@ -67,7 +67,7 @@ def test_the_largest_loadings_of_several_factors_are_those_of_any(fitted):
 
 @pytest.mark.parametrize("name", ["agee", 6, True, 1.5])
 def test_unknown_factors(fitted, name):
-    with pytest.raises(ValueError, match="did you mean 'age'" if name == "agee" else "factors need to be among"):
+    with pytest.raises(ValueError, match="Did you mean 'age'" if name == "agee" else "has no factor"):
         fitted[0].loadings_frame([name])
 
 

@@ -374,11 +374,11 @@ def test_mixed_covariates_with_gaps(named):
 def test_bad_tables_are_named(named):
     _, X, Y = named
     fa = InformedFactorAnalysis(5)
-    with pytest.raises(ValueError, match="covariate 'dose' needs observed values"):
+    with pytest.raises(ValueError, match="at least 2 observed rows, got 0 in column 'dose'"):
         fa.fit(X, Y.assign(dose=np.nan))
     with pytest.raises(ValueError, match="view 'rna' needs an observed cell in every feature, got none in 'rna3'"):
         fa.fit({**X, "rna": X["rna"].assign(rna3=np.nan)}, Y)
-    with pytest.raises(ValueError, match="samples in common"):
+    with pytest.raises(ValueError, match="row names in common"):
         fa.fit(X, Y.set_axis(range(150)))
     with pytest.raises(ValueError, match="'s0'"):
         fa.fit({**X, "rna": pd.concat([X["rna"], X["rna"].iloc[:1]])}, Y)
@@ -440,9 +440,9 @@ def test_trying_which_dummy_to_give_up_does_not_end_lower(tumours, whole_fit, mo
 
     The choice is made after a few sweeps, so the end may be a fraction of a nat lower (.34 with numpy 1.26).
     """
-    from covalign.factor import informed as model
+    from covalign.factor import fit_search
 
-    monkeypatch.setattr(model, "alternatives", lambda problem: [])
+    monkeypatch.setattr(fit_search, "alternatives", lambda problem: [])
     first = InformedFactorAnalysis(20).fit(tumours.views, tumours.covariates)
     gain = whole_fit.elbo_[-1] - first.elbo_[-1]
     assert gain > 20 or abs(gain) < 1

@@ -11,6 +11,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import StratifiedKFold
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import covalign as ca
 from covalign import InformedFactorAnalysis
@@ -481,6 +482,7 @@ def test_progress_only_on_a_terminal(monkeypatch, capsys, terminal):
         ({"posterior": "exact"}, BASE.X, BASE.Y, "posterior needs"),
         ({"engine": "gpu"}, BASE.X, BASE.Y, "engine needs"),
         ({"max_iter": 0}, BASE.X, BASE.Y, "max_iter needs"),
+        ({}, BASE.X[:, :0], BASE.Y, "X has 0 feature"),
         ({}, {}, BASE.Y, "at least one view"),
         ({}, BASE.X[:100], BASE.Y, "got 100 and 200"),
         ({}, BASE.X[:, 0], BASE.Y, "needs two dimensions"),
@@ -500,6 +502,24 @@ def test_rows_are_matched_by_name(fitted):
     shuffled = {"rna": X["rna"], "protein": X["protein"].sample(frac=1, random_state=0)}
     again = InformedFactorAnalysis(6).fit(shuffled, Y.sample(frac=1, random_state=1))
     np.testing.assert_allclose(again.factors_, fa.factors_, atol=1e-8)
+
+
+EXPECTED = {  # where the model differs from what scikit-learn expects of every transformer
+    "check_n_features_in_after_fitting": "the features of a view are checked by its name, in other words",
+    "check_complex_data": "complex covariates are refused in other words",
+    "check_dtype_object": "a table of objects is refused where a cell is no number",
+    "check_estimator_sparse_array": "a DOK matrix is a dict, and a dict is views by name",
+    "check_estimator_sparse_matrix": "a DOK matrix is a dict, and a dict is views by name",
+    "check_transformer_data_not_an_array": "fit_transform places samples with their covariates, transform(X) without",
+    "check_transformer_general": "fit_transform places samples with their covariates, transform(X) without",
+    "check_fit2d_predict1d": "one row alone is refused in other words",
+}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@parametrize_with_checks([InformedFactorAnalysis(2, max_iter=30)], expected_failed_checks=lambda model: EXPECTED)
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
 
 
 def test_scikit_learn_manners():

@@ -14,9 +14,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 import covalign as ca
-from covalign.stream import Kept, open_rows, open_sink
+from covalign.stream import Kept, open_rows, open_sink, reduction
 from covalign.stream import memory as rows_memory
-from covalign.stream import passes as onepass
 
 N, K, P = 157, 7, 3
 GENES = [f"g{i}" for i in range(K)]
@@ -139,14 +138,14 @@ def test_gaps_confounders_and_categories_from_a_file(tmp_path, data, missing, ro
 
 
 def test_lanes_over_a_file_are_the_lanes_over_an_array(tmp_path, data, monkeypatch):
-    monkeypatch.setattr(onepass, "FEW", 0)
-    monkeypatch.setattr(onepass, "number_of_lanes", lambda q, folds: (3, 3))
+    monkeypatch.setattr(reduction, "FEW", 0)
+    monkeypatch.setattr(reduction.Size, "threads", (3, 3))
     monkeypatch.setattr("covalign.moments.moments.BLOCK_BYTES", 0)
     rng = np.random.default_rng(0)
     Z, Y = rng.standard_normal((3000, 5)), rng.standard_normal((3000, 2))
     spans = []
-    original = onepass.portions
-    monkeypatch.setattr(onepass, "portions", lambda Z, Y, a, b, s: spans.append((a, b)) or original(Z, Y, a, b, s))
+    original = reduction.portions
+    monkeypatch.setattr(reduction, "portions", lambda t, a, b, s: spans.append((a, b)) or original(t, a, b, s))
     whole = ca.LatentAligner(folds=2).fit(Z, Y)
     al = ca.LatentAligner(folds=2, chunk_rows=77).fit(npy(tmp_path, Z), Y)
     assert sorted(spans) == sorted(2 * [(0, 1000), (1000, 2000), (2000, 3000)])
@@ -226,8 +225,8 @@ def in_batches(Z, Y, size):
 
 @pytest.mark.parametrize("lanes", [1, 3])
 def test_batches_of_any_size_give_the_same_bits(data, monkeypatch, lanes):
-    monkeypatch.setattr(onepass, "FEW", 40 * (K + 6) ** 2)  # the first forty rows or so have a lane to themselves
-    monkeypatch.setattr(onepass, "number_of_lanes", lambda q, folds: (lanes, lanes))
+    monkeypatch.setattr(reduction, "FEW", 40 * (K + 6) ** 2)  # the first forty rows or so have a lane to themselves
+    monkeypatch.setattr(reduction.Size, "threads", (lanes, lanes))
     monkeypatch.setattr("covalign.moments.moments.BLOCK_BYTES", 0)
     Z, Y = data
     Y["site"] = Y["site"].astype("category")
@@ -535,5 +534,5 @@ def test_a_sink_of_the_same_name_may_not_be_shared(tmp_path, data):
     al = ca.LatentAligner().fit(Z, Y)
     with open_sink(tmp_path / "out.npy", (N, 6)) as sink:
         sink.write(np.zeros((N, 6)))
-        with pytest.raises(ValueError, match="one writer"):
+        with pytest.raises(ValueError, match="Another run is writing"):
             al.transform(Z, out=tmp_path / "out.npy")

@@ -17,8 +17,8 @@ testing = pytest.importorskip("typer.testing", reason="the command line needs ty
 
 from covalign.cli import app  # noqa: E402  (only where typer is installed)
 from covalign.cli import command_fit as factoring  # noqa: E402
-from covalign.cli import row_order as matching  # noqa: E402
 from covalign.stream.h5ad import pulling  # noqa: E402
+from covalign.tables import representations as matching  # noqa: E402
 
 from .test_cli import process  # noqa: E402
 

@@ -18,6 +18,7 @@ import covalign as ca
 from covalign._core.threads import blas, limited
 from covalign.moments import cluster, incomplete
 from covalign.moments.moments import Moments
+from covalign.stream import dask_reduction, is_dask
 from tests.conftest import correlated
 
 da = pytest.importorskip("dask.array", reason="dask is not installed")
@@ -35,8 +36,8 @@ def client(two_workers):
 @pytest.fixture(autouse=True)
 def small_runs(monkeypatch):
     """Many tasks, although the data are small."""
-    monkeypatch.setattr(cluster, "LEAST_BYTES", 2**12)
-    monkeypatch.setattr(cluster, "MOST_BYTES", 2**12)
+    monkeypatch.setattr(dask_reduction, "LEAST_BYTES", 2**12)
+    monkeypatch.setattr(dask_reduction, "MOST_BYTES", 2**12)
 
 
 def assert_same(found, expected):
@@ -111,8 +112,11 @@ def test_confounders_ride_along():
     C = np.random.default_rng(4).standard_normal((300, 2))
     both = cluster.beside(da.from_array(Z, chunks=(40, 3)), C)
     np.testing.assert_array_equal(both.compute(scheduler="sync"), np.hstack([Z, C]))
-    assert_same(cluster.fold_moments(both, Y, 4, q=2), incomplete.fold_moments(np.hstack([Z, C]), Y, 4, riding=2))
-    changed = cluster.fold_moments(cluster.beside(da.from_array(Z, chunks=(40, 3)), 2 * C), Y, 4, q=2)
+    assert_same(
+        cluster.fold_moments(both, Y, 4, n_confounders=2),
+        incomplete.fold_moments(np.hstack([Z, C]), Y, 4, n_confounders=2),
+    )
+    changed = cluster.fold_moments(cluster.beside(da.from_array(Z, chunks=(40, 3)), 2 * C), Y, 4, n_confounders=2)
     assert [m.n for m in changed] == [m.n for m in incomplete.fold_moments(Z, Y, 4)]  # no say in the folds
 
 
@@ -351,7 +355,7 @@ def test_a_client_that_is_not_the_default(client):
 
 
 def test_is_dask():
-    assert cluster.is_dask(da.zeros(3))
-    assert cluster.is_dask(dd.from_pandas(pd.DataFrame({"a": [1]}), npartitions=1))
-    assert not cluster.is_dask(np.zeros(3))
-    assert not cluster.is_dask(Moments)
+    assert is_dask(da.zeros(3))
+    assert is_dask(dd.from_pandas(pd.DataFrame({"a": [1]}), npartitions=1))
+    assert not is_dask(np.zeros(3))
+    assert not is_dask(Moments)

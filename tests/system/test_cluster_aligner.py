@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import covalign as ca
-from covalign.moments import cluster
+from covalign.stream import dask_reduction
 from tests.conftest import correlated, embedding
 
 da = pytest.importorskip("dask.array", reason="dask is not installed")
@@ -25,8 +25,8 @@ def client(two_workers):
 @pytest.fixture(autouse=True)
 def small_runs(monkeypatch):
     """Many tasks, although the data are small."""
-    monkeypatch.setattr(cluster, "LEAST_BYTES", 2**14)
-    monkeypatch.setattr(cluster, "MOST_BYTES", 2**14)
+    monkeypatch.setattr(dask_reduction, "LEAST_BYTES", 2**14)
+    monkeypatch.setattr(dask_reduction, "MOST_BYTES", 2**14)
 
 
 def assert_same_fit(a, b):

@@ -148,7 +148,7 @@ def test_other_samples_are_named(tmp_path):
     tables["protein"] = tables["protein"].rename(index={"A0FJ": "B000"})
     with pytest.raises(
         ValueError,
-        match=r"mrna and protein need the same samples, got 1 in mrna and not in protein \('A0FJ'\); "
+        match=r"mrna and protein need the same row names, got 1 in mrna and not in protein \('A0FJ'\); "
         r"1 in protein and not in mrna \('B000'\)",
     ):
         datasets.breast_tcga(write_folder(tmp_path, tables))
@@ -157,14 +157,14 @@ def test_other_samples_are_named(tmp_path):
 def test_a_missing_subtype_row_is_not_filled_in(tmp_path):
     tables = omics()
     tables["subtype"] = tables["subtype"].drop(index="A1E5")
-    with pytest.raises(ValueError, match=r"mrna and subtype need the same samples, got 1 in mrna .*'A1E5'"):
+    with pytest.raises(ValueError, match=r"mrna and subtype need the same row names, got 1 in mrna .*'A1E5'"):
         datasets.breast_tcga(write_folder(tmp_path, tables))
 
 
 def test_a_sample_that_occurs_twice(tmp_path):
     tables = omics()
     tables["mirna"] = pd.concat([tables["mirna"], tables["mirna"].loc[["A2B6"]]])
-    with pytest.raises(ValueError, match=r"matched by name, but mirna has 'A2B6' twice"):
+    with pytest.raises(ValueError, match=r"need distinct names, got 'A2B6' more than once in mirna"):
         datasets.breast_tcga(write_folder(tmp_path, tables))
 
 

@@ -13,7 +13,7 @@ from scipy import sparse
 import covalign as ca
 from covalign import InformedFactorAnalysis
 from covalign.factor import dask_views as lazy
-from covalign.moments import cluster
+from covalign.stream import dask_reduction, is_dask
 from covalign.stream.dask_rows import DaskArrayRows, DaskFrameRows
 
 da = pytest.importorskip("dask.array", reason="dask is not installed")
@@ -33,8 +33,8 @@ def client(two_workers):
 @pytest.fixture(autouse=True)
 def small_runs(monkeypatch):
     """Many tasks, although the data are small; and rows must not come here."""
-    monkeypatch.setattr(cluster, "LEAST_BYTES", 2**13)
-    monkeypatch.setattr(cluster, "MOST_BYTES", 2**13)
+    monkeypatch.setattr(dask_reduction, "LEAST_BYTES", 2**13)
+    monkeypatch.setattr(dask_reduction, "MOST_BYTES", 2**13)
     for kind in (DaskArrayRows, DaskFrameRows):
         monkeypatch.setattr(kind, "_compute", lambda *_: pytest.fail("rows travel"))
 
@@ -142,7 +142,7 @@ def test_transform_stays_lazy(tables, realigned):
     fa = fa.realign(lam=0.5) if realigned else fa
     views = {"rna": partitioned(first, 5), "protein": partitioned(second, 3)}
     together = fa.transform(views, Y)
-    assert cluster.is_dask(together)
+    assert is_dask(together)
     assert together.shape == (N, K)
     np.testing.assert_allclose(together.compute(), fa.transform({"rna": first, "protein": second}, Y), atol=1e-9)
     mean, std = fa.transform({"protein": views["protein"]}, return_std=True)
@@ -164,15 +164,22 @@ def test_an_infinite_number_is_named(tables):
         fa.transform(partitioned(X, 6)).compute()
 
 
+def summed(run, bounds, sizes):
+    sums = lazy.ChunkViewSums(bounds, sizes, None, lazy.MOST_HELD)
+    for chunk in run:
+        sums.add_chunk(*chunk)
+    return sums.finish()
+
+
 def test_merging_leaves_what_goes_in_as_it_is(tables):
     """dask may run a merge again after a worker is lost, with the parts it still has."""
     X, Y = holed(tables[0], 2).to_numpy(), tables[2].to_numpy()
     sizes, bounds = lazy.Sizes(15, 0, 3), [slice(0, 15)]
     runs = [[(i, 100 * i, X[100 * i : 100 * i + 100], Y[100 * i : 100 * i + 100])] for i in range(4)]
-    parts = [lazy._gather_run(iter(run), bounds, sizes, None) for run in runs]
+    parts = [summed(run, bounds, sizes) for run in runs]
     once, twice = (lazy.gathered(lazy._merge_runs(parts)) for _ in range(2))
     assert once.n == twice.n == N
     assert [c.n for c in once.partial] == [c.n for c in twice.partial]
     np.testing.assert_array_equal(once.complete.cov_z, twice.complete.cov_z)
-    whole = lazy.gathered(lazy._gather_run(iter([(0, 0, X, Y)]), bounds, sizes, None))
+    whole = lazy.gathered(summed([(0, 0, X, Y)], bounds, sizes))
     assert sorted(c.n for c in whole.partial) == sorted(c.n for c in once.partial)

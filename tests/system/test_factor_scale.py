@@ -20,7 +20,7 @@ from covalign.factor import preparation as data_module
 from covalign.factor import view_sums as gathering
 from covalign.factor import views as streaming
 from covalign.factor.inference import engines as statistics
-from covalign.stream import open_rows
+from covalign.stream import open_rows, reduction
 from covalign.stream.memory import ArrayRows, SparseRows
 
 N, K = 300, 5
@@ -203,7 +203,8 @@ def test_chunks_leave_no_trace(rows, data):
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_the_number_of_threads_leaves_only_rounding(threads, data, reference, monkeypatch):
-    monkeypatch.setattr(gathering, "lanes_for", lambda sizes, n: threads)
+    monkeypatch.setattr(reduction, "FEW", 0)
+    monkeypatch.setattr(reduction.Size, "threads", (threads, threads))
     monkeypatch.setattr(gathering.Sizes, "slab", property(lambda sizes: 32))
     X, Y = data
     made = [model().fit(ArrayRows(X, "X", chunk_rows=c), Y) for c in (50, 7)]
@@ -250,7 +251,7 @@ def test_covariates_are_matched_by_the_names_of_the_rows(data, reference, tmp_pa
     assert_same_fit(got, model().fit(X, table))
     fewer = model().fit(parquet(X, tmp_path), shuffled.drop(index=["cell3", "cell200"]))
     assert_same_fit(fewer, model().fit(frame(X), table.drop(index=["cell3", "cell200"])), atol=1e-5)
-    with pytest.raises(ValueError, match="y needs samples in common"):
+    with pytest.raises(ValueError, match="X and y need row names in common"):
         model().fit(parquet(X, tmp_path), table.set_axis(range(N)))
 
 
@@ -366,7 +367,8 @@ def gappy(data):
 @pytest.mark.parametrize("rows", [None, 13])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_gaps_by_chunks_are_gaps_in_memory(gappy, rows, threads, monkeypatch):
-    monkeypatch.setattr(gathering, "lanes_for", lambda sizes, n: threads)
+    monkeypatch.setattr(reduction, "FEW", 0)
+    monkeypatch.setattr(reduction.Size, "threads", (threads, threads))
     monkeypatch.setattr(gathering.Sizes, "slab", property(lambda sizes: 40))
     X, Y = gappy
     need, got = model().fit(X, Y), model().fit(ArrayRows(X, "X", chunk_rows=rows), Y)
@@ -592,16 +594,19 @@ def written(path: Path):
 
 
 class Breaks(ArrayRows):
-    """Fails at a row."""
+    """Fails at a row, but not when it is first read, to tell whether rows have changed."""
 
     fail_at: int | None = 200
     first = None
+    passes = 0
 
     def chunks(self, rows=None, start=0):
         self.first, at = start, start
+        self.passes += 1
+        fail_at = self.fail_at if self.passes > 1 else None
         for chunk in super().chunks(rows, start):
             at += len(chunk)
-            if self.fail_at is not None and start == 0 and at > self.fail_at:
+            if fail_at is not None and start == 0 and at > fail_at:
                 raise OSError("the network is gone")
             yield chunk
 

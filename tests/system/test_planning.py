@@ -59,12 +59,12 @@ def test_workers_share_the_work_but_not_the_merging():
 
 def test_tasks_are_those_of_the_cluster():
     da = pytest.importorskip("dask.array", reason="dask is not installed")
-    from covalign.moments import cluster
+    from covalign.stream import dask_reduction
 
     for n in (10_000, 2_000_000, 300_000_000):
         rows = da.zeros((n, 100), chunks=(20_000, 100), dtype=np.float32)
         planned = planning.tasks(Job(n, 100, 1, workers=2))
-        assert abs(len(cluster._cut(rows)) - planned) <= 0.2 * planned
+        assert abs(len(dask_reduction._cut(rows)) - planned) <= 0.2 * planned
 
 
 def test_sweeps_are_free_of_rows():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from copy import copy
 from functools import cache
 
 import numpy as np
@@ -43,6 +44,11 @@ def model(request):
     return request.param()
 
 
+def unfolded(model):
+    """The model with nothing held out."""
+    return copy(model).set_params(folds=0)
+
+
 MOVES = [
     (facts.AS_FITTED, lambda m: m),
     ("tunable", lambda m: m.realign(0.35)),
@@ -67,18 +73,18 @@ def test_numbers_are_those_of_the_model(model, regime, move):
 
 
 def test_a_realigned_model_opens_at_its_own_setting(model):
-    known = report.summary(model.realign(0.8), folds=0)
+    known = report.summary(unfolded(model.realign(0.8)))
     assert (known["regime"], known["lam"]) == ("tunable", 0.8)
-    assert report.summary(model, folds=0)["regime"] == facts.AS_FITTED
+    assert report.summary(unfolded(model))["regime"] == facts.AS_FITTED
     assert known["folds"] == []
-    assert known["why_not_held_out"] == "the report was made without folds"
+    assert known["why_not_held_out"] == "the model has folds=0"
 
 
 def test_samples_are_those_of_the_model():
     model = gappy()
-    shown = report.summary(model, folds=0)["factors"]["samples"]
+    shown = report.summary(unfolded(model))["factors"]["samples"]
     assert len(shown["informed"]) == shown["of"] == 200
-    known = report.summary(model, folds=0)
+    known = report.summary(unfolded(model))
     F = facts.mixing(known["fitted"], "tunable", 0.6)
     moved = model.realign(0.6).factors_[:, :6]
     for p in range(6):
@@ -105,7 +111,7 @@ def test_colours_are_the_covariates_before_coding():
     )
     for drop_first in (False, True):
         model = InformedFactorAnalysis(8, drop_first=drop_first).fit(s.X, Y)
-        colours = report.summary(model, folds=0)["factors"]["samples"]["colours"]
+        colours = report.summary(unfolded(model))["factors"]["samples"]["colours"]
         assert colours[0]["values"] == pytest.approx(Y["age"].tolist(), rel=1e-4)
         for colour, name in zip(colours[1:], ["stage", "sex", "site"], strict=True):
             assert [colour["levels"][level] for level in colour["values"]] == Y[name].astype(str).tolist()
@@ -113,14 +119,14 @@ def test_colours_are_the_covariates_before_coding():
 
 def test_many_samples_are_thinned_evenly():
     s = ca.simulate.scenario("PN", n_samples=3000, n_features=20, n_factors=6)
-    shown = report.summary(InformedFactorAnalysis(6).fit(s.X, s.Y), folds=0)["factors"]["samples"]
+    shown = report.summary(unfolded(InformedFactorAnalysis(6).fit(s.X, s.Y)))["factors"]["samples"]
     names = [int(name) for name in shown["names"]]
     assert (len(names), names[0], names[-1], shown["of"]) == (1000, 1, 3000, 3000)
     assert set(np.diff(names)) <= {3, 4}
 
 
 def test_gaps_are_counted():
-    missing = report.summary(gappy(), folds=0)["factors"]["missing"]
+    missing = report.summary(unfolded(gappy()))["factors"]["missing"]
     first, second = missing["views"]
     assert (first["whole"], first["partly"], first["absent"]) == (190, 10, 0)
     assert first["observed"] == pytest.approx(1 - 70 / (200 * 30))
@@ -139,7 +145,7 @@ def test_gaps_are_counted_by_the_model_alone(monkeypatch):
 
 
 def test_the_bound_and_the_features_are_the_models(model):
-    known = report.summary(model, folds=0)["factors"]
+    known = report.summary(unfolded(model))["factors"]
     assert known["bound"]["values"] == model.elbo_.tolist()
     assert known["bound"]["at"] == list(range(1, model.n_iter_ + 1))
     top = model.top_features(1, "a", factors.TOP)
@@ -162,7 +168,7 @@ def test_a_long_curve_is_thinned_and_keeps_its_end():
 def test_many_groups_of_gaps_leave_shares_where_they_are(monkeypatch):
     monkeypatch.setattr(factors, "LIVE", 100)
     model = gappy()
-    views = report.summary(model, folds=0)["factors"]["views"]
+    views = report.summary(unfolded(model))["factors"]["views"]
     assert [view["live"] for view in views] == [None, None]
     np.testing.assert_allclose([view["shares"] for view in views], model.variance_explained())
 
@@ -184,8 +190,10 @@ def test_rows_read_by_chunks_leave_a_report_without_samples(tmp_path):
 
 
 def test_code_says_what_was_asked():
-    assert report.summary(complete(), folds=0)["code"] == "fa = ca.InformedFactorAnalysis(n_factors=7).fit(X, y)"
-    assert report.summary(gappy(), folds=0)["code"].endswith("(n_factors=9, tol=1e-06).fit(X, y, confounders=C)")
+    assert report.summary(complete())["code"] == "fa = ca.InformedFactorAnalysis(n_factors=7).fit(X, y)"
+    assert report.summary(unfolded(gappy()))["code"].endswith(
+        "(folds=0, n_factors=9, tol=1e-06).fit(X, y, confounders=C)"
+    )
 
 
 def test_only_models_have_reports():

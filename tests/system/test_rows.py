@@ -29,7 +29,7 @@ from scipy import sparse
 
 from covalign._core import validation as errors
 from covalign.moments.moments import Moments
-from covalign.stream import ahead, checked, open_pairs, open_rows, read, recut, refuse_not_finite
+from covalign.stream import Batches, ahead, checked, in_step, open_rows, read, recut, refuse_not_finite
 from covalign.stream import source as source_module
 
 try:
@@ -252,7 +252,7 @@ def test_moments_of_any_format_are_those_of_the_array(sources, name):
     Y = np.random.default_rng(1).standard_normal((N, 2))
     whole = Moments.from_arrays(numbers(), Y)
     for rows in (None, 9):
-        parts = Moments.from_batches(open_pairs(sources[name], Y).chunks(rows))
+        parts = Moments.from_batches(in_step([sources[name], open_rows(Y)], rows or sources[name].chunk_rows))
         for field in ("n", "mean_z", "mean_y", "cov_z", "cov_zy", "cov_y"):
             np.testing.assert_array_equal(getattr(parts, field), getattr(whole, field))  # bit for bit
 
@@ -420,7 +420,7 @@ def test_keys(tmp_path):
 def test_sparse_by_columns_on_disk_is_loaded_once_and_said(tmp_path):
     path = as_h5ad(sparse.csc_matrix(numbers()))(tmp_path)
     for data in (path, anndata.read_h5ad(path, backed="r")):
-        with pytest.warns(errors.ColumnLayoutWarning, match=r"stored by columns.*Store it by rows \(csr\)"):
+        with pytest.warns(errors.ColumnLayoutWarning, match=r"stored by columns.*Store the matrix by rows \(csr\)"):
             source = open_rows(data)
         np.testing.assert_array_equal(np.concatenate([dense(c) for c in source.chunks(9)]), numbers())
 
@@ -445,7 +445,6 @@ def test_a_single_column(tmp_path):
         source = open_rows(one, single=True)
         assert source.shape == (N, 1)
         np.testing.assert_array_equal(np.concatenate(list(source.chunks(10))), y[:, None])
-    assert open_pairs(numbers(), y).Y.shape == (N, 1)
 
 
 # -- memory -----------------------------------------------------------------------------------------------------------
@@ -667,16 +666,21 @@ def batches(sizes=(20, 0, 33)):
     return [(numbers()[e - s : e], Y[e - s : e]) for s, e in zip(sizes, ends, strict=True)]
 
 
+def pairs(stream):
+    return ((*batch.tables.values(), batch.Y) for batch in stream)
+
+
 def test_a_stream_is_read_once_and_a_list_again():
     whole = Moments.from_arrays(*(np.concatenate(part) for part in zip(*batches(), strict=True)))
-    stream = open_pairs(pair for pair in batches())
-    assert stream.n is None
-    np.testing.assert_array_equal(Moments.from_batches(stream.chunks()).cov_zy, whole.cov_zy)
-    with pytest.raises(ValueError, match="a stream of batches can be read once, and it was"):
-        stream.chunks()
-    listed = open_pairs(batches())
+    stream = Batches(pair for pair in batches())
+    assert not stream.again
+    np.testing.assert_array_equal(Moments.from_batches(pairs(stream)).cov_zy, whole.cov_zy)
+    with pytest.raises(ValueError, match="generator of batches can be read once, and it has been read"):
+        iter(stream)
+    listed = Batches(batches())
+    assert listed.again
     for _ in range(2):
-        np.testing.assert_array_equal(Moments.from_batches(listed.chunks()).cov_zy, whole.cov_zy)
+        np.testing.assert_array_equal(Moments.from_batches(pairs(listed)).cov_zy, whole.cov_zy)
 
 
 def test_batches_of_tensors_frames_and_single_columns():
@@ -687,15 +691,15 @@ def test_batches_of_tensors_frames_and_single_columns():
         (sparse.csr_matrix(Z), Y),
     ]
     for kind in kinds:
-        ((z, y),) = open_pairs([kind]).chunks()
+        ((z, y),) = pairs(Batches([kind]))
         np.testing.assert_array_equal(dense(z), Z)
         np.testing.assert_array_equal(y, Y)
     for y in (Y[:, 0], *tensors(Y[:, 0]), pd.Series(Y[:, 0], name="age")):
-        ((_, got),) = open_pairs([(Z, y)]).chunks()
+        ((_, got),) = pairs(Batches([(Z, y)]))
         assert got.shape == (N, 1)
     assert list(got.columns) == ["age"]
     for half in (tensor.to(torch.bfloat16) for tensor in tensors(Z)):
-        ((z, _),) = open_pairs([(half, Y)]).chunks()
+        ((z, _),) = pairs(Batches([(half, Y)]))
         assert z.dtype == np.float32
 
 
@@ -717,25 +721,25 @@ def test_a_bad_batch_is_named(spoil, message):
         yield spoil(*bad)
 
     with pytest.raises(ValueError, match=message):
-        list(open_pairs(stream()).chunks())
+        list(Batches(stream()))
 
 
 def test_columns_of_frames_keep_their_order():
     Z, Y = batches((N,))[0]
     first, second = pd.DataFrame(Y, columns=["a", "b"]), pd.DataFrame(Y, columns=["b", "a"])
     with pytest.raises(ValueError, match="got 'b' in place of 'a' in batch 1"):
-        list(open_pairs([(Z, first), (Z, second)]).chunks())
+        list(Batches([(Z, first), (Z, second)]))
 
 
 def test_what_is_no_stream():
     for data in (7, "rows", numbers(), sparse.csr_matrix(numbers())):
         with pytest.raises(ValueError, match=r"iterable of \(Z, Y\) batches, got"):
-            open_pairs(data)
+            Batches(data)
 
 
 def test_sources_of_different_length():
     with pytest.raises(ValueError, match=r"same number of rows .*got 53 and 52"):
-        open_pairs(numbers(), numbers()[1:])
+        Moments.from_arrays(open_rows(numbers()), numbers()[1:])
 
 
 # -- numbers that are not finite --------------------------------------------------------------------------------------
@@ -904,7 +908,7 @@ def test_unknown_columns(tmp_path):
 
 def test_nothing_there(tmp_path):
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ValueError, match=r"a folder with \.parquet files is needed, got '.*empty', which has none"):
+    with pytest.raises(ValueError, match=r"folder with \.parquet files is needed, and '.*empty' has none"):
         open_rows(tmp_path / "empty")
     np.save(tmp_path / "a.npy", np.empty((0, 3)))
     pq.write_table(pa.table({"a": pa.array([], pa.float64())}), tmp_path / "a.parquet")

@@ -34,7 +34,7 @@ def table() -> np.ndarray:
 T = np.random.default_rng(6).standard_normal((K, P))
 
 
-def project(chunk):
+def project(start, chunk):
     return chunk @ T
 
 
@@ -77,7 +77,7 @@ def expected(path):
     other = path.parent / "whole" / path.name
     other.parent.mkdir()
     with sink_at(other) as sink:
-        write_rows(open_rows(table(), chunk_rows=7), project, sink)
+        write_rows(project, [open_rows(table(), chunk_rows=7)], sink)
     whole = contents(other)
     shutil.rmtree(other.parent)
     return whole
@@ -160,11 +160,11 @@ def interrupted_after(path, rows, **options):
 
 
 def failing_after(calls, count):
-    def function(chunk):
+    def function(start, chunk):
         if len(calls) == count:
             raise Interrupted
         calls.append(len(chunk))
-        return project(chunk)
+        return project(start, chunk)
 
     return function
 
@@ -172,12 +172,12 @@ def failing_after(calls, count):
 def test_an_interrupted_run_goes_on_where_it_stopped(path, expected):
     source, first, second = open_rows(table(), chunk_rows=7), [], []
     with pytest.raises(Interrupted), sink_at(path) as sink:
-        write_rows(source, failing_after(first, 4), sink)
+        write_rows(failing_after(first, 4), [source], sink)
     assert sink.start == 0
     assert not path.exists()
     with sink_at(path) as sink:
         assert sink.start == (25 if path.suffix == ".zarr" else 28)  # whole zarr chunks
-        computed = write_rows(source, failing_after(second, 99), sink)
+        computed = write_rows(failing_after(second, 99), [source], sink)
     # Chunks that were complete are not computed again; one that was stored in part is, from its beginning.
     assert first == [7] * 4
     assert second == ([7, 7, 7, 5] if path.suffix == ".zarr" else [7, 7, 5])
@@ -193,7 +193,7 @@ def test_several_interruptions(path, expected):
         try:
             with sink_at(path) as sink:
                 starts.append(sink.start)
-                write_rows(source, failing_after([], 2), sink)
+                write_rows(failing_after([], 2), [source], sink)
             break
         except Interrupted:
             assert not path.exists()
@@ -209,13 +209,13 @@ from tests.system.test_rows_sink import open_rows, project, sink_at, table, writ
 for path in {paths!r}:
     if os.fork() == 0:
         calls = []
-        def function(chunk):
+        def function(start, chunk):
             calls.append(1)
             if len(calls) == 5:
                 os.kill(os.getpid(), signal.SIGKILL)
-            return project(chunk)
+            return project(start, chunk)
         with sink_at(path) as sink:
-            write_rows(open_rows(table(), chunk_rows=7), function, sink)
+            write_rows(function, [open_rows(table(), chunk_rows=7)], sink)
     else:
         print(os.wait()[1])
 """
@@ -231,11 +231,11 @@ def test_a_run_killed_in_the_middle_goes_on(tmp_path):
         assert not path.exists()
         whole = path.with_stem("whole")
         with sink_at(whole) as sink:
-            write_rows(open_rows(table(), chunk_rows=7), project, sink)
+            write_rows(project, [open_rows(table(), chunk_rows=7)], sink)
         calls: list[int] = []
         with sink_at(path) as sink:
             assert sink.start == (25 if path.suffix == ".zarr" else 28)
-            write_rows(open_rows(table(), chunk_rows=7), failing_after(calls, 99), sink)
+            write_rows(failing_after(calls, 99), [open_rows(table(), chunk_rows=7)], sink)
         assert sum(calls) < N
         assert list(contents(path).values()) == list(contents(whole).values())
     assert {path.stem for path in tmp_path.iterdir()} == {"killed", "whole"}
@@ -244,12 +244,12 @@ def test_a_run_killed_in_the_middle_goes_on(tmp_path):
 def test_rows_after_the_last_record_are_written_again(path, expected):
     """With rare checkpoints a killed run has rows on disk that no record vouches for."""
     sink = sink_at(path, checkpoint_seconds=1e9)
-    values = project(table())
+    values = project(0, table())
     sink.write(values[:20] + 1)  # not what the second run computes: it has to write over them
     sink._release()  # as if killed: no record
     with sink_at(path) as sink:
         assert sink.start == 0
-        write_rows(open_rows(table(), chunk_rows=7), project, sink)
+        write_rows(project, [open_rows(table(), chunk_rows=7)], sink)
     assert contents(path) == expected
 
 
@@ -261,12 +261,12 @@ def test_killed_between_the_last_row_and_the_name(path, expected, monkeypatch):
 
     monkeypatch.setattr(sink_module, "_rename", killed)
     with pytest.raises(Interrupted), sink_at(path) as sink:
-        write_rows(open_rows(table(), chunk_rows=7), project, sink)
+        write_rows(project, [open_rows(table(), chunk_rows=7)], sink)
     monkeypatch.setattr(sink_module, "_rename", real)
     assert not path.exists()
     with sink_at(path) as sink:
         assert sink.start == N
-        assert write_rows(open_rows(table(), chunk_rows=7), failing_after([], 0), sink) == 0
+        assert write_rows(failing_after([], 0), [open_rows(table(), chunk_rows=7)], sink) == 0
     assert contents(path) == expected
 
 
@@ -279,9 +279,9 @@ def test_another_fingerprint_begins_anew(path, change):
     interrupted_after(path, np.zeros((20, P)))
     with sink_at(path, **change) as sink:
         assert sink.start == (20 if path.suffix != ".zarr" and "chunk_rows" in change else 0)
-        write_rows(open_rows(table(), chunk_rows=7), project, sink)
+        write_rows(project, [open_rows(table(), chunk_rows=7)], sink)
     if sink.start == 0:
-        np.testing.assert_allclose(results(path), project(table()), rtol=1e-12)
+        np.testing.assert_allclose(results(path), project(0, table()), rtol=1e-12)
 
 
 def test_another_shape_or_type_begins_anew(path):
@@ -379,7 +379,7 @@ def test_killed_between_moving_the_old_folder_and_the_new(tmp_path, monkeypatch)
 
 def test_one_writer_at_a_time(path):
     with sink_at(path) as sink:
-        with pytest.raises(ValueError, match="one writer at a time"):
+        with pytest.raises(ValueError, match="Another run is writing"):
             sink_at(path)
         sink.write(table()[:, :P])
     assert path.exists()
@@ -456,7 +456,7 @@ def test_a_size_limit_of_the_system(tmp_path):
     for path, line in zip(paths, lines, strict=True):
         done = 0 if path.suffix == ".zarr" else 100
         assert line.startswith(f"True '{path}' needs about {(4000 - done) * 400} bytes more on its disk")
-        assert line.endswith(f"goes on at row {done}.")
+        assert line.endswith(f"it resumes at row {done}.")
         assert not path.exists()
         with open_sink(path, (4000, 50), chunk_rows=1000, key="k") as sink:
             assert sink.start == done
@@ -479,13 +479,13 @@ def test_a_disk_that_fills_up(path, monkeypatch, step, code):
     monkeypatch.setattr(sink._writer, step, full)
     message = rf"'{path}' needs about \d+ bytes more on its disk, \d+ are free"
     with pytest.raises(errors.DiskFullError, match=message) as caught, sink:
-        write_rows(open_rows(table(), chunk_rows=7), project, sink)
+        write_rows(project, [open_rows(table(), chunk_rows=7)], sink)
     assert isinstance(caught.value, ValueError)
     assert not path.exists()
     with sink_at(path) as again:  # once there is room
         assert again.start == N if step == "finish" else 0 < again.start < N
-        write_rows(open_rows(table(), chunk_rows=7), project, again)
-    np.testing.assert_allclose(results(path), project(table()), rtol=1e-12)
+        write_rows(project, [open_rows(table(), chunk_rows=7)], again)
+    np.testing.assert_allclose(results(path), project(0, table()), rtol=1e-12)
 
 
 def test_other_errors_of_the_disk_are_left_alone(path, monkeypatch):

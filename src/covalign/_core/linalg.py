@@ -11,11 +11,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import cython_blas, lapack, solve_triangular
 
-from covalign._core.threads import blas_threads as blas_threads
-from covalign._core.threads import in_threads as in_threads
-from covalign._core.threads import limited as limited
-from covalign._core.threads import one_thread as one_thread
-
 Array: TypeAlias = NDArray[np.float64]
 
 EPS = float(np.finfo(np.float64).eps)

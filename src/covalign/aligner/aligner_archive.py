@@ -1,6 +1,6 @@
-"""A fitted aligner as plain arrays and JSON, and back: the sums of its folds, its coding, and what was chosen.
+"""A fitted aligner as plain arrays and JSON, and back: the sums of its folds, its coding, and the chosen regime.
 
-All the rest follows from these to the same bits, because nothing is left to chance after the sums.
+Everything else follows from these to the same bits, because nothing after the sums is random.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import pandas as pd
 
 from covalign._core.linalg import Array
 from covalign.aligner.fold_sums import Found
-from covalign.moments.confounders import Coding
 from covalign.moments.incomplete import IncompleteMoments, Part, Rows
 from covalign.moments.moments import Moments
 from covalign.persist.values import pack_coding, plain, unpack_coding
+from covalign.tables.confounders import Coding
 
 KIND = "LatentAligner"
 SUMS = ("mean_z", "mean_y", "cov_z", "cov_zy", "cov_y")
@@ -23,7 +23,7 @@ PATH = ("shrinkage", "alignment", "se")
 
 
 class Chosen(NamedTuple):
-    """What was settled when a regime was solved, in which parameters may have been set to something else since."""
+    """The settings of the regime that was solved; parameters may have been changed since."""
 
     regime: str
     lam: float
@@ -52,7 +52,7 @@ def pack(model: Any, found: Found, chosen: Chosen | None) -> tuple[dict[str, Any
 
 
 def unpack(meta: dict[str, Any], arrays: dict[str, Array], model: Any) -> tuple[Found, Chosen | None]:
-    """What was packed; the names of features go into the model."""
+    """What ``pack`` packed; the names of features are set on the model."""
     coding = unpack_coding(meta)
     model.n_features_in_ = meta["features"]
     if meta["feature_names"] is not None:

@@ -1,4 +1,4 @@
-"""Tables that dask holds, coded for the aligner; sums and products are asked of ``moments.cluster``."""
+"""Tables in dask, coded for the aligner; ``moments.cluster`` computes sums and products."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from covalign._core import validation as errors
 from covalign._core.linalg import Array
+from covalign._core.messages import message
 from covalign.moments import cluster
-from covalign.moments import confounders as nuisance
-from covalign.moments.confounders import Adjustment, Coding
+from covalign.moments.adjustment import Adjustment
 from covalign.moments.incomplete import Rows, merged
 from covalign.stream import is_dask
+from covalign.tables import confounders as nuisance
 from covalign.tables import covariates
+from covalign.tables.confounders import Coding
+from covalign.tables.join import match_rows
 
 
 class Lazy(NamedTuple):
@@ -26,7 +28,7 @@ class Lazy(NamedTuple):
 
 
 def dtype_of(Z: Any) -> np.dtype[Any]:
-    """float32 if all of it is, else float64."""
+    """float32 if all columns are float32, else float64."""
     kinds = {Z.dtype} if hasattr(Z, "dtype") else set(Z.dtypes)
     return np.dtype(np.float32 if kinds == {np.dtype(np.float32)} else np.float64)
 
@@ -34,15 +36,16 @@ def dtype_of(Z: Any) -> np.dtype[Any]:
 def given(
     Z: Any, Y: Any, confounders: Any, coding: Coding | None, missing: str, *, drop_first: bool = False, partial: bool
 ) -> Lazy:
-    """Rows and covariates to be summed; ``coding`` if there were rows before."""
+    """Rows and covariates to be summed; ``coding`` is that of earlier rows."""
     if is_dask(Y):
         if confounders is not None:
-            raise errors.confounders_in_dask()
+            problem, remedy = "Confounders need covariates in memory", "compute Y first (it is small beside Z)"
+            raise ValueError(message(problem, got="Y in dask", remedy=remedy))
         coding = Coding(cluster.learn(Y, drop_first=drop_first)) if coding is None else coding
         return Lazy(Z, cluster.encoded(Y, coding.covariates), coding, missing)
     separate = nuisance.separated if coding is None else coding.recall
     rest, confounders = separate(Y, confounders)
-    tables = nuisance.tables(None, cluster.match_rows(Z, rest), confounders)
+    tables = nuisance.tables(None, match_rows(Z, rest), confounders)
     whole = tables.Y.loc[covariates.complete_rows(tables.Y, missing, partial=partial)]
     if coding is None:
         learnt = tables._replace(Y=whole)
@@ -54,7 +57,7 @@ def given(
 
 
 def fold_moments(lazy: Lazy, folds: int) -> list[Rows | None]:
-    """``incomplete.fold_moments``, computed where the rows are."""
+    """``incomplete.fold_moments``, computed where the rows are stored."""
     coding, drop = lazy.coding, lazy.missing == "drop"
     found: list[Rows | None] = cluster.fold_moments(
         lazy.rows, lazy.Y, folds, coding.covariates.blocks, coding.q, drop=drop
@@ -63,7 +66,7 @@ def fold_moments(lazy: Lazy, folds: int) -> list[Rows | None]:
         whole = merged(found)
         lacking = np.zeros(0) if whole is None else (whole.n or 0) - whole.n_pairs
         for column in np.flatnonzero(lacking):
-            raise errors.missing_values(coding.covariates.names[column], int(lacking[column]), [])
+            raise covariates.missing_values(coding.covariates.names[column], int(lacking[column]), [])
     return found
 
 
@@ -72,6 +75,6 @@ def transform(Z: Any, coding: Coding, confounders: Any, mean: Array, T: Array, a
     if coding.q == 0:
         coding.table(None, confounders, 0)  # refuses confounders that were not fitted
         return cluster.lazy_transform(Z, mean, T)
-    C = coding.table(None, cluster.match_rows(Z, confounders), sum(cluster.row_counts(Z)))
+    C = coding.table(None, match_rows(Z, confounders), sum(cluster.row_counts(Z)))
     both = np.hstack([T, -T @ adjustment.B_z.T])
     return cluster.lazy_transform(cluster.beside(Z, C), np.concatenate([mean, adjustment.centre]), both)

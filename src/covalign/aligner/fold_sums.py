@@ -1,4 +1,4 @@
-"""From what the user has (rows in memory, in files, in dask, in batches that come once) to the moments of folds."""
+"""Moments of every fold from the data of the user: rows in memory, in files, in dask, or in batches."""
 
 from __future__ import annotations
 
@@ -10,21 +10,24 @@ import numpy as np
 import pandas as pd
 
 from covalign._core import validation as errors
+from covalign._core.messages import message
 from covalign.aligner import dask_tables as dasks
 from covalign.aligner import intake
-from covalign.moments import confounders as nuisance
-from covalign.moments.confounders import Coding
-from covalign.moments.incomplete import Rows, fold_moments, stream_moments
-from covalign.stream import Stream, is_dask, is_source, refuse_not_finite
+from covalign.exceptions import NotFiniteError
+from covalign.moments.incomplete import Rows, batch_moments, fold_moments
+from covalign.moments.moments import no_rows
+from covalign.stream import Batch, Batches, is_batches, is_dask, is_source, refuse_not_finite
+from covalign.tables import confounders as nuisance
 from covalign.tables import covariates
+from covalign.tables.confounders import Coding
 
 
 class Found(NamedTuple):
-    """What is remembered of rows."""
+    """What an aligner remembers of rows."""
 
     coding: Coding
     folds: list[Rows | None]
-    dtype: np.dtype[Any]  # the precision they came in
+    dtype: np.dtype[Any]  # precision of the rows
 
 
 class Prepared(NamedTuple):
@@ -37,7 +40,7 @@ class Prepared(NamedTuple):
 
 
 class Fitting(NamedTuple):
-    """How to take in rows; ``validated`` checks Z as scikit-learn wants it, ``partial`` if further rows may follow."""
+    """Settings of a fit. ``validated`` checks Z as scikit-learn does; ``partial`` says that more rows may follow."""
 
     validated: Callable[..., Any]
     folds: int
@@ -47,9 +50,9 @@ class Fitting(NamedTuple):
     partial: bool
 
     def moments(self, Z: Any, Y: Any, confounders: Any, coding: Coding | None) -> Found:
-        """The moments of every fold of the rows; ``coding`` is that of rows before these."""
-        if Y is None and intake.is_stream(Z):
-            return self._of_stream(Stream(Z), confounders, coding)
+        """Moments of every fold; ``coding`` is that of earlier rows."""
+        if Y is None and is_batches(Z):
+            return self._of_batches(Batches(Z), confounders, coding)
         if Y is None:
             raise errors.y_required()
         if is_dask(Z):
@@ -58,19 +61,19 @@ class Fitting(NamedTuple):
         coding, rows, encoded, whereabouts = self._prepared(Z, Y, confounders, coding)
         if not self.partial:
             covariates.refuse_constant(encoded)
-        elif not first and len(encoded) == 0:  # all were left out: nothing to add
+        elif not first and len(encoded) == 0:  # all rows were left out
             return Found(coding, [None] * self.folds, _precision(rows.dtype))
         try:
-            # Numbers that are not finite are noticed by the sums, without a pass of their own.
-            made = list(fold_moments(rows, encoded, self.folds, coding.covariates.blocks, coding.q))
-        except errors.NotFiniteError:
-            if not is_source(rows):  # which knows the names of its rows and columns itself
+            # The sums notice numbers that are not finite, so no other pass is needed.
+            made = fold_moments(rows, encoded, self.folds, coding.covariates.blocks, coding.q)
+        except NotFiniteError:
+            if not is_source(rows):  # a Source knows the names of its rows and columns
                 refuse_not_finite(rows, 0, whereabouts())
             raise
         return Found(coding, made, _precision(rows.dtype))
 
     def _prepared(self, Z: Any, Y: Any, confounders: Any, coding: Coding | None, start: int = 0) -> Prepared:
-        """[Z C] and Y in numbers; the first row is the ``start``-th."""
+        """[Z C] and Y as numbers; the first row has the number ``start``."""
         given = intake.given(Z, Y, confounders, coding, self.chunk_rows)
         least = 1 if self.partial else 2
         rows = self.validated(given.rows, reset=coding is None, ensure_all_finite=False, ensure_min_samples=least)
@@ -85,26 +88,29 @@ class Fitting(NamedTuple):
 
         return Prepared(coding, *coding.apply(rows, tables), whereabouts)
 
-    def _of_stream(self, stream: Stream, confounders: Any, coding: Coding | None) -> Found:
+    def _of_batches(self, batches: Batches, confounders: Any, coding: Coding | None) -> Found:
         if not (confounders is None or isinstance(confounders, str | list | tuple)):
-            raise errors.confounders_of_stream()
-        now, batches, n = self._replace(partial=True), stream.chunks(), 0
+            problem = "Confounders of batches need to be columns of their Y, given by name"
+            raise ValueError(message(problem, got="a table", remedy="put them into Y and pass their names"))
+        now, n, stream = self._replace(partial=True), 0, iter(batches)
 
-        def prepared(batch: tuple[Any, Any]) -> tuple[Any, pd.DataFrame]:
+        def prepared(batch: Batch) -> tuple[Any, pd.DataFrame]:
             nonlocal coding, n
-            coding, rows, encoded, whereabouts = now._prepared(*batch, confounders, coding, start=n)
-            # Later the batch is gone, so each one is searched.
+            (Z,) = batch.tables.values()
+            coding, rows, encoded, whereabouts = now._prepared(Z, batch.Y, confounders, coding, start=n)
+            # The batch cannot be read again, so it is searched now.
             refuse_not_finite(rows, 0, whereabouts())
-            n += batch[0].shape[0]
+            n += Z.shape[0]
             return rows, encoded
 
-        first = next(batches, None)
+        first = next(stream, None)
         if first is None:
-            raise errors.no_rows()
+            raise no_rows()
         start = prepared(first)
         assert coding is not None  # that of the first batch
-        both = chain([start], map(prepared, batches))
-        made = stream_moments(both, self.folds, coding.covariates.blocks, coding.q)
+        both = ((Z, Y.to_numpy()) for Z, Y in chain([start], map(prepared, stream)))
+        names, k = coding.covariates.names, start[0].shape[1]
+        made = batch_moments(both, names, k, self.folds, coding.covariates.blocks, coding.q)
         return Found(coding, made, _precision(start[0].dtype))
 
     def _of_dask(self, Z: Any, Y: Any, confounders: Any, coding: Coding | None) -> Found:

@@ -5,32 +5,23 @@ Everything that asks where data are is here; the rest of the library sees arrays
 
 from __future__ import annotations
 
-import hashlib
-import os
-import uuid
-from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
-from scipy import sparse
 
-from covalign._core import validation as errors
-from covalign._core.linalg import Array, dense
-from covalign.moments import confounders as nuisance
-from covalign.moments.confounders import Coding, Tables
-from covalign.stream import Checked, Source, collected, is_elsewhere, is_source, open_rows, open_sink, write_rows
-from covalign.stream.h5ad import obs_of
-from covalign.stream.parquet import columns_of, parquet_files
-from covalign.tables import covariates
+from covalign.stream import Source, is_source, open_rows
+from covalign.tables import confounders as nuisance
+from covalign.tables.confounders import Coding, Tables
+from covalign.tables.join import match_rows
+from covalign.tables.representations import as_source, open_pair, rows_of
+from covalign.tables.table_files import is_path
 
 
-class Given(NamedTuple):
-    """Rows with their covariates and confounders, as the user keeps them, in the order of the rows."""
+class Data(NamedTuple):
+    """Rows with their covariates and confounders, not yet coded, in the order of the rows."""
 
-    rows: Any  # as they came if they are in memory, else a Source
-    labels: Any  # the rows, or an empty frame with their index: what tables are matched with
+    rows: Any  # a table in memory as it is, anything else as a Source
     tables: Tables
     named: bool  # the confounders were columns of Y
 
@@ -51,165 +42,26 @@ def whereabouts(Z: Any, keep: Any = None, start: int = 0) -> Whereabouts:
     return Whereabouts(Z.columns if frame else None, index, None if keep is None else keep + start)
 
 
-def given(Z: Any, Y: Any, confounders: Any, coding: Coding | None = None, chunk_rows: int | None = None) -> Given:
-    """Rows and tables side by side, matched by index where both have one; ``coding`` if there were rows before."""
-    labels = Z
-    if is_elsewhere(Z):
-        loaded = isinstance(Y, str | os.PathLike)
-        Z, Y = opened(Z, Y, chunk_rows)
-        # A file without row names is taken by position.
-        unnamed = loaded and isinstance(getattr(Y, "index", None), pd.RangeIndex)
-        labels = Z if unnamed else labels_of(Z, Y, confounders)
+def given(Z: Any, Y: Any, confounders: Any, coding: Coding | None = None, chunk_rows: int | None = None) -> Data:
+    """Rows and tables side by side, matched by name where both have names; ``coding`` is that of earlier rows."""
+    Z, Y = open_pair(Z, Y, chunk_rows)
+    labels = labels_of(Z, Y, confounders)
     separate = nuisance.separated if coding is None else coding.recall
     rest, confounders = separate(Y, confounders)
-    tables = nuisance.tables(labels, covariates.match_rows(labels, rest), confounders)
-    return Given(Z, labels, tables, rest is not Y)
+    tables = nuisance.tables(labels, match_rows(labels, rest), confounders)
+    return Data(Z, tables, rest is not Y)
 
 
-def labels_of(source: Source, *tables: Any) -> Any:
-    """An empty frame with the row names of a source, read only where a table has such names, too; else the source."""
-    if not any(isinstance(table, pd.DataFrame | pd.Series) for table in tables):
-        return source
-    index = source.index
-    return source if index is None else pd.DataFrame(index=index)
-
-
-def is_stream(Z: Any) -> bool:
-    """Whether this, given without Y, is an iterable of (Z, Y) batches rather than rows that lack their Y."""
-    if is_elsewhere(Z) or sparse.issparse(Z) or hasattr(Z, "shape") or hasattr(Z, "__array__"):
-        return False
-    if isinstance(Z, list | tuple):  # of pairs of tables, not of rows
-        return len(Z) > 0 and isinstance(Z[0], list | tuple) and len(Z[0]) == 2 and len(np.shape(Z[0][0])) == 2
-    return isinstance(Z, Iterable) and not isinstance(Z, dict | bytes)
-
-
-def opened(Z: Any, Y: Any, chunk_rows: int | None = None) -> tuple[Source, Any]:
-    """The rows as a Source, and Y in memory; Y may be names of columns that lie beside the rows."""
-    beside = _columns_beside(Z) if _may_be_names(Y) else None
-    if beside is None:
-        return source_of(Z, chunk_rows), in_memory(Y)
-    names = [Y] if isinstance(Y, str) else [str(name) for name in Y]
-    absent = [name for name in names if name not in beside]
-    if absent and len(names) > len(beside):
-        source = source_of(Z, chunk_rows)
-        if len(names) == source.shape[0]:
-            return source, Y  # a label for every row, not names
-    if absent:
-        raise errors.columns_missing(absent, beside)
-    if _is_parquet(Z):
-        rest = [name for name in beside if name not in names]
-        return open_rows(Z, rest, chunk_rows=chunk_rows), _read_parquet(Path(Z), names)
-    return source_of(Z, chunk_rows), obs_of(Z)[names]
-
-
-def _may_be_names(Y: Any) -> bool:
-    """Text, or a list of texts, that is no path to a table."""
-    if isinstance(Y, str):
-        return not os.path.exists(Y)
-    return isinstance(Y, list | tuple) and len(Y) > 0 and all(isinstance(name, str) for name in Y)
-
-
-def _columns_beside(Z: Any) -> list[str] | None:
-    """Names of the columns that are stored with the rows of Z, if any."""
-    if _is_parquet(Z):
-        return columns_of(Path(Z))
-    if hasattr(Z, "obs_names") or (isinstance(Z, str | os.PathLike) and Path(Z).suffix.lower() == ".h5ad"):
-        return [str(name) for name in obs_of(Z).columns]
-    return None
+def labels_of(rows: Any, *tables: Any) -> Any:
+    """The row names of a Source as an empty frame, read only where a table has names, too; else the rows."""
+    if not is_source(rows) or not any(isinstance(table, pd.DataFrame | pd.Series) for table in tables):
+        return rows
+    index = rows.index
+    return rows if index is None else pd.DataFrame(index=index)
 
 
 def source_of(Z: Any, chunk_rows: int | None = None, names: Sequence[str] | None = None) -> Source:
-    """The rows of Z; of parquet files only the columns with these ``names``, if they have them all."""
-    if is_source(Z):
-        source: Source = Z
-        return source
-    if names is not None and _is_parquet(Z) and {*names} <= {*columns_of(Path(Z))}:
-        return open_rows(Z, list(names), chunk_rows=chunk_rows)
-    return open_rows(Z, chunk_rows=chunk_rows)
-
-
-def _is_parquet(path: Any) -> bool:
-    if not isinstance(path, str | os.PathLike):
-        return False
-    path = Path(path)
-    return path.suffix.lower() in (".parquet", ".pq") or (path.is_dir() and any(path.glob("*.parquet")))
-
-
-def _read_parquet(path: Path, names: Sequence[str] | None = None) -> pd.DataFrame:
-    columns = None if names is None else list(names)
-    return pd.concat([pd.read_parquet(file, columns=columns) for file in parquet_files(path)])
-
-
-def in_memory(Y: Any) -> Any:
-    """Covariates, loaded where they are in a file: a table with names where it has any."""
-    if not is_elsewhere(Y):
-        return Y
-    if isinstance(Y, str | os.PathLike) and os.path.exists(Y):
-        if Path(Y).suffix.lower() in (".csv", ".tsv"):
-            return pd.read_csv(Y, sep="," if Path(Y).suffix.lower() == ".csv" else "\t")
-        if _is_parquet(Y):
-            return _read_parquet(Path(Y))
-    source = Y if is_source(Y) else open_rows(Y, name="Y", single=True)
-    values = np.concatenate([dense(chunk) for chunk in source.chunks()])
-    return values if source.names is None else pd.DataFrame(values, source.index, list(source.names))
-
-
-def identity(Z: Any, source: Source) -> str:
-    """A text that is another one if the rows are others: file, size and time of writing; what is in memory is hashed.
-
-    Where neither can be had, a text that never occurs again.
-    """
-    about: list[Any] = [source.where, source.shape, str(source.dtype), source.names]
-    origin = Z.filename if getattr(Z, "isbacked", False) else getattr(source, "origin", None)
-    if origin is not None:
-        path = Path(origin).resolve()
-        files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
-        stats = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
-        return repr([*about, getattr(source, "key", None), getattr(source, "layout", None), stats])
-    if not source.in_memory:
-        return uuid.uuid4().hex
-    digest = hashlib.blake2b(repr(about).encode(), digest_size=16)
-    for chunk in source.chunks():
-        parts = (chunk.indptr, chunk.indices, chunk.data) if sparse.issparse(chunk) else (chunk,)
-        for part in parts:
-            digest.update(np.ascontiguousarray(part).data)
-    return digest.hexdigest()
-
-
-class Turning(NamedTuple):
-    """``turn(z, c, dtype)`` of the rows of a source and of C beside them, computed a chunk at a time."""
-
-    source: Source
-    C: Array
-    turn: Callable[[Any, Any, Any], Any]
-    columns: int
-
-    @property
-    def dtype(self) -> Any:
-        """That of the result."""
-        return np.float32 if self.source.dtype == np.float32 else np.float64
-
-    def _of_chunk(self, chunk: Any) -> Any:
-        k = self.source.shape[1]
-        z = chunk[:, :k] if self.C.shape[1] else chunk
-        return self.turn(z, dense(chunk[:, k:]), self.dtype)
-
-    def collected(self) -> Any:
-        """The result as an array."""
-        return collected(nuisance.beside(Checked(self.source), self.C), self._of_chunk, self.columns, self.dtype)
-
-    def written(self, path: Any, names: Any, key: str, overwrite: bool) -> Any:
-        """The path, once the result is there."""
-        shape = (self.source.shape[0], self.columns)
-        with open_sink(path, shape, self.dtype, names, key=key, overwrite=overwrite) as sink:
-            write_rows(nuisance.beside(Checked(self.source), self.C), self._of_chunk, sink)
-        return path
-
-
-def fingerprint(text: str, *arrays: Any) -> str:
-    """A hash of a text and of numbers."""
-    digest = hashlib.blake2b(text.encode(), digest_size=16)
-    for array in arrays:
-        digest.update(repr(np.shape(array)).encode())
-        digest.update(np.ascontiguousarray(array).data)
-    return digest.hexdigest()
+    """The rows of Z; of a file with columns only those with these ``names``, if it has them all."""
+    if is_path(Z):
+        return as_source(rows_of(Z, chunk_rows, names), chunk_rows)  # type: ignore[no-any-return]
+    return Z if is_source(Z) else open_rows(Z, chunk_rows=chunk_rows)

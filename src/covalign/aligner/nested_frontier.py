@@ -12,6 +12,7 @@ from scipy import sparse
 from covalign._core import validation as errors
 from covalign.aligner import dask_tables as dasks
 from covalign.aligner import intake
+from covalign.aligner.solution import check_shrinkage
 from covalign.closed_form import regimes
 from covalign.closed_form.heldout import (
     FEW_FOLDS,
@@ -23,9 +24,10 @@ from covalign.closed_form.heldout import (
     shrinkage_path,
     splits,
 )
-from covalign.moments import confounders as nuisance
+from covalign.moments.adjustment import adjusted
 from covalign.moments.incomplete import fold_moments, merged
 from covalign.stream import is_dask, is_elsewhere
+from covalign.tables import confounders as nuisance
 from covalign.tables import covariates
 
 
@@ -46,10 +48,10 @@ def cross_validated_frontier(
     ``alignment``, ``coupling`` and the covariates' columns are held out; ``alignment_in_sample`` and
     ``coupling_in_sample`` are what the fitted rows themselves show. With ``shrinkage="auto"`` each training set chooses
     its own by cross-validation inside it, so the left-out rows take no part in any choice. Z may be a path, or anything
-    else ``covalign.open_rows`` takes. ``missing``, ``confounders`` and ``chunk_rows`` are those of
-    ``LatentAligner``; what confounders explain of left-out rows is said by the training set, too. Folds that would have
-    fewer than ten rows are put together, down to five. ``frame.attrs`` has the numbers of rows (``n``) and of rows with
-    each covariate (``n_pairs``).
+    else ``covalign.open_rows`` takes. ``missing``, ``confounders`` and ``chunk_rows`` are those of ``LatentAligner``;
+    the training set also decides what confounders explain of left-out rows. Folds that would have fewer than ten rows
+    are put together, down to five. ``frame.attrs`` has the numbers of rows (``n``) and of rows with each covariate
+    (``n_pairs``).
 
     >>> import covalign as ca
     >>> s = ca.simulate.scenario("PN", n_samples=300)
@@ -57,7 +59,7 @@ def cross_validated_frontier(
     >>> frame["regime"].tolist()
     ['independent', 'tunable', 'strongest', 'exclusive']
     """
-    folds, fixed = errors.check_folds(folds), errors.check_shrinkage(shrinkage)
+    folds, fixed = errors.check_folds(folds), check_shrinkage(shrinkage)
     # A training set chooses its shrinkage by leaving out its own buckets, so it needs several.
     several = folds if folds >= 4 or fixed is not None else 3 * folds
     if is_dask(Z):
@@ -76,7 +78,7 @@ def cross_validated_frontier(
         folds = len(buckets)
     whole = merged(buckets)
     assert whole is not None  # empty input was refused before
-    fitted, _ = nuisance.adjusted(whole, coding.q)
+    fitted, _ = adjusted(whole, coding.q)
     made = splits(buckets, folds, coding.q)
     if not made:
         raise errors.too_few_rows(whole.n or 0, 2 * folds)

@@ -29,6 +29,7 @@ from covalign._core.extras import optional
 from covalign._core.files import data_not_found, unreadable_data
 from covalign._core.messages import listed, message
 from covalign.tables.covariates import as_frame
+from covalign.tables.join import in_order, refuse_duplicates
 
 VIEWS = {"train": ("mrna", "mirna", "protein"), "test": ("mrna", "mirna")}
 OMICS = "a folder with mrna.csv.gz, mirna.csv.gz, protein.csv.gz and subtype.csv, or mixOmics' breast.TCGA.rda"
@@ -140,13 +141,13 @@ def _numbers(table: pd.DataFrame, name: str) -> pd.DataFrame:
 def _joined(tables: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     """All tables with the samples of the first, in its order: by name; a table without names by position.
 
-    Position means something only as long as all named tables have the same order.
+    Positions can be trusted only where all named tables have the same order.
     """
     named = [name for name, table in tables.items() if not isinstance(table.index, pd.RangeIndex)]
     first = named[0] if named else next(iter(tables))
     samples = tables[first].index
-    for name in named:
-        _refuse_other_samples(first, name, samples, tables[name].index)
+    refuse_duplicates(samples, first)
+    ordered = {name: in_order(tables[name], samples, called=(name, first)) for name in named}
     moved = [name for name in named if not tables[name].index.equals(samples)]
     joined = {}
     for name, table in tables.items():
@@ -156,20 +157,8 @@ def _joined(tables: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
             problem = f"{name} has no sample names, and {first} and {moved[0]} differ in their order"
             remedy = f"Name the samples of {name}, or bring {first} and {moved[0]} into the same order"
             raise ValueError(message(problem, remedy=remedy))
-        joined[name] = table.loc[samples] if name in named else table.set_axis(samples, axis=0)
+        joined[name] = ordered[name] if name in named else table.set_axis(samples, axis=0)
     return joined
-
-
-def _refuse_other_samples(first: str, name: str, samples: pd.Index, others: pd.Index) -> None:
-    if others.has_duplicates:
-        problem = f"samples are matched by name, but {name} has {listed(others[others.duplicated()].unique(), 3)} twice"
-        raise ValueError(message(problem, remedy="Rename or drop the repeated rows"))
-    only_first, only_other = samples.difference(others, sort=False), others.difference(samples, sort=False)
-    if len(only_first) or len(only_other):
-        pairs = ((first, name, only_first), (name, first, only_other))
-        got = "; ".join(f"{len(only)} in {a} and not in {b} ({listed(only, 3)})" for a, b, only in pairs if len(only))
-        problem = f"{first} and {name} need the same samples"
-        raise ValueError(message(problem, got=got, remedy="keep the samples that both have"))
 
 
 def sample_counts_differ(first: str, second: str, n_first: int, n_second: int) -> ValueError:

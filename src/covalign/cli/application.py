@@ -15,6 +15,7 @@ from typing import Annotated, Any
 
 import covalign as package
 from covalign._core import validation as errors
+from covalign._core.json_values import json_value
 from covalign._core.messages import message
 from covalign.exceptions import MissingExtraError, TargetExistsError
 
@@ -66,7 +67,7 @@ class Commands(TyperGroup):
             meant = SYNONYMS.get(getattr(error, "option_name", None) or "")
             if hasattr(error, "possibilities") and meant in _flags(getattr(error, "ctx", None)):
                 error.possibilities = [meant]
-            if hasattr(error, "format_message") and ctx.meta["covalign.json"]:
+            if hasattr(error, "format_message") and ctx.meta.get("covalign.json"):
                 say_json({"error": error.format_message(), "exit_code": MISUSED})
             raise
 
@@ -114,19 +115,7 @@ def note(text: Any) -> None:
 
 def say_json(answer: Any) -> None:
     """Print the answer as JSON, in ASCII, which every terminal and pipe can take. NaN and infinity become null."""
-    say(json.dumps(_plain(answer), allow_nan=False))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(name): _plain(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if hasattr(value, "tolist"):
-        return _plain(value.tolist())
-    if isinstance(value, float):
-        return value if value == value and abs(value) != float("inf") else None
-    return value if value is None or isinstance(value, bool | int | str) else str(value)
+    say(json.dumps(json_value(answer), allow_nan=False))
 
 
 # -- messages ---------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import typer
 from covalign.aligner.latent import LatentAligner
 from covalign.cli import options
 from covalign.cli.application import app, note, say, say_json
+from covalign.cli.data_files import Representation, matched, names_for, open_pair
 from covalign.cli.options import METHOD, OUTPUT, Missing, Regime, flag, option
 from covalign.cli.outputs import (
     ALIGNMENT,
@@ -25,8 +26,6 @@ from covalign.cli.outputs import (
     working,
     write_frame,
 )
-from covalign.cli.representations import Rows, open_pair
-from covalign.cli.row_order import matched, names_for
 from covalign.closed_form import regimes
 from covalign.show import report
 
@@ -98,7 +97,7 @@ def align(
 
 
 def write_transformed(
-    aligner: LatentAligner, rows: Rows, C: pd.DataFrame | None, out: Path, names: pd.Index | None, force: bool
+    aligner: LatentAligner, rows: Representation, C: pd.DataFrame | None, out: Path, names: pd.Index | None, force: bool
 ) -> None:
     """Write the aligned rows: arrays in chunks, tables (which keep the names of rows) from memory."""
     if is_table(out) or (isinstance(rows.data, pd.DataFrame) and out.suffix.lower() == ".parquet"):

@@ -14,9 +14,9 @@ from covalign._core.messages import listed, message
 from covalign.cli import options
 from covalign.cli.application import FAILED, RESUMES, app, in_flags, note, say, say_json
 from covalign.cli.command_fit import together
+from covalign.cli.data_files import SINGLE, check_given, named_paths, open_study
 from covalign.cli.options import METHOD, flag, option
 from covalign.cli.outputs import FIGURES, TABLES, check_outputs, drawing, save_figure, say_table, working, write_frame
-from covalign.cli.view_files import ALONE, check_given, named_paths, open_study
 
 NOT_KEPT = "nothing was written (with -o, finished methods would be kept)"
 HEADS = {
@@ -154,7 +154,9 @@ def _answer(table: Any, files: list[Path], n: int, said: str | None, as_json: bo
     else:
         if said:
             say(said)
-        rounded = shown.assign(seconds=[f"{seconds:.3g}" for seconds in shown["seconds"]])
+        rounded = shown.assign(
+            seconds=[f"{seconds:.3g}" if seconds == seconds else "-" for seconds in shown["seconds"]]
+        )
         say_table(["method", *HEADS.values()], rounded[["method", *HEADS]].to_numpy().tolist())
         for line in _notes(shown[shown["status"] == "done"]):
             say(line)
@@ -190,7 +192,7 @@ def _views(
     table = files[1] if len(files) == 2 else covariates
     X, Y = together(open_study(data, paths, table, names, None, index, key), by_position, False)
     held = {name: view if isinstance(view, pd.DataFrame) else _loaded(view) for name, view in X.items()}
-    return held[ALONE] if [*held] == [ALONE] else held, Y
+    return held[SINGLE] if [*held] == [SINGLE] else held, Y
 
 
 def _loaded(source: Any) -> pd.DataFrame:

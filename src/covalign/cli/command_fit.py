@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
+from copy import copy
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,6 +17,7 @@ from covalign._core import validation as errors
 from covalign._core.messages import listed, message
 from covalign.cli import options
 from covalign.cli.application import app, in_flags, note, say, say_json
+from covalign.cli.data_files import SINGLE, check_given, joined, matched, named_paths, names_for, open_study
 from covalign.cli.options import METHOD, OUTPUT, Posterior, Regime, option
 from covalign.cli.outputs import (
     ALIGNMENT,
@@ -29,8 +31,6 @@ from covalign.cli.outputs import (
     working,
     write_frame,
 )
-from covalign.cli.row_order import joined, matched, names_for
-from covalign.cli.view_files import ALONE, check_given, named_paths, open_study
 from covalign.exceptions import CannotHoldOutError
 from covalign.factor.informed import InformedFactorAnalysis
 from covalign.show import report
@@ -109,18 +109,19 @@ def fit(
             max_iter=max_iter,
             random_state=random_state,
             n_init=n_init,
+            folds=folds,
             drop_first=drop_first,
         )
         study = open_study(data, paths, covariates, covariate, confounder, index, key)
         X, Y = together(study, by_position, bool(confounder))
-        model.fit(X[ALONE] if [*X] == [ALONE] else X, Y, confounders=confounder or None)
+        model.fit(X[SINGLE] if [*X] == [SINGLE] else X, Y, confounders=confounder or None)
         converged = bool(model.converged_)
         model = realigned(model, regime, lam)
         write(model, Y.index, out, factors_out, loadings_out)
-        summary, folds = judged(model, folds)
+        summary = judged(model)
         if report_file is not None:
             title = f"Informed factors of {', '.join(paths) if data is None else data.name}"
-            report.write(model, report_file, title=title, folds=folds, command=options.refit(ctx), overwrite=force)
+            report.write(model, report_file, title=title, command=options.refit(ctx), overwrite=force)
         answer(model, summary, converged and bool(model.converged_), len(Y), files, as_json)
     if not as_json and out is not None:
         new = ["NEW"] if not paths else ["--view", f"{next(iter(paths))}=NEW"]
@@ -129,7 +130,7 @@ def fit(
 
 def together(study: Any, by_position: bool, needed: bool) -> tuple[dict[str, Any], pd.DataFrame]:
     """Views and covariates of the same samples, in the same order, with the names of samples where they are known."""
-    views, rows = joined(study.views, by_position=by_position)
+    views, rows, _ = joined(study.views, by_position=by_position)
     Y = matched(rows, study.table, study.where, by_position=by_position or study.together, needed=needed)
     names = names_for(rows, study.table)
     if rows.labels is None and names is not None and names.is_unique:
@@ -147,13 +148,14 @@ def realigned(model: InformedFactorAnalysis, regime: Regime | None, lam: float |
     return model.realign(regime=str(regime))
 
 
-def judged(model: InformedFactorAnalysis, folds: int) -> tuple[pd.DataFrame, int]:
-    """The model's summary and its number of folds: 0, with a note, where nothing can be held out."""
+def judged(model: InformedFactorAnalysis) -> pd.DataFrame:
+    """The model's summary; where nothing can be held out, a note says why, and these numbers are NaN."""
     try:
-        return model.summary(folds), folds
+        return model.summary()
     except CannotHoldOutError as why:
         note(f"nothing is held out: {in_flags(why)}")
-        return model.summary(0), 0
+        without: InformedFactorAnalysis = copy(model).set_params(folds=0)
+        return without.summary()
 
 
 def write(
@@ -216,9 +218,7 @@ def answer(
                 },
                 "factors": model.n_factors_,
                 "factor_names": model.factor_names_,
-                "active": [
-                    n for n, on in zip(model.factor_names_, np.atleast_1d(model.active_factors_), strict=True) if on
-                ],
+                "active": np.array(model.factor_names_)[model.active_factors_].tolist(),
                 **{"confounders": model.confounder_names_, "samples": samples, "converged": converged},
                 **{"sweeps": model.n_iter_, "bound": float(model.elbo_[-1])},
                 **{"regime": model.regime_, "lam": model.lam_, "files": files},

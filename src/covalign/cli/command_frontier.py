@@ -10,6 +10,7 @@ from covalign._core.messages import message
 from covalign.aligner.nested_frontier import cross_validated_frontier
 from covalign.cli import options
 from covalign.cli.application import app, say, say_json
+from covalign.cli.data_files import matched, open_pair
 from covalign.cli.options import METHOD, Missing, option
 from covalign.cli.outputs import (
     FIGURES,
@@ -22,8 +23,6 @@ from covalign.cli.outputs import (
     working,
     write_frame,
 )
-from covalign.cli.representations import open_pair
-from covalign.cli.row_order import matched
 
 HEAD = {
     "regime": "regime",

@@ -10,7 +10,7 @@ import typer
 
 from covalign._core.messages import message
 from covalign.cli import options
-from covalign.cli.application import FAILED, RESUMES, answering, app, in_flags, note, say_json
+from covalign.cli.application import FAILED, RESUMES, answering, app, in_flags, note, say, say_json
 from covalign.cli.options import DATA, METHOD, OUTPUT, flag, option
 from covalign.cli.outputs import say_files, say_table
 
@@ -146,4 +146,7 @@ def plan(
                 problem = f"--{name}-gbs needs a positive number of gigabytes in a second"
                 raise ValueError(message(problem, got=rate, remedy="write for example 1.5"))
     known = planning.measured(job, read=None if read_gbs is None else 1e9 * read_gbs, network=1e9 * network_gbs)
-    typer.echo(planning.as_json(job, known) if as_json else planning.page(job, known), nl=False)
+    if as_json:
+        say_json(planning.facts(job, known))
+    else:
+        say(planning.page(job, known))

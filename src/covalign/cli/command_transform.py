@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -13,17 +14,27 @@ from covalign._core import validation as errors
 from covalign._core.messages import listed, message
 from covalign.aligner.latent import LatentAligner
 from covalign.cli import options
-from covalign.cli import table_files as tables
 from covalign.cli.application import app, say, say_json
 from covalign.cli.command_align import write_transformed
+from covalign.cli.data_files import (
+    Representation,
+    check_given,
+    is_study,
+    joined,
+    matched,
+    named_paths,
+    names_for,
+    open_new,
+    open_views,
+)
 from covalign.cli.options import DATA, OUTPUT, flag, option
 from covalign.cli.outputs import NUMBERS, check_outputs, frame_of, is_table, no_remains, working, write_frame
-from covalign.cli.representations import Rows, open_representation
-from covalign.cli.row_order import joined, matched, names_for
-from covalign.cli.view_files import check_given, is_study, modalities, named_paths, open_views
 from covalign.factor.informed import InformedFactorAnalysis
 from covalign.persist.reader import load
+from covalign.tables import confounders as nuisance
+from covalign.tables import table_files as tables
 from covalign.tables.covariates import Encoding
+from covalign.tables.representations import modalities
 
 
 @app.command()
@@ -77,7 +88,9 @@ def transform(
             assert new is not None  # there is no view
             n, columns = of_aligner(model, new, key, known, out, force)
         else:
-            n, columns = of_factors(model, open_new(model, new, paths, key, index), known, new, out, return_std, force)
+            n, columns = of_factors(
+                model, opened_views(model, new, paths, key, index), known, new, out, return_std, force
+            )
     if as_json:
         say_json({"model": type(model).__name__, "rows": n, "columns": columns, "files": [str(out)]})
     else:
@@ -92,15 +105,15 @@ class Known(NamedTuple):
     index_column: str | None
     by_position: bool
 
-    def matched(self, path: Path, frame: pd.DataFrame, rows: Rows, needed: bool = False) -> pd.DataFrame:
+    def matched(self, path: Path, frame: pd.DataFrame, rows: Representation, needed: bool = False) -> pd.DataFrame:
         """The table in the order of the rows."""
         return matched(rows, frame, str(path), by_position=self.by_position, needed=needed)
 
-    def confounders_of(self, encoding: Encoding, rows: Rows, new: Path | None) -> pd.DataFrame | None:
+    def confounders_of(self, encoding: Encoding, rows: Representation, new: Path | None) -> pd.DataFrame | None:
         """The confounders of a model, from the first table that has them; None if the model has none."""
         wanted = [column.source for column in encoding.columns]
         if not wanted and self.confounders is not None:
-            raise errors.no_confounders_fitted()
+            raise nuisance.none_fitted()
         if not wanted:
             return None
         obs = new if new is not None and tables.suffix_of(new) in (".h5ad", ".h5mu") else None
@@ -108,7 +121,7 @@ class Known(NamedTuple):
             frame = None if path is None else tables.read_table(path, self.index_column)
             if path is not None and frame is not None and {*wanted} <= {*frame.columns}:
                 return self.matched(path, frame[wanted], rows, needed=True)
-        raise errors.confounders_needed(wanted)
+        raise nuisance.needed(wanted)
 
 
 def refuse_for_aligner(asked: dict[str, Any], model: LatentAligner, covariates: Path | None) -> None:
@@ -124,26 +137,26 @@ def of_aligner(
 ) -> tuple[int, list[str]]:
     """Write the aligned rows; return the number of rows and the names of columns."""
     features = getattr(model, "feature_names_in_", None)
-    rows = open_representation(new, key, known.index_column, only=None if features is None else list(features))
+    rows = open_new(new, key, known.index_column, None if features is None else list(features))
     check_features(rows, features)
     if features is None and isinstance(rows.data, pd.DataFrame):  # the model knows positions only
-        rows = rows._replace(data=rows.data.set_axis(range(rows.data.shape[1]), axis=1))
+        rows = replace(rows, data=rows.data.set_axis(range(rows.data.shape[1]), axis=1))
     C = known.confounders_of(model._coding.confounders, rows, new)
     write_transformed(model, rows, C, out, names_for(rows, C), force)
     return rows.n, [str(name) for name in model.get_feature_names_out()]
 
 
-def check_features(rows: Rows, features: Any) -> None:
+def check_features(rows: Representation, features: Any) -> None:
     """Refuse rows without the columns of the model, if both have names of columns; otherwise columns go by position."""
     have = rows.data.columns if isinstance(rows.data, pd.DataFrame) else rows.data.names
     wrong = [] if features is None or have is None else [name for name in features if name not in set(have)]
     if wrong:
-        raise errors.unknown_columns(rows.where, wrong, list(have))
+        raise tables.unknown_columns(rows.where, wrong, list(have))
 
 
-def open_new(
+def opened_views(
     model: InformedFactorAnalysis, new: Path | None, paths: dict[str, Path], key: str | None, index: str | None
-) -> dict[str, Rows]:
+) -> dict[str, Representation]:
     """Views of the new samples, under the names that they have in the model."""
     known = {name: scale.names for name, scale in model._table.views.items()}
     if new is not None and is_study(new):
@@ -161,7 +174,7 @@ def open_new(
 
 def of_factors(
     model: InformedFactorAnalysis,
-    views: dict[str, Rows],
+    views: dict[str, Representation],
     known: Known,
     new: Path | None,
     out: Path,
@@ -169,7 +182,7 @@ def of_factors(
     force: bool,
 ) -> tuple[int, list[str]]:
     """Write factors, then their standard deviations; return the number of rows and the names of columns."""
-    X, rows = joined(views, by_position=known.by_position)
+    X, rows, _ = joined(views, by_position=known.by_position)
     C = known.confounders_of(model._table.nuisance.coding.confounders, rows, new)
     y = None
     if known.covariates is not None:

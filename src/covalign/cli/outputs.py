@@ -16,16 +16,16 @@ import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 
 from covalign._core import validation as errors
+from covalign._core.extras import optional
 from covalign._core.files import replacing
 from covalign._core.messages import message
 from covalign._core.text_tables import plain
 from covalign.cli.application import answering, check_free, in_flags, note, say
-from covalign.cli.table_files import suffix_of
 from covalign.cli.watched import BAR
 from covalign.exceptions import ColumnLayoutWarning, LeastSquaresWarning, NotFiniteError, SingularTransformWarning
 from covalign.stream import open_sink
 from covalign.stream.sink import replaceable
-from covalign.stream.source import optional
+from covalign.tables.table_files import suffix_of
 
 KEPT = "complete files are kept, incomplete ones are removed"
 TEXT = (".csv", ".tsv")  # also as .csv.gz and .tsv.gz

@@ -17,10 +17,11 @@ import pandas as pd
 from scipy.special import expit, logit
 from scipy.stats import t as student
 
-from covalign._core.linalg import Array, in_threads, range_eigh, to_correlation
+from covalign._core.linalg import Array, range_eigh, to_correlation
+from covalign._core.threads import in_threads
 from covalign.closed_form import regimes
 from covalign.closed_form.regimes import Polar
-from covalign.moments import confounders as nuisance
+from covalign.moments.adjustment import adjusted, explained
 from covalign.moments.incomplete import Rows, merged
 from covalign.moments.moments import Moments
 
@@ -47,7 +48,7 @@ def splits(buckets: Sequence[Rows | None], folds: int | None = None, q: int = 0)
         train = merged(part for b, part in enumerate(buckets) if b % folds != fold)
         test = merged(buckets[fold::folds])
         if train is not None and test is not None and _is_usable(train, test, q):
-            fitted, adjustment = nuisance.adjusted(train, q)
+            fitted, adjustment = adjusted(train, q)
             made.append(Split(fold, fitted, adjustment.apply(test)))
     return made
 
@@ -97,7 +98,7 @@ def nested_shrinkages(buckets: Sequence[Rows | None], folds: int, q: int = 0) ->
         usable = [(fold, test) for fold, test in tests if test is not None and _is_usable(train, test, q)]
         if train is None or not usable:
             return []
-        fitted, adjustment = nuisance.adjusted(train, q)
+        fitted, adjustment = adjusted(train, q)
         found = _path_scores(fitted, [adjustment.apply(test) for _, test in usable])
         return [(fold, score) for (fold, _), score in zip(usable, found, strict=True)]
 
@@ -179,7 +180,7 @@ def _is_usable(train: Rows | None, test: Rows | None, q: int) -> bool:
     """Both sides have a covariance, and every covariate varies, apart from confounders, in the training rows."""
     if train is None or test is None or min(train.n or 0, test.n or 0, *train.n_pairs) < 2:
         return False
-    return not nuisance.explained(train, q).any() and bool(np.any(np.diag(train.cov_z) > 0))
+    return not explained(train, q).any() and bool(np.any(np.diag(train.cov_z) > 0))
 
 
 class HeldOut(NamedTuple):

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from covalign._core import validation as errors
 from covalign._core.linalg import EPS, Array, dense, is_constant, unit_rows, whitener
 from covalign.closed_form import regimes
-from covalign.moments import confounders as nuisance
+from covalign.moments.adjustment import adjusted
 from covalign.moments.incomplete import Blocks, IncompleteMoments
 from covalign.moments.moments import Moments
 
@@ -66,7 +66,7 @@ def permutable(Z: Any, Y: Array, blocks: Blocks, shrinkage: float, q: int = 0) -
 
 def _adjusted(sums: IncompleteMoments, rows: Array, Y: Array, q: int) -> tuple[Moments, Array, Array, Array]:
     """Moments and rows of the residuals of Z given the confounders, residuals of Y, and the whitened confounders."""
-    m, (c, B_z, b_y) = nuisance.adjusted(sums, q)
+    m, (c, B_z, b_y) = adjusted(sums, q)
     C, S_c = rows[:, -q:] - c, sums.cov_z[-q:, -q:]
     return m, rows[:, :-q] - C @ B_z, Y - C @ b_y, C @ whitener(S_c, is_constant(c, np.diag(S_c))).T
 

@@ -352,7 +352,7 @@ def eta_squared(T: Array, m: Moments, columns: Sequence[int]) -> Array:
     return np.asarray(np.minimum(share, 1.0))  # rounding can exceed 1
 
 
-def coupling(T: Array, m: Moments) -> float:
+def coupling(T: Array, m: Rows) -> float:
     """|corr(TZ) - I|_F^2.
 
     >>> import covalign as ca
@@ -384,14 +384,24 @@ def frontier(m: Moments, lams: Iterable[float] | None = None, *, shrinkage: floa
     >>> ca.regimes.frontier(m, [0, 0.5, 1])[["regime", "alignment"]].round(2).values.tolist()
     [['independent', 0.56], ['tunable', 0.63], ['strongest', 0.67], ['exclusive', 0.35]]
     """
-    polar = whitened_polar(m, shrinkage)
-    reduced = m.transform(polar.T_0)
-    rows = []
+    return frontier_of(whitened_polar(m, shrinkage), m, lams, m.covariate_names)
+
+
+def frontier_of(polar: Polar, rows: Rows, lams: Iterable[float] | None, names: Sequence[str]) -> pd.DataFrame:
+    """The frontier of regimes that are solved already, on the moments of any rows, with gaps or without.
+
+    >>> import covalign as ca
+    >>> m = ca.simulate.population_moments("PN")
+    >>> polar = ca.regimes.whitened_polar(m)
+    >>> ca.regimes.frontier_of(polar, m, [0.5], m.covariate_names).equals(ca.regimes.frontier(m, [0.5]))
+    True
+    """
+    reduced, made = rows.transform(polar.T_0), []
     settings, why_not = frontier_settings(polar, lams)
     for regime, lam in settings:
         F = mixing(polar, regime, lam)
-        rows.append((regime, lam, alignment(F, reduced), coupling(F, reduced)))
-    frame = frontier_frame(rows, m.covariate_names)
+        made.append((regime, lam, observed_alignment(F, reduced), coupling(F, reduced)))
+    frame = frontier_frame(made, names)
     frame.attrs["exclusive"] = why_not
     return frame
 
@@ -444,11 +454,12 @@ def mean_or_nan(values: ArrayLike) -> float:
     return float(there.mean()) if there.size else float("nan")
 
 
-def lam_within(M: Array, max_coupling: float) -> float:
-    """The largest lambda whose T_lambda couples its dimensions by at most ``max_coupling``.
+def lam_within(M: Array, max_coupling: float, C: Array | None = None) -> float:
+    """The largest lambda whose T_lambda couples its dimensions by at most ``max_coupling``; NaN if there is none.
 
     Alignment rises with lambda, so this is the strongest alignment within the budget. Coupling need not be monotone:
-    a grid brackets the last crossing, bisection finds it.
+    a grid brackets the last crossing, bisection finds it. ``C`` is the covariance of T_0 Z on the rows that count, by
+    default I, as on the rows that T_0 was fitted to.
 
     >>> import covalign as ca
     >>> m = ca.simulate.population_moments("PN")
@@ -457,15 +468,20 @@ def lam_within(M: Array, max_coupling: float) -> float:
     >>> round(ca.regimes.coupling(ca.regimes.tunable(m, lam), m), 6)
     0.5
     """
+    S = np.eye(len(M)) if C is None else C
 
     def coupling_at(lam: Array) -> Array:
         F = mixed(M, lam[:, None, None])
-        return np.asarray(np.sum((F @ F.transpose(0, 2, 1)) ** 2, axis=(1, 2)) - len(M))
+        S_z = F @ S @ F.transpose(0, 2, 1)
+        variance = np.einsum("lpp->lp", S_z)
+        variance = np.where(variance > 0, variance, 1.0)
+        squared = S_z**2 / (variance[:, :, None] * variance[:, None, :])
+        return np.asarray(np.sum(squared, axis=(1, 2)) - np.einsum("lpp->l", squared))
 
     grid = np.linspace(0, 1, 201)
     within = np.flatnonzero(coupling_at(grid) <= max_coupling + rank_cutoff(len(M), 1.0))
     if len(within) == 0 or within[-1] == len(grid) - 1:
-        return 1.0 if len(within) else 0.0
+        return 1.0 if len(within) else float("nan")
     low, high = grid[within[-1]], grid[within[-1] + 1]
     for _ in range(60):
         middle = (low + high) / 2

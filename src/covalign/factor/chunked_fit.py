@@ -1,4 +1,4 @@
-"""A fit to data of any size: one pass for what the sweeps need, another when the factors of the rows are asked for."""
+"""Fit to data of any size: one pass for the sums that sweeps need, another pass only for the factors of the rows."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pandas as pd
 
 from covalign._core import validation as errors
 from covalign._core.linalg import Array, affine, dense
+from covalign._core.messages import message
 from covalign.factor import combinations as combining
 from covalign.factor import placement as placing
 from covalign.factor import preparation as data
@@ -20,17 +21,21 @@ from covalign.factor.inference.patterns import Index
 from covalign.factor.inference.state import Factors, Problem, State
 from covalign.factor.inference.uncertainty import Tails
 from covalign.factor.nuisance import Nuisance
-from covalign.factor.view_sums import Gathered, Sizes, gather
-from covalign.factor.views import Batch, Batches, Cells, Chunk, Coder, Views, of_batches, of_views
-from covalign.moments import cluster, confounders
-from covalign.stream.finite import first_not_finite
-from covalign.tables import covariates
+from covalign.factor.view_sums import Gathered, Sizes, gather, gather_batches
+from covalign.factor.views import Cells, Coder, Views, coded_batches
+from covalign.moments import cluster
+from covalign.moments.adjustment import adjusted
+from covalign.moments.moments import no_rows
+from covalign.stream import Batch, Batches, is_batches
+from covalign.stream.finite import first_not_finite, not_finite_at
+from covalign.tables import confounders, covariates
+from covalign.tables.join import in_order
 
 AT_ONCE = 2**24  # bytes of float64 in a chunk of all views that is standardised
 
 
 class Streamed:
-    """The rows of a fit that did not hold them: where to read X again, if anywhere, and what is in memory beside it.
+    """Rows of a fit that are not in memory: how to read X again, if possible, and the tables that are in memory.
 
     Takes the place of ``data.Rows``. ``Y`` is standardised, without what the confounders ``C`` explain.
     """
@@ -39,11 +44,11 @@ class Streamed:
         self._read, self.Y, self.C, self.tails, self._joined = read, Y, C, tails, joined
 
     def __getstate__(self) -> dict[str, Any]:
-        """Sources may be open files or generators, which do not travel to another process or into a file."""
+        """Without sources: open files and generators cannot be pickled."""
         return {"_read": None, "Y": None, "C": None, "tails": self.tails, "_joined": None}
 
     def chunks(self) -> Iterator[tuple[slice, tuple[Any, ...]]]:
-        """Which rows, and the parts of every view."""
+        """(positions of the rows, chunk of every view) for all rows."""
         if self._read is None or self.Y is None:
             raise errors.rows_not_kept()
         at, n = 0, len(self.Y)
@@ -54,10 +59,11 @@ class Streamed:
             yield slice(at, stop), parts
             at = stop
         if at != n:
-            raise errors.rows_changed(n, at)
+            problem = "The rows of the fit need to be the same when they are read again"
+            raise ValueError(message(problem, got=f"{at} rows instead of {n}", remedy="fit again"))
 
     def means(self, table: data.Table, problem: Problem, first: State, state: State, T: Array) -> Array:
-        """E[z_n] of all rows (n x K), a chunk at a time; where dask holds them, rows do not travel."""
+        """E[z_n] of all rows (n x K), a chunk at a time; rows in dask are not moved."""
         if self._joined is not None and isinstance(state.z, Factors):
             assert self.Y is not None
             assert self.C is not None
@@ -77,7 +83,7 @@ class Streamed:
         return out
 
     def combinations(self, problem: Problem) -> Index:
-        """Which combination of gaps each row has."""
+        """The number of the combination of gaps of each row."""
         known, at = combining.numbers(problem.data), np.empty(problem.n, dtype=np.intp)
         for here, parts in self.chunks():
             assert self.Y is not None
@@ -109,7 +115,7 @@ def _mapped_block(parts: list[Any], t: Array, table: data.Table, z: Factors) -> 
 
 
 def standardised(table: data.Table, parts: Iterable[Any], C: Array) -> Array:
-    """A chunk of all views side by side, as the fit saw it, NaN where missing."""
+    """A chunk of all views side by side, standardised as in the fit, NaN where a cell is missing."""
     explained, out = table.nuisance.of_x(C), []
     for part, view, where in zip(parts, table.views.values(), table.bounds, strict=True):
         out.append((dense(part) - explained[:, where] - view.mean) / view.sd)
@@ -117,10 +123,12 @@ def standardised(table: data.Table, parts: Iterable[Any], C: Array) -> Array:
 
 
 def prepare(X: Any, y: Any, nuisance: Any, asked: data.Asked) -> tuple[data.Table, Any, Any]:
-    """What to remember, the engine, and the rows or the way to them; without y, X is an iterable of batches."""
+    """The table to remember, the engine, and the rows (or how to read them). Without y, X is an iterable of batches."""
     if y is None:
-        return from_batches(Batches(X), nuisance, asked)
-    views = Views.open(X)
+        if not is_batches(X):
+            raise errors.y_required()
+        return from_batches(Batches(X, f"view {data.SINGLE!r}"), nuisance, asked)
+    views = Views.open(X, asked.chunk_rows)
     lazy = is_lazy(X)
     y, separate = confounders.separated(cluster.here(y) if lazy else y, nuisance)
     frame = matched(views, y)
@@ -131,26 +139,22 @@ def prepare(X: Any, y: Any, nuisance: Any, asked: data.Asked) -> tuple[data.Tabl
         if S is not None:
             return from_sparse(views, S, frame, single, asked)
         tables: Any = views.whole()
-        if named and table is not None:  # as columns of y they are asked for again, for new samples
+        if named and table is not None:  # new samples need these columns of y, too
             frame, table = frame.join(table), list(table.columns)
         return data.prepare(tables[data.SINGLE] if single else tables, frame, table, asked)
-    encoding = data.learn_with_gaps(frame, asked.drop_first)
-    Y = data.apply_with_gaps(encoding, frame)
-    data.refuse_constant(encoding.names, Y)
-    coding, C = coded(encoding, table, named, len(Y))
+    encoding, Y = encoded(frame, asked.drop_first)
+    coding, C = confounders.Coding.add(encoding, table, named, len(Y))
     sizes = Sizes(views.width, C.shape[1], Y.shape[1])
-
-    rows = max(1, views.chunk_rows // sizes.slab) * sizes.slab if views.chunk_rows > sizes.slab else None
     joined = Joined.of(list(data.as_views(X).values())) if lazy else None
     if joined is None:
-        found = gather(of_views(views, Y, C, rows), sizes, views.n, views.cell)
+        found = gather([*views.sources.values(), Y, C], sizes, views.cell)
     else:
         found = joined.gather(Y, C, sizes, Cells.of(views))
-    return finished(views.names, single, coding, found, Y, C, asked, lambda: views.chunks(rows), joined)
+    return finished(views.names, single, coding, found, Y, C, asked, views.chunks, joined)
 
 
 def from_sparse(views: Views, S: Any, frame: pd.DataFrame, single: bool, asked: data.Asked) -> tuple[Any, Any, Any]:
-    """The same of a sparse matrix with more features than rows: every sweep needs it, and it stays sparse."""
+    """``prepare`` for a sparse matrix with more features than rows: every sweep reads it, and it stays sparse."""
     if len(frame) < 2:
         raise errors.too_few_rows(len(frame))
     at = first_not_finite(S)
@@ -158,10 +162,8 @@ def from_sparse(views: Views, S: Any, frame: pd.DataFrame, single: bool, asked: 
         view = int(np.searchsorted(np.cumsum([len(names) for names in views.names.values()]), at[1], side="right"))
         column = at[1] - sum(len(names) for names in list(views.names.values())[:view])
         where, name, label = views.cell(view, column, at[0])
-        raise errors.not_finite_at(where, at[2], at[0], column, name, label)
-    encoding = data.learn_with_gaps(frame, asked.drop_first)
-    Y = data.apply_with_gaps(encoding, frame)
-    data.refuse_constant(encoding.names, Y)
+        raise not_finite_at(where, at[2], at[0], column, name, label)
+    encoding, Y = encoded(frame, asked.drop_first)
     mean, sd, mean_y, sd_y, of_data = data.of_sparse(S, Y)
     scales = data.scaled(views.names, mean, sd, asked.scale)
     table = data.Table(scales, single, None, encoding, mean_y, sd_y, no_nuisance(encoding, S.shape[1]))
@@ -170,29 +172,32 @@ def from_sparse(views: Views, S: Any, frame: pd.DataFrame, single: bool, asked: 
 
 
 def no_nuisance(encoding: covariates.Encoding, d: int) -> Nuisance:
-    """No confounders."""
+    """The ``Nuisance`` of a fit without confounders."""
     return Nuisance(confounders.Coding(encoding), np.empty(0), np.empty((0, d)), np.empty((0, len(encoding.names))))
 
 
 def from_batches(batches: Batches, nuisance: Any, asked: data.Asked) -> tuple[data.Table, Any, Any]:
-    """The same from a stream. As many rows as there are features are held first: if no more come, all are needed."""
+    """``prepare`` for batches.
+
+    As many rows as there are features are kept first: if no more rows come, every sweep needs all rows.
+    """
     stream, held, n = iter(batches), list[Batch](), 0
     for batch in stream:
         held.append(batch)
-        n += len(batch.Y)
+        n += batch.Y.shape[0]
         if asked.engine != "dense" and n > sum(map(len, batches.names.values())):
             break
     if not held:
-        raise errors.no_rows()
+        raise no_rows()
     if not data.choose_engine(asked.engine, n, sum(map(len, batches.names.values()))):
         return data.prepare(*in_memory(held, batches), nuisance, asked)
-    coder = Coder.learn(held[0].Y, nuisance, asked.drop_first)
+    coder = Coder.learn(covariates.as_frame(held[0].Y), nuisance, asked.drop_first)
     kept: list[tuple[Array, Array]] = []
 
-    def chunks() -> Iterator[Chunk]:
-        for chunk in of_batches(chain(drained(held), stream), coder):
-            kept.append((chunk.Y, chunk.C))
-            yield chunk
+    def coded_once() -> Iterator[tuple[Any, ...]]:
+        for parts in coded_batches(chain(drained(held), stream), coder):
+            kept.append((parts[-2], parts[-1]))
+            yield parts
 
     sizes = Sizes(sum(map(len, batches.names.values())), coder.coding.q, len(coder.coding.covariates.names))
 
@@ -200,59 +205,52 @@ def from_batches(batches: Batches, nuisance: Any, asked: data.Asked) -> tuple[da
         name, features = list(batches.names.items())[view]
         return f"view {name!r}", features[column], None
 
-    found = gather(chunks(), sizes, None, cell)
+    found = gather_batches(coded_once(), sizes, cell)
     Y, C = (np.concatenate(part) for part in zip(*kept, strict=True))
-    data.refuse_constant(coder.coding.covariates.names, Y)
-    again = (lambda: (chunk.parts for chunk in of_batches(batches, coder))) if batches.again else None
+    covariates.refuse_constant(pd.DataFrame(Y, columns=coder.coding.covariates.names, copy=False))
+    again = (lambda: (parts[:-2] for parts in coded_batches(batches, coder))) if batches.again else None
     return finished(batches.names, batches.single, coder.coding, found, Y, C, asked, again)
 
 
 def drained(held: list[Batch]) -> Iterator[Batch]:
-    """The batches, each let go of once it is taken."""
+    """The batches; each is removed from the list when it is taken, to free its memory."""
     while held:
         yield held.pop(0)
 
 
 def in_memory(held: list[Batch], batches: Batches) -> tuple[Any, pd.DataFrame]:
-    """X and y of a stream that fits into memory."""
-    n = sum(len(batch.Y) for batch in held)
+    """X and y of batches that fit into memory."""
+    n = sum(batch.Y.shape[0] for batch in held)
     views = {
-        name: pd.DataFrame(np.concatenate([np.asarray(dense(batch.views[name])) for batch in held]), columns=names)
+        name: pd.DataFrame(np.concatenate([np.asarray(dense(batch.tables[name])) for batch in held]), columns=names)
         for name, names in batches.names.items()
     }
-    frame = pd.concat([batch.Y for batch in held]).set_axis(pd.RangeIndex(n), axis=0)
+    frame = pd.concat([covariates.as_frame(batch.Y) for batch in held]).set_axis(pd.RangeIndex(n), axis=0)
     return (views[data.SINGLE] if batches.single else views), frame
+
+
+def encoded(frame: pd.DataFrame, drop_first: bool) -> tuple[covariates.Encoding, Array]:
+    """The coding of the covariates and their numbers (n x P); covariates that do not vary are refused."""
+    encoding = covariates.Encoding.learn(frame, drop_first=drop_first)
+    Y = encoding.numbers(frame)
+    covariates.refuse_constant(pd.DataFrame(Y, columns=encoding.names, copy=False))
+    return encoding, Y
 
 
 def matched(views: Views, y: Any) -> pd.DataFrame:
     """Covariates in the order of the rows: by index where the views and y have one (gaps for rows y lacks)."""
     frame = covariates.as_frame(y)
-    if not isinstance(y, pd.DataFrame | pd.Series) or views.index is None or frame.index.equals(views.index):
-        if len(frame) != views.n:
-            raise errors.lengths_differ(views.n, len(frame))
-        return frame.set_axis(pd.RangeIndex(views.n) if views.index is None else views.index, axis=0)
-    for index in (frame.index, views.index):
-        if not index.is_unique:
-            raise errors.duplicated_rows(list(index[index.duplicated()].unique()))
-    if not frame.index.isin(views.index).any():
-        raise errors.no_common_rows("y", list(frame.index[:3]), list(views.index[:3]))
-    return frame.reindex(views.index)
+    if isinstance(y, pd.DataFrame | pd.Series) and views.index is not None:
+        frame = in_order(frame, views.index, absent="leave empty", extra="leave out", called=("y", "X"))
+    if len(frame) != views.n:
+        raise errors.lengths_differ(views.n, len(frame))
+    return frame.set_axis(pd.RangeIndex(views.n) if views.index is None else views.index, axis=0)
 
 
 def matched_confounders(views: Views, table: Any) -> pd.DataFrame:
     """Confounders in the order of the rows."""
-    frame = confounders.matched(table, views.index)
-    if len(frame) != views.n:
-        raise errors.confounder_rows_differ(views.n, len(frame))
+    frame = confounders.matched(table, views.index, views.n)
     return frame.set_axis(pd.RangeIndex(views.n) if views.index is None else views.index, axis=0)
-
-
-def coded(encoding: covariates.Encoding, table: Any, named: bool, n: int) -> tuple[confounders.Coding, Array]:
-    """How covariates and confounders are coded, and the confounders' numbers."""
-    if table is None:
-        return confounders.Coding(encoding), np.empty((n, 0))
-    coding = confounders.Coding(encoding, confounders.learn(table), named)
-    return coding, confounders.coded(coding.confounders, table)
 
 
 def finished(
@@ -266,17 +264,19 @@ def finished(
     read: Any,
     joined: Joined | None = None,
 ) -> tuple[data.Table, Any, Streamed]:
-    """Everything a fit needs, from what was gathered."""
+    """Table, engine and rows of a fit, from the sums over all rows."""
     if len(Y) < 2:
         raise errors.too_few_rows(len(Y))
     if found.partial:
         if C.shape[1]:
-            raise errors.confounders_and_gaps()
+            problem = "Confounders of data that are read by chunks need complete rows"
+            remedy = "fill them in, leave these samples out, or load X into memory"
+            raise ValueError(message(problem, got="missing cells", remedy=remedy))
         nuisance = no_nuisance(coding.covariates, sum(map(len, names.values())))
         made = combining.gapped(found, Y, names)
     else:
         assert found.complete is not None
-        m, adjustment = confounders.adjusted(found.complete.with_names(coding.covariates.names), C.shape[1])
+        m, adjustment = adjusted(found.complete.with_names(coding.covariates.names), C.shape[1])
         nuisance = Nuisance(coding, *adjustment)
         Y = Y - nuisance.of_y(C) if C.shape[1] else Y
         made = data.of_moments(m, Y)

@@ -1,4 +1,4 @@
-"""Sums of rows by combination of gaps become the compressed rows that the kernel with gaps works on."""
+"""From sums for every combination of gaps to the compressed rows that the kernel with gaps needs."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from covalign.factor.view_sums import Gathered
 
 
 class Group(NamedTuple):
-    """Samples with the same gaps: how many, and either their rows of observed cells or mean and scatter of these."""
+    """Samples with the same gaps: their number, and either their observed cells or mean and scatter of these."""
 
     flags: NDArray[np.bool_]  # which of [x y] they have
     n: int
     rows: Array | None
     mean: Array
-    scatter: Array  # empty where the rows are there
+    scatter: Array  # empty if there are rows
 
 
 def groups(found: Gathered) -> list[Group]:
@@ -62,7 +62,7 @@ def feature_moments(parts: list[Group], d: int) -> tuple[Array, Array, Array]:
 
 
 def gapped(found: Gathered, Y: Array, names: dict[str, list[str]]) -> tuple[Array, Array, Array, Array, data.Maker]:
-    """Centre and spread, and the engine: the same as ``data.gapped`` and ``patterns.compressed`` from rows."""
+    """Centre, spread and engine: equal to those that ``data.gapped`` and ``patterns.compressed`` make of rows."""
     parts, d = groups(found), sum(map(len, names.values()))
     counts, mean, variance = feature_moments(parts, d)
     refuse_unseen(names, counts)
@@ -106,7 +106,7 @@ def compressed_rows(part: Group, centre: Array, scale: Array) -> Array:
 
 
 def refuse_unseen(names: dict[str, list[str]], counts: Array) -> None:
-    """A feature nobody has seen."""
+    """Raise an error for a feature without an observed cell."""
     at = 0
     for view, features in names.items():
         nothing = np.flatnonzero(counts[at : at + len(features)] == 0)

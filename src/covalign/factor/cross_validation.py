@@ -1,4 +1,4 @@
-"""How informed factors do on samples that were not fitted: the model is fitted again without each fold.
+"""Alignment of informed factors on samples that were not fitted: the model is fitted again without each fold.
 
 Left-out samples are placed from their features alone: with their covariates in the prior, a factor would agree with its
 covariate whatever the features say. A regime moves the informed factors to T z, T that of the fold's own fit, so what
@@ -18,26 +18,30 @@ from sklearn.exceptions import ConvergenceWarning
 
 from covalign._core import validation as errors
 from covalign._core.linalg import Array
+from covalign._core.messages import message
 from covalign.closed_form import regimes
 from covalign.closed_form.heldout import HeldOut
 from covalign.closed_form.regimes import Polar
+from covalign.exceptions import CannotHoldOutError
 from covalign.factor.inference.realignment import model_moments
 from covalign.factor.preparation import Rows, Table
 from covalign.moments.incomplete import Rows as Sums
 from covalign.moments.incomplete import fold_moments
-from covalign.stream.passes import fold_of_rows
+from covalign.stream.folds import fold_of_rows
 
 LEAST = 10  # samples on either side of a split: fewer say nothing
 
 
-def held_out(model: Any, folds: int = 5) -> HeldOut:
+def held_out(model: Any, folds: int) -> HeldOut:
     """Fit without each fold, and look at its left-out samples; folds where a covariate does not vary are left out.
 
     A sample's fold follows from its numbers, not from its position.
     """
     rows: Any = model._rows
     if not isinstance(rows, Rows):
-        raise errors.no_rows_to_leave_out()
+        need = "leaving samples out needs rows in memory, and this model was fitted to data that were read by chunks"
+        remedy = "Fit it to an array, use folds=0, or judge it with score(X, y) on samples it has not seen"
+        raise CannotHoldOutError(message(need, remedy=remedy))
     fold_of = folds_of(model, errors.check_folds(folds))
     polars, reduced = [], []
     for fold in range(folds):
@@ -48,7 +52,9 @@ def held_out(model: Any, folds: int = 5) -> HeldOut:
         polars.append(polar)
         reduced.append(seen)
     if not polars:
-        raise errors.too_few_to_leave_out(len(rows.Y), LEAST)
+        need = f"leaving samples out needs at least {LEAST} on either side, with every covariate varying"
+        got, remedy = f"{len(rows.Y)} in all", "use fewer folds (0: none) or more samples"
+        raise CannotHoldOutError(message(need, got=got, remedy=remedy))
     return HeldOut(polars, reduced)
 
 
@@ -81,11 +87,6 @@ def without(model: Any, rows: Rows, test: NDArray[np.bool_]) -> tuple[Polar, Sum
     (sums,) = fold_moments(z, left, 1, table.encoding.blocks)
     assert sums is not None  # there are samples
     return polar, sums
-
-
-def as_fitted(polar: Polar) -> Array:
-    """z before any regime, in T_0's coordinates."""
-    return np.asarray(np.linalg.inv(polar.T_0), dtype=np.float64)
 
 
 def polar_of(model: Any) -> Polar:

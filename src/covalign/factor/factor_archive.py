@@ -58,7 +58,7 @@ def pack(model: Any) -> tuple[dict[str, Any], dict[str, Array]]:
 
 
 def unpack(meta: dict[str, Any], arrays: dict[str, Array], model: Any) -> Any:
-    """Fill an unfitted model of the saved parameters with what was saved."""
+    """Set what was saved on an unfitted model with the saved parameters."""
     coding = unpack_coding(meta)
     nuisance = Nuisance(coding, *(arrays[f"nuisance.{name}"] for name in ("centre", "B_x", "B_y")))
     views = {
@@ -81,7 +81,7 @@ def unpack(meta: dict[str, Any], arrays: dict[str, Array], model: Any) -> Any:
 
 
 def _pack_rows(rows: Any) -> dict[str, Array]:
-    """The rows of a fit to what was in memory; of another, only what is known of its covariates."""
+    """The rows of a fit in memory; of a fit by chunks, only what is known of its covariates."""
     if isinstance(rows, Streamed):
         return {f"tails.{name}": value for name, value in rows.tails._asdict().items()}
     return {f"rows.{name}": value for name, value in rows._asdict().items()}

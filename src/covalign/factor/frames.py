@@ -1,4 +1,4 @@
-"""A fitted model as tables: what figures are drawn from, and what other tools read."""
+"""A fitted model as tables, for figures and for other tools."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from covalign._core import validation as errors
 from covalign._core.linalg import Array
+from covalign._core.messages import listed, message
 from covalign.factor.inference.patterns import Gapped
 
 Flags = NDArray[np.bool_]
@@ -60,7 +61,10 @@ def positions(factors: Any, names: Sequence[str]) -> list[int]:
     asked: list[Any] = [factors] if isinstance(factors, str | int | np.integer) else list(factors)
     wrong = [f for f in asked if f not in names and not (_is_position(f) and -len(names) <= f < len(names))]
     if wrong:
-        raise errors.unknown_factors(wrong, names)
+        known = [str(name) for name in names]
+        text = f"this model has no factor {listed(wrong)}"
+        remedy = f"Its factors are {listed(known, 10)}, or give positions"
+        raise ValueError(message(text, remedy=remedy, wrong=wrong, known=known))
     return [range(len(names))[f] if _is_position(f) else list(names).index(f) for f in asked]
 
 

@@ -4,43 +4,40 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Iterable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import ConvergenceWarning
 
 from covalign._core import validation as errors
 from covalign._core.linalg import Array
-from covalign._core.progress import Progress
-from covalign.closed_form import heldout, regimes
-from covalign.factor import chunked_fit as outofcore
-from covalign.factor import cross_validation as crossvalidation
-from covalign.factor import dask_views as lazy
-from covalign.factor import factor_archive as storage
-from covalign.factor import new_samples as newcomers
-from covalign.factor import placement as placing
-from covalign.factor import preparation as data
-from covalign.factor import views as streaming
-from covalign.factor.inference import n_factors as selection
-from covalign.factor.inference import realignment, uncertainty, updates
-from covalign.factor.inference import sweeps as fitting
+from covalign._core.messages import message
+from covalign.closed_form import regimes
+from covalign.closed_form.aligned_model import AlignedModel
+from covalign.closed_form.heldout import HeldOut
+from covalign.closed_form.regimes import Polar
+from covalign.factor import chunked_fit, cross_validation, factor_archive, new_samples, placement, preparation
+from covalign.factor.dask_views import is_lazy
+from covalign.factor.fit_search import Search
+from covalign.factor.inference import realignment, sweeps, updates
 from covalign.factor.inference.kernel import kernel_of
+from covalign.factor.inference.n_factors import ACTIVE_SHARE
 from covalign.factor.inference.patterns import Gapped
-from covalign.factor.inference.start import alternatives, covariate_turn, start, starts
+from covalign.factor.inference.realignment import Realigned
 from covalign.factor.inference.state import Factors, Problem, State
+from covalign.factor.inference.sweeps import Fit
 from covalign.factor.results import Tables
-from covalign.moments.moments import Moments
+from covalign.factor.sample_results import SampleResults
+from covalign.factor.views import is_in_memory
+from covalign.moments.incomplete import Rows, fold_moments
 from covalign.persist import archive as store
-from covalign.tables.covariates import numbered
-
-TRIAL_SWEEPS = 1  # enough to tell which mirror image is better
-EXPLORE_SWEEPS = 20  # enough to tell which covariate is best given up, where a fit has not converged by then
+from covalign.tables.covariates import Encoding, numbered
+from covalign.tables.representations import open_tables
 
 
-class InformedFactorAnalysis(Tables, BaseEstimator):
+class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
     """Bayesian multi-view factor analysis whose first P factors are informed by P covariates.
 
     x^(m)_n = W^(m) z_n + noise, z_np ~ N(beta_p y_np, 1 - beta_p^2) for the informed factors, N(0, 1) for free ones,
@@ -62,15 +59,21 @@ class InformedFactorAnalysis(Tables, BaseEstimator):
     pretrain_iter : int
         Sweeps of the model without covariates before the fit (the paper's warm-up).
     random_state : int, Generator or None
-        Only restarts (``n_init`` > 1) draw random numbers.
+        Used only by the random starts (``n_init`` > 1).
     n_init : int
-        Starts; the first from turned principal components, others from random turns. The best bound is kept.
+        Number of starts. The first, from rotated principal components, is deterministic; the others are random
+        rotations. The best bound is kept.
     scale : bool, or dict view -> bool
         Divide features by their standard deviation. They are always centred.
     engine : "auto", "gram" or "dense"
         Work on the Gram matrix (sweeps free of N) or on the rows (more features than rows).
     drop_first : bool
         Leave out the first dummy of every categorical covariate.
+    folds : int
+        Folds of the cross-validation behind the held-out numbers: the model is fitted again without each fold when one
+        of them is first asked for. 0: nothing is held out, and these numbers are NaN.
+    chunk_rows : int or None
+        Rows read at a time where X is not in memory; by default what suits the storage and the cache.
 
     Attributes
     ----------
@@ -78,8 +81,15 @@ class InformedFactorAnalysis(Tables, BaseEstimator):
         Posterior means, in standardised units; ``factor_std_`` (n x K) and ``loadings_std_`` their standard deviations.
         Informed factors come first, in the order of the covariates and correlated positively with them; then the free
         ones in the order of what they explain, each with its largest loading positive.
-    alignment_, category_alignment_
-        corr(factor, covariate) of the samples that have it; eta squared of every category.
+    regime_, lam_, T_
+        The regime of the informed factors (None before ``at``), and its transformation (P x P).
+    alignment_, coupling_, held_out_alignment_, mean_alignment_, category_alignment_
+        corr(factor, covariate) of the samples that have it, the coupling of the informed factors, what holds on
+        left-out samples, means over covariates, and eta squared of every category; as in ``LatentAligner``.
+    n_rows_, n_pairs_, n_features_in_ : int, Series, int
+        Samples, samples with each covariate, features of all views.
+    feature_names_in_ : array
+        Names of the features, where they have any; ``view:feature`` where X was a dict of views.
     beta_, beta_std_, intercept_, covariate_names_, confounder_names_, factor_names_, active_factors_, n_factors_
     elbo_, n_iter_, converged_
 
@@ -92,13 +102,10 @@ class InformedFactorAnalysis(Tables, BaseEstimator):
     ((500, 10), True)
     """
 
-    _problem: Problem
-    _realigned: realignment.Realigned | None
     n_iter_: int
-    _laplace: uncertainty.Laplace | None = None  # of stage 1, once asked for
-    _held: dict[int, heldout.HeldOut]  # by the number of folds, once asked for
-    _factor_std: Array | None = None
-    _factors: Array | None = None
+    _realigned: Realigned | None
+    _held: dict[int, HeldOut]  # by the number of folds, once asked for
+    _sums: Rows | None = None  # of stage 1, once asked for
 
     def __init__(
         self,
@@ -114,6 +121,8 @@ class InformedFactorAnalysis(Tables, BaseEstimator):
         scale: Any = True,
         engine: str = "auto",
         drop_first: bool = False,
+        folds: int = 5,
+        chunk_rows: int | None = None,
     ) -> None:
         self.n_factors = n_factors
         self.posterior = posterior
@@ -126,6 +135,8 @@ class InformedFactorAnalysis(Tables, BaseEstimator):
         self.scale = scale
         self.engine = engine
         self.drop_first = drop_first
+        self.folds = folds
+        self.chunk_rows = chunk_rows
 
     @classmethod
     def paper(cls, n_factors: int | str = 10, **settings: Any) -> InformedFactorAnalysis:
@@ -149,11 +160,11 @@ class InformedFactorAnalysis(Tables, BaseEstimator):
     def fit(
         self, X: Any, y: Any = None, *, confounders: Any = None, warm_start: bool = False
     ) -> InformedFactorAnalysis:
-        """Fit to X (table, or dict name -> table) and y (n x P); ``warm_start`` goes on from where the model is.
+        """Fit to X (table, or dict name -> table) and y (n x P); ``warm_start`` continues from the present fit.
 
-        A table is an array or DataFrame, or rows that need not fit into memory: whatever ``rows.open_rows`` takes. In
-        place of X and y, ``fit(batches)`` takes an iterable of (X, y). If there are more rows than features, such data
-        are read once, and again when ``factors_`` are asked for; else they are loaded.
+        A table is an array or DataFrame, or rows that need not fit into memory: whatever ``covalign.open_rows`` takes.
+        In place of X and y, ``fit(batches)`` takes an iterable of (X, y). If there are more rows than features, such
+        data are read once, and again when ``factors_`` are asked for; else they are loaded.
 
         ``confounders`` (batch, age where it is not of interest) are regressed out of X and of y: a table, matched by
         index where it has one, or names of columns of y, which then are not covariates. New samples need theirs.
@@ -165,113 +176,72 @@ class InformedFactorAnalysis(Tables, BaseEstimator):
         ['y3', 'y4', 'free0', 'free1']
         """
         self._check_parameters()
-        asked = data.Asked(self.scale, self.engine, self.drop_first)
-        in_memory = y is not None and streaming.is_in_memory(X)
-        prepare = data.prepare if in_memory else outofcore.prepare
+        X, y = open_tables(X, y, chunk_rows=self.chunk_rows)
+        asked = preparation.Asked(self.scale, self.engine, self.drop_first, self.chunk_rows)
+        prepare = preparation.prepare if y is not None and is_in_memory(X) else chunked_fit.prepare
         table, engine, rows = prepare(X, y, confounders, asked)
-        p, n = len(table.mean_y), len(rows.Y)
+        p, n, d = len(table.mean_y), len(rows.Y), table.bounds[-1].stop
+        if d == 0:
+            raise ValueError(f"X has 0 feature(s) (shape=({n}, 0)) while a minimum of 1 is required.")
         resume = warm_start and hasattr(self, "_state")
         k = self._problem.k if resume else p if self.n_factors == "auto" else int(self.n_factors)
         if p > k:
             raise errors.too_many_factors_asked(p, k)
         problem = Problem(engine, n, p, k, table.bounds, self.posterior == "full")
         tried: dict[int, float] = {}
-        with fitting.few_threads(problem):
+        with sweeps.few_threads(problem):
             if resume:
-                fits = [self._run(problem, fitting.Fit(self._resume(problem), [], False))]
+                best = self._search().run(problem, Fit(self._resumed(problem), [], False))
             else:
-                problem, first, tried = self._first(problem)
-                seeds = errors.check_random_state(self.random_state).spawn(self.n_init - 1)
-                fits = [first, *(self._run(problem, self._begin(problem, rng)) for rng in seeds)]
-        best = max(fits, key=fitting.height)
-        tried[problem.k] = fitting.height(best)
+                problem, best, tried = self._search().best(problem)
+        tried[problem.k] = sweeps.height(best)
         self.n_factors_path_ = pd.Series(tried, name="elbo").rename_axis("n_factors").sort_index()
         self._table, self._problem, self._rows, self._realigned = table, problem, rows, None
         best = best._replace(state=updates.in_order(best.state, p))
-        self._stage_1, self._laplace, self._held = best.state, None, {}
+        self._stage_1, self._laplace, self._sums, self._held = best.state, None, None, {}
         self._remember(best)
-        if not best.converged:
-            warnings.warn(errors.not_converged(self.n_iter_), ConvergenceWarning, stacklevel=2)
+        _warn_if_not_converged(best, stacklevel=3)
         return self
 
-    def fit_transform(self, X: Any, y: Any, *, confounders: Any = None) -> Array:
-        """``fit(X, y).factors_``.
+    def fit_transform(self, X: Any, y: Any, *, confounders: Any = None) -> Any:
+        """``fit(X, y).factors_``: these samples are placed with their covariates, unlike those of ``transform(X)``.
 
         >>> import covalign as ca
         >>> s = ca.simulate.scenario("PN", n_samples=200)
         >>> ca.InformedFactorAnalysis(10).fit_transform(s.X, s.Y).shape
         (200, 10)
         """
-        return np.asarray(self.fit(X, y, confounders=confounders).factors_)
+        return self._as_table(self.fit(X, y, confounders=confounders).factors_, X)
 
     def _check_parameters(self) -> None:
         if self.posterior not in ("full", "mean_field"):
-            raise errors.unknown_posterior(self.posterior)
+            remedy = "'full' is the tighter one"
+            raise ValueError(message("posterior needs 'full' or 'mean_field'", got=repr(self.posterior), remedy=remedy))
         if self.n_factors != "auto" and not _is_count(self.n_factors):
-            raise errors.number_of_factors(self.n_factors)
+            need = 'n_factors needs a whole number above 0, or "auto"'
+            raise ValueError(message(need, got=repr(self.n_factors)))
         for what in ("max_iter", "n_init"):
             if not _is_count(getattr(self, what)):
                 raise errors.not_positive(what, getattr(self, what))
+        if self.folds != 0:
+            errors.check_folds(self.folds)
+        if self.chunk_rows is not None:
+            errors.check_chunk_rows(self.chunk_rows)
 
-    def _first(self, problem: Problem) -> selection.Choice:
-        """A fit from the start without chance, with the number of factors chosen if that is wanted."""
+    def _search(self) -> Search:
+        sweeping = (self.accelerate, self.max_iter, self.tol, self.pretrain_iter)
+        return Search(self.n_factors == "auto", *sweeping, self.n_init, self.random_state)
 
-        def begin(chosen: Problem) -> fitting.Fit:
-            return self._explored(chosen, self._begin(chosen, None))
-
-        if self.n_factors == "auto":
-            return selection.choose(problem, begin, self._run)
-        return selection.Choice(problem, self._run(problem, begin(problem)), {})
-
-    def _begin(self, problem: Problem, rng: Any) -> fitting.Fit:
-        """A start: the best of its mirror images after a few sweeps, or what a warm-up without covariates gives."""
-        if rng is None and self.accelerate and not self.pretrain_iter:
-            images = starts(problem)
-            sweeps = min(TRIAL_SWEEPS, self.max_iter) if len(images) > 1 else 0
-            tried = [fitting.fit(problem, image, True, sweeps, -np.inf) for image in images]
-            return max(tried, key=fitting.height)
-        state = start(problem, rng)
-        if not self.pretrain_iter:
-            return fitting.Fit(state, [], False)
-        state = state._replace(beta=np.zeros(problem.p))
-        state = state._replace(z=kernel_of(problem).update_factors(problem, state.views, state.beta))
-        state = fitting.fit(problem, state, self.accelerate, self.pretrain_iter, self.tol, supervised=False).state
-        turn = covariate_turn(state.z.zy, problem.k)  # K x K orthonormal: the first P factors at the covariates
-        return fitting.Fit(updates.transformed(state, turn.T, problem.full), [], False)
-
-    def _resume(self, problem: Problem) -> State:
+    def _resumed(self, problem: Problem) -> State:
         same = [len(v.w.mean) for v in self._state.views] == [b.stop - b.start for b in problem.bounds]
         if not same or problem.k != self._problem.k or problem.p != self._problem.p or self._realigned is not None:
             raise errors.cannot_resume()
         return kernel_of(problem).resumed(problem, self._state)
 
-    def _explored(self, problem: Problem, begun: fitting.Fit) -> fitting.Fit:
-        """The fit after some sweeps; where it has not converged by then, the best of it and of alternative starts."""
-        if not self.accelerate or self.pretrain_iter or self.max_iter <= EXPLORE_SWEEPS:
-            return begun
-        first = self._run(problem, begun, EXPLORE_SWEEPS)
-        if first.converged:
-            return first
-        others = [fitting.Fit(state, [], False) for state in alternatives(problem)]
-        return max([first, *(self._run(problem, other, EXPLORE_SWEEPS) for other in others)], key=fitting.height)
-
-    def _run(self, problem: Problem, begun: fitting.Fit, most: int | None = None) -> fitting.Fit:
-        """Sweeps until there are ``most`` of them, or the fit has converged."""
-        left = (self.max_iter if most is None else most) - len(begun.elbo)
-        if begun.converged or left < 1:
-            return begun
-        with Progress(None) as bar:
-
-            def tick(elbo: list[float]) -> None:
-                bar.update(len(elbo), fitting.described(elbo, self.tol))
-
-            rest = fitting.fit(problem, begun.state, self.accelerate, left, self.tol, tick=tick)
-        return rest._replace(elbo=[*begun.elbo, *rest.elbo])
-
-    def _remember(self, fit: fitting.Fit) -> None:
+    def _remember(self, fit: Fit) -> None:
         """Public attributes from a fit."""
         state, table = fit.state, self._table
-        self._state, self._factor_std = state, None
+        self._state, self._factor_std, self._factors = state, None, None
         self.elbo_, self.n_iter_, self.converged_ = np.array(fit.elbo), len(fit.elbo), fit.converged
         self.beta_, self.intercept_ = state.beta, np.zeros(len(state.beta))
         self.covariate_names_ = table.encoding.names
@@ -283,225 +253,28 @@ class InformedFactorAnalysis(Tables, BaseEstimator):
         self.loadings_std_ = {name: np.sqrt(view.w.variance) for name, view in named.items()}
         self.noise_precision_ = {name: view.noise.mean for name, view in named.items()}
         self.ard_precision_ = {name: view.ard.mean for name, view in named.items()}
-        self._factors = None
-        self.active_factors_ = (placing.shares(self._problem, state, "loadings") > selection.ACTIVE_SHARE).any(axis=0)
-        self.n_factors_ = self._problem.k
+        self.active_factors_ = (placement.shares(self._problem, state, "loadings") > ACTIVE_SHARE).any(axis=0)
+        self.n_factors_, self.n_features_in_ = self._problem.k, table.bounds[-1].stop
+        features = _feature_names(table)
+        if features is not None:
+            self.feature_names_in_ = features
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
 
-    @property
-    def factors_(self) -> Array:
-        """Posterior means of the factors of the fitted samples (n x K), computed when first asked for.
+    # -- the regime ---------------------------------------------------------------------------------------------------
 
-        Where the fit did not hold the rows, this reads them again; a model of a stream, or a saved one, cannot.
+    realign = AlignedModel.at
 
-        >>> import covalign as ca
-        >>> s = ca.simulate.scenario("PN", n_samples=200)
-        >>> fa = ca.InformedFactorAnalysis(10).fit(s.X, s.Y)
-        >>> fa.factors_.shape
-        (200, 10)
-        """
-        self._check_fitted()
-        if self._factors is None:
-            self._factors = self._means(self._state)
-        return self._factors
-
-    # -- how sure -----------------------------------------------------------------------------------------------------
-
-    @property
-    def factor_std_(self) -> Array:
-        """Standard deviations of ``factors_`` (n x K), for informed factors with that of their rotation.
-
-        On simulated data ``factors_ -+ 1.645 factor_std_`` holds the truth of informed factors 87 to 91 times in 100,
-        82 where covariates leave a direction unseen (docs/notes.md). A free factor has only its own: no rotation of it
-        is the true one. Computed when first asked for.
-
-        >>> import covalign as ca
-        >>> s = ca.simulate.scenario("PN", n_samples=200)
-        >>> fa = ca.InformedFactorAnalysis(10).fit(s.X, s.Y)
-        >>> fa.factor_std_.shape, bool((fa.factor_std_ > 0).all())
-        ((200, 10), True)
-        """
-        self._check_fitted()
-        if self._factor_std is None:
-            own = kernel_of(self._problem).own_variances(self._state, self._combinations)
-            self._factor_std = self._std(own, self._means(self._stage_1))
-        return self._factor_std
-
-    def _means(self, state: State) -> Array:
-        """E[z_n] of the fitted samples."""
-        if isinstance(self._rows, outofcore.Streamed):
-            return self._rows.means(self._table, self._problem, self._stage_1, state, self.T_)
-        if isinstance(state.z, Factors):
-            return data.project(self._table, self._rows, state.z.of_x, state.z.of_y)
-        return placing.fitted_means(self._samples, self._stage_1, state, self.T_)
-
-    @property
-    def _samples(self) -> Problem:
-        """The problem with every sample a row."""
-        return placing.fitted_rows(self._table, self._rows, self._problem)
-
-    @property
-    def _combinations(self) -> Any:
-        """Which of the covariances of ``_state.z`` each sample has."""
-        if isinstance(self._problem.data, Gapped):
-            if isinstance(self._rows, outofcore.Streamed):
-                return self._rows.combinations(self._problem)
-            return self._samples.data.samples[0]
-        return np.zeros(self._problem.n, dtype=np.intp)
-
-    @property
-    def beta_std_(self) -> Array:
-        """Standard deviations of ``beta_``.
-
-        >>> import covalign as ca
-        >>> s = ca.simulate.scenario("PN", n_samples=200)
-        >>> fa = ca.InformedFactorAnalysis(10).fit(s.X, s.Y)
-        >>> bool((abs(fa.beta_ - s.beta) < 4 * fa.beta_std_).all())
-        True
-        """
-        return uncertainty.beta_std(self.beta_, self._rotation().gamma, self._rows.tails)
-
-    def _rotation(self) -> uncertainty.Laplace:
-        self._check_fitted()
-        if self._laplace is None:
-            with fitting.few_threads(self._problem):
-                self._laplace = uncertainty.laplace(self._problem, self._stage_1)
-        return self._laplace
-
-    def _std(self, own: Array, first_means: Array) -> Array:
-        """From the factors' own variances (n x K) and their means before realigning."""
-        return self._finish()(own, first_means)
-
-    def _finish(self) -> uncertainty.Finish:
-        return uncertainty.Finish(self._rotation().rows, self.T_, self._problem.n)
-
-    # -- how well ----------------------------------------------------------------------------------------------------
-
-    @property
-    def alignment_(self) -> pd.Series:
-        """corr(z_p, y_p) of the fitted samples that have y_p, by covariate; of a category, one for each dummy.
-
-        >>> import covalign as ca
-        >>> s = ca.simulate.scenario("PN", n_samples=200)
-        >>> fa = ca.InformedFactorAnalysis(10).fit(s.X, s.Y)
-        >>> fa.alignment_.index.tolist()
-        ['y0', 'y1', 'y2', 'y3', 'y4']
-        """
-        self._check_fitted()
-        values = [self._with_covariates((p,)) for p in range(self._problem.p)]
-        return pd.Series(
-            [regimes.alignment(np.eye(1), m)[0] for m in values], index=self.covariate_names_, name="alignment"
-        )
-
-    @property
-    def category_alignment_(self) -> pd.DataFrame:
-        """One row per category with several dummies: covariate, eta_squared, dummies.
-
-        The eta squared of a factor is the share of its variance that lies between the levels of the category (R^2 on
-        all its dummies, 0 to 1); the category's is the mean over the factors of its dummies.
-
-        >>> import covalign as ca
-        >>> s = ca.simulate.scenario("PN", n_samples=200)
-        >>> import pandas as pd
-        >>> stage = pd.cut(s.Y[:, 0], [-9, -1, 1, 9], labels=["low", "mid", "high"]).astype(str)
-        >>> fa = ca.InformedFactorAnalysis(10).fit(s.X, pd.DataFrame({"stage": stage}))
-        >>> fa.category_alignment_["dummies"].tolist()
-        [('stage_high', 'stage_low', 'stage_mid')]
-        """
-        self._check_fitted()
-        rows = [
-            (column.source, self._eta_squared(block), column.names)
-            for column, block in zip(self._table.encoding.columns, self._table.encoding.blocks, strict=True)
-            if column.kind == "dummies" and len(block) > 1
-        ]
-        return pd.DataFrame(rows, columns=["covariate", "eta_squared", "dummies"])
-
-    def _eta_squared(self, block: tuple[int, ...]) -> float:
-        shares = regimes.eta_squared(np.eye(len(block)), self._with_covariates(block), range(len(block)))
-        return regimes.mean_or_nan(shares)
-
-    def _with_covariates(self, columns: tuple[int, ...]) -> Moments:
-        """Moments of some informed factors and their covariates, over the samples that have these."""
-        if isinstance(self._state.z, Factors):  # from sums: no row is read again
-            return placing.with_covariates(self._problem, self._state, list(columns))
-        Z, Y = self.factors_[:, list(columns)], self._rows.Y[:, list(columns)]
-        has = ~np.isnan(Y).any(axis=1)
-        return Moments.from_arrays(Z[has], Y[has])
-
-    def summary(self, folds: int = 5) -> pd.DataFrame:
-        """One row per covariate: in_sample and held_out alignment, and the samples that have it.
-
-        For ``held_out`` the model is fitted again without each fold, and the left-out samples are placed from their
-        features alone. ``se`` is its standard error over folds; ``low`` and ``high`` are a 90 % interval for the
-        alignment of new samples (``heldout.interval``). ``folds=0`` leaves them NaN and fits nothing. In sample, a
-        factor knows its covariate from the prior, too: with few or noisy features it may show little else.
-
-        >>> import covalign as ca
-        >>> s = ca.simulate.scenario("PN", n_samples=200)
-        >>> table = ca.InformedFactorAnalysis(10).fit(s.X, s.Y).realign(0.5).summary()
-        >>> table.columns.tolist()
-        ['in_sample', 'held_out', 'se', 'low', 'high', 'rows']
-        """
-        per_fold = np.empty((0, self._problem.p))
-        if folds:
-            held = self._held_out(folds)
-            if self._realigned is None:
-                per_fold = held.measure_mixed([crossvalidation.as_fitted(polar) for polar in held.polars])[0]
-            else:
-                per_fold = held.measure(self._realigned.regime, self._realigned.lam)[0]
-        frame = self.alignment_.rename("in_sample").to_frame().assign(**heldout.summarised(per_fold))
-        observed = self._problem.data
-        rows = observed.label_counts if isinstance(observed, Gapped) else np.full(len(frame), self._problem.n)
-        return frame.assign(rows=rows.astype(int))
-
-    def _held_out(self, folds: int) -> heldout.HeldOut:
-        """Fits without each fold; shared by all realigned models of a stage 1."""
-        self._check_fitted()
-        if folds not in self._held:
-            self._held[folds] = crossvalidation.held_out(self, folds)
-        return self._held[folds]
-
-    # -- other regimes ------------------------------------------------------------------------------------------------
-
-    def realign(self, lam: float | None = None, *, regime: str | None = None) -> InformedFactorAnalysis:
-        """A new fitted model whose informed factors stand in a regime; stage 1 is shared, not repeated.
-
-        ``realign(0.5)`` is the tunable regime; ``realign(regime="exclusive")`` names one. On a realigned model this
-        starts again from stage 1. ``T_`` is the transformation, ``regime_`` and ``lam_`` what was asked.
-
-        >>> import covalign as ca
-        >>> s = ca.simulate.scenario("PN", n_samples=200)
-        >>> fa = ca.InformedFactorAnalysis(10).fit(s.X, s.Y)
-        >>> strong = fa.realign(0.9)
-        >>> strong.lam_, bool(strong.alignment_.mean() > fa.realign(0).alignment_.mean())
-        (0.9, True)
-        """
-        self._check_fitted()
-        if (lam is None) == (regime is None) and not (regime == "tunable" and lam is not None):
-            raise errors.which_realignment()
-        regime = errors.check_regime("tunable" if regime is None else regime)
-        lam = regimes.ENDS.get(regime, lam)
+    def _moved(self, regime: str, lam: float) -> Self:
         problem, first = self._problem, self._stage_1
-        m = realignment.model_moments(first.beta, problem.data.yy / problem.n, self.covariate_names_)
-        T = regimes.turned(regimes.whitened_polar(m), regime, np.nan if lam is None else lam)
-        with fitting.few_threads(problem):
+        T = regimes.turned(self._polar(), regime, lam)
+        with sweeps.few_threads(problem):
             fit = realignment.realign(problem, first, T, self.accelerate, self.max_iter, self.tol)
         other = copy.copy(self)
-        other._realigned = realignment.Realigned(regime, float("nan") if lam is None else float(lam), T)
+        other._realigned = Realigned(regime, float(lam), T)
         other._remember(fit)
-        if not fit.converged:
-            warnings.warn(errors.not_converged(len(fit.elbo)), ConvergenceWarning, stacklevel=2)
+        _warn_if_not_converged(fit, stacklevel=4)
         return other
-
-    def path(self, lams: Iterable[float]) -> dict[float, InformedFactorAnalysis]:
-        """lam -> realigned model.
-
-        >>> import covalign as ca
-        >>> s = ca.simulate.scenario("PN", n_samples=200)
-        >>> fa = ca.InformedFactorAnalysis(10).fit(s.X, s.Y)
-        >>> list(fa.path([0, 0.5, 1]))
-        [0.0, 0.5, 1.0]
-        """
-        return {float(lam): self.realign(lam) for lam in lams}
 
     @property
     def T_(self) -> Array:
@@ -526,6 +299,7 @@ class InformedFactorAnalysis(Tables, BaseEstimator):
         >>> fa.regime_, fa.realign(0.5).regime_
         (None, 'tunable')
         """
+        self._check_fitted()
         return None if self._realigned is None else self._realigned.regime
 
     @property
@@ -538,7 +312,77 @@ class InformedFactorAnalysis(Tables, BaseEstimator):
         >>> fa.lam_, fa.realign(regime="strongest").lam_
         (None, 1.0)
         """
+        self._check_fitted()
         return None if self._realigned is None else self._realigned.lam
+
+    @property
+    def n_rows_(self) -> int:
+        """Number of fitted samples.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> ca.InformedFactorAnalysis(10).fit(s.X, s.Y).n_rows_
+        200
+        """
+        self._check_fitted()
+        return int(self._problem.n)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_state")
+
+    def _coded_covariates(self) -> Encoding:
+        return self._table.encoding
+
+    def _polar(self) -> Polar:
+        return cross_validation.polar_of(self)
+
+    def _default_lam(self) -> float | None:
+        return None
+
+    def _names_out(self) -> list[str]:
+        return self.factor_names_
+
+    def _pair_counts(self) -> Any:
+        data = self._problem.data
+        return data.label_counts if isinstance(data, Gapped) else np.full(self._problem.p, self._problem.n)
+
+    def _fitted_sums(self) -> Rows:
+        """Moments of the informed factors before any regime, and of the covariates."""
+        if self._sums is None:
+            p, first = self._problem.p, self._stage_1
+            if isinstance(first.z, Factors):  # from sums: no row is read again
+                self._sums = placement.with_covariates(self._problem, first, list(range(p)))
+            else:
+                z = self.factors_ if self._realigned is None else self._means(first)
+                (self._sums,) = fold_moments(z[:, :p], self._rows.Y, 1, self._table.encoding.blocks)
+        assert self._sums is not None  # there are samples
+        return self._sums
+
+    def _held_out(self) -> HeldOut | None:
+        """Fits without each fold; all regimes of a stage 1 share them."""
+        if self.folds == 0:
+            return None
+        if self.folds not in self._held:
+            self._held[self.folds] = cross_validation.held_out(self, self.folds)
+        return self._held[self.folds]
+
+    def _alignment_on(self, X: Any, y: Any, confounders: Any) -> Array:
+        if y is None:
+            raise errors.y_required()
+        Y: Any
+        stages = [new_samples.Stage(self._state, self._sy, self.T_)]
+        if is_in_memory(X):
+            rows, Y = new_samples.whole(self._table, X, y, confounders)
+            z = new_samples.placed(rows, np.full_like(Y, np.nan), stages, None)
+        else:
+            incoming = new_samples.Incoming(self._table, X, y, confounders, self.chunk_rows)
+            Y, incoming.Y = incoming.Y, None
+            z = new_samples.by_chunks(
+                new_samples.Placer(incoming, stages, None), incoming, self.factor_names_, None, False
+            )
+        p = self._problem.p
+        (sums,) = fold_moments(z[:, :p], Y, 1, self._table.encoding.blocks)
+        return np.full(p, np.nan) if sums is None else regimes.observed_alignment(np.eye(p), sums)
 
     # -- use ----------------------------------------------------------------------------------------------------------
 
@@ -550,20 +394,19 @@ class InformedFactorAnalysis(Tables, BaseEstimator):
         confounders: Any = None,
         return_std: bool = False,
         out: Any = None,
-        chunk_rows: int | None = None,
         overwrite: bool = False,
     ) -> Any:
         """Posterior means of the factors of new samples (n x K), from any subset of the views.
 
-        Views may have gaps and samples of their own (DataFrames are joined by index); so may y. With y the prior of
-        the informed factors is T(beta y); what is missing of it is integrated out: without any, z ~ N(0, T S_z T').
+        Views and y may have gaps and samples of their own (DataFrames are joined by index). With y the prior mean of
+        the informed factors is T(beta y); what is missing of y is integrated out: without any, z ~ N(0, T S_z T').
         ``return_std`` adds their standard deviations (n x K), as in ``factor_std_``. ``confounders`` are those of the
-        new samples, where the model was fitted with some (columns of y, if they were columns of y then).
+        new samples, if the model was fitted with some (columns of y, if they were columns of y in ``fit``).
 
-        X is what ``fit`` takes, read ``chunk_rows`` at a time where it is not in memory. With ``out``, a path to
-        ``.npy``, ``.zarr`` or ``.parquet``, the factors (then their standard deviations) are written as they come, and
-        the path is returned: complete or not there, and the same call goes on where an earlier one was interrupted.
-        Of views in dask the factors are a dask array, computed where the rows lie when it is asked for.
+        X is what ``fit`` takes. With ``out``, a path that ends in ``.npy``, ``.zarr`` or ``.parquet``, the factors
+        (then their standard deviations) are written there as they are computed, and the path is returned. The file
+        appears only when it is complete; after an interruption the same call resumes. For views in dask the result is a
+        dask array, which is computed where the rows are.
 
         >>> import covalign as ca
         >>> s = ca.simulate.scenario("PN", n_samples=200, n_features={"rna": 30, "protein": 20})
@@ -573,79 +416,43 @@ class InformedFactorAnalysis(Tables, BaseEstimator):
         ((5, 10), (5, 10))
         """
         self._check_fitted()
-        stages = [newcomers.Stage(self._state, self._sy, self.T_)]
+        known = {name: scale.names for name, scale in self._table.views.items()}
+        X, y = open_tables(X, y, known, self.chunk_rows)
+        stages = [new_samples.Stage(self._state, self._sy, self.T_)]
         if self._realigned is not None and return_std:  # which starts from the means before realigning
-            stages = [newcomers.Stage(self._stage_1, self._sy, np.eye(self._problem.p)), *stages]
+            stages = [new_samples.Stage(self._stage_1, self._sy, np.eye(self._problem.p)), *stages]
         std = self._finish() if return_std else None
-        if newcomers.needs_chunks(X, out):
-            incoming = newcomers.Incoming(self._table, X, y, confounders, chunk_rows)
-            place = newcomers.Placer(incoming, stages, std)
-            if out is None and lazy.is_lazy(X):
-                return newcomers.lazily(place, incoming, X)
-            return newcomers.by_chunks(place, incoming, self.factor_names_, out, overwrite)
-        return newcomers.placed(*newcomers.whole(self._table, X, y, confounders), stages, std)
+        if new_samples.needs_chunks(X, out):
+            incoming = new_samples.Incoming(self._table, X, y, confounders, self.chunk_rows)
+            place = new_samples.Placer(incoming, stages, std)
+            if out is None and is_lazy(X):
+                return new_samples.lazily(place, incoming, X)
+            result = new_samples.by_chunks(place, incoming, self.factor_names_, out, overwrite)
+        else:
+            result = new_samples.placed(*new_samples.whole(self._table, X, y, confounders), stages, std)
+        if out is not None:
+            return result
+        return tuple(self._as_table(part, X) for part in result) if return_std else self._as_table(result, X)
+
+    def _row_names(self, X: Any) -> pd.Index | None:
+        """Those of the joined views."""
+        if not is_in_memory(X):
+            return None
+        return preparation.index_of(preparation.joined_views(preparation.as_views(X)))
 
     @property
     def _sy(self) -> Array:
         return np.asarray(self._problem.data.yy / self._problem.n)
 
-    def impute(self, view: str | None = None, *, return_std: bool = False) -> Any:
-        """A view as a DataFrame, observed cells as they were and gaps at their posterior means.
-
-        ``return_std`` adds a DataFrame of standard deviations, 0 where observed: what is unknown of factors and
-        loadings, and the noise of the feature.
-
-        >>> import covalign as ca
-        >>> s = ca.simulate.scenario("PN", n_samples=200)
-        >>> s.X[:20, :3] = float("nan")
-        >>> filled, std = ca.InformedFactorAnalysis(10).fit(s.X, s.Y).impute(return_std=True)
-        >>> int(filled.isna().sum().sum()), int((std > 0).sum().sum())
-        (0, 60)
-        """
-        self._check_fitted()
-        view = next(iter(self._table.views)) if view is None else view
-        if view not in self._table.views:
-            raise errors.unknown_views([view], list(self._table.views))
-        if isinstance(self._rows, outofcore.Streamed):
-            raise errors.rows_in_memory_needed("impute")
-        at = list(self._table.views).index(view)
-        scale, where = self._table.views[view], self._problem.bounds[at]
-        cov, k = self._state.z.cov, self._problem.k
-        q_z = placing.Placed(self.factors_, cov.reshape(-1, k, k), self._combinations)
-        values, std = placing.imputed(self._rows.X[:, where], scale, self._state.views[at], q_z)
-        index = None if self._table.samples is None else pd.Index(self._table.samples)
-        frame = pd.DataFrame(values + self._explained[:, where], index=index, columns=scale.names)
-        return (frame, pd.DataFrame(std, index=index, columns=scale.names)) if return_std else frame
-
-    @property
-    def _explained(self) -> Array:
-        """What confounders explain of X (n x D)."""
-        if self._rows.C is None:
-            raise errors.rows_not_kept()
-        return self._table.nuisance.of_x(self._rows.C)
-
-    def reconstruct(self) -> Any:
-        """E[Z] E[W]' in the units of X, with what confounders explain: a dict of arrays, or one where X was a table.
-
-        >>> import covalign as ca
-        >>> s = ca.simulate.scenario("PN", n_samples=200, n_features={"rna": 30, "protein": 20})
-        >>> fa = ca.InformedFactorAnalysis(10).fit(s.X, s.Y)
-        >>> {view: table.shape for view, table in fa.reconstruct().items()}
-        {'rna': (200, 30), 'protein': (200, 20)}
-        """
-        self._check_fitted()
-        explained, table = self._explained, self._table
-        parts = zip(table.views.items(), self._state.views, table.bounds, strict=True)
-        views = {
-            name: (self.factors_ @ view.w.mean.T + placing.intercept(view.w)) * scale.sd
-            + scale.mean
-            + explained[:, where]
-            for (name, scale), view, where in parts
-        }
-        return views[data.SINGLE] if self._table.single else views
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
 
     def save(self, path: Any) -> None:
-        """Write the model to one file (arrays and JSON, no code), whole or not at all; ``covalign.load`` reads it.
+        """Write the model to one file (arrays and JSON, no code); ``covalign.load`` reads it.
+
+        The file appears only when it is complete.
 
         >>> import covalign as ca
         >>> s = ca.simulate.scenario("PN", n_samples=200)
@@ -657,25 +464,37 @@ class InformedFactorAnalysis(Tables, BaseEstimator):
         True
         """
         self._check_fitted()
-        store.write(path, *storage.pack(self))
+        store.write(path, *factor_archive.pack(self))
 
     @classmethod
     def _restored(cls, meta: dict[str, Any], arrays: dict[str, Array]) -> InformedFactorAnalysis:
-        """The model ``storage.pack`` packed."""
+        """The model ``factor_archive.pack`` packed."""
         model = cls(**meta["parameters"])
         model._held = {}
-        state = storage.unpack(meta, arrays, model)
+        state = factor_archive.unpack(meta, arrays, model)
         if meta["realigned"] is None:
             model._realigned = None
         else:
             regime, lam = meta["realigned"]
-            model._realigned = realignment.Realigned(regime, lam, arrays["realigned.T"])
-        model._remember(fitting.Fit(state, arrays["elbo"].tolist(), meta["converged"]))
+            model._realigned = Realigned(regime, lam, arrays["realigned.T"])
+        model._remember(Fit(state, arrays["elbo"].tolist(), meta["converged"]))
         return model
 
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "_state"):
-            raise NotFittedError(errors.unfitted(type(self).__name__))
+
+def _feature_names(table: preparation.Table) -> Any:
+    """``feature_names_in_``; None where no view has names but 0, 1, ..."""
+    if all(view.names == [str(i) for i in range(len(view.names))] for view in table.views.values()):
+        return None
+    names = [(view, name) for view, scale in table.views.items() for name in scale.names]
+    return np.array([name if table.single else f"{view}:{name}" for view, name in names], dtype=object)
+
+
+def _warn_if_not_converged(fit: Fit, stacklevel: int) -> None:
+    if not fit.converged:
+        text = (
+            f"the bound was still rising after {len(fit.elbo)} sweeps: raise max_iter, or tol if this is close enough."
+        )
+        warnings.warn(text, ConvergenceWarning, stacklevel=stacklevel)
 
 
 def _is_count(value: Any) -> bool:

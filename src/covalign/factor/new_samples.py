@@ -1,10 +1,9 @@
-"""New samples: brought to the scale of the fit, as a whole or a chunk at a time, and given their factors."""
+"""Factors of new samples, which are standardised as in the fit, all at once or a chunk at a time."""
 
 from __future__ import annotations
 
 import copy
-import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,14 +22,13 @@ from covalign.factor.inference.uncertainty import Finish
 from covalign.factor.view_sums import is_finite
 from covalign.factor.views import Views, is_in_memory
 from covalign.moments import cluster
-from covalign.moments import confounders as nuisances
-from covalign.stream import open_sink
-from covalign.stream.finite import first_not_finite
+from covalign.stream import map_rows
+from covalign.stream.finite import first_not_finite, not_finite_at
 from covalign.tables import covariates
 
 
 class Stage(NamedTuple):
-    """What places a sample: a state, the covariates' covariance and the regime's T."""
+    """What decides the factors of a sample: a state, the covariance of the covariates, and T of the regime."""
 
     state: State
     S_y: Array
@@ -60,27 +58,27 @@ def whole(table: data.Table, X: Any, y: Any, confounders: Any) -> tuple[Array, A
     X_new = np.hstack(parts)
     if frame is None:
         return X_new, np.full((len(X_new), p), np.nan)
-    Y = data.apply_with_gaps(table.encoding, frame)
+    Y = table.encoding.numbers(frame)
     if len(Y) != len(X_new):
         raise errors.lengths_differ(len(X_new), len(Y))
     return X_new, (Y - table.nuisance.of_y(C) - table.mean_y) / table.sd_y
 
 
 def refuse_unknown(table: data.Table, views: Any) -> None:
-    """A view the fit has not seen."""
+    """Raise an error for a view that the fit did not have."""
     unknown = [name for name in views if name not in table.views]
     if unknown:
         raise errors.unknown_views(unknown, list(table.views))
 
 
 class Arrived:
-    """New samples, from the ``first`` row on: the views they have, their covariates (standardised) and confounders."""
+    """New samples: names of their views, standardised covariates, confounders, and the number of the first row."""
 
     def __init__(self, table: data.Table, present: Sequence[str], Y: Array | None, C: Array, first: int = 0) -> None:
         self.table, self.present, self.Y, self.C, self.first = table, list(present), Y, C, first
 
     def rows(self, here: slice, parts: dict[str, Any]) -> tuple[Array, Array]:
-        """Standardised, views side by side, NaN where missing."""
+        """X and Y, standardised, views side by side, NaN where a cell is missing."""
         n, explained, out = here.stop - here.start, self.table.nuisance.of_x(self.C[here]), []
         for (name, scale), where in zip(self.table.views.items(), self.table.bounds, strict=True):
             values = dense(parts[name]) if name in parts else np.full((n, len(scale.names)), np.nan)
@@ -88,17 +86,17 @@ class Arrived:
         return np.hstack(out), np.full((n, len(self.table.mean_y)), np.nan) if self.Y is None else self.Y[here]
 
     def refuse_infinite(self, name: str, part: Any, start: int) -> None:
-        """An infinite number is named with its row and column; NaN is a gap."""
+        """Raise an error that names row and column of an infinite number; NaN is a gap."""
         part = dense(part)
         at = first_not_finite(np.where(np.isnan(part), 0, part))
         if at is not None:
             row, column, value = at
             row += self.first + start
             where, label = self._cell(name, row)
-            raise errors.not_finite_at(where, value, row, column, self.table.views[name].names[column], label)
+            raise not_finite_at(where, value, row, column, self.table.views[name].names[column], label)
 
     def _cell(self, name: str, row: int) -> tuple[str, Any]:
-        """What a message calls a view and a row."""
+        """The names of a view and of a row in messages."""
         return f"view {name!r}", None
 
 
@@ -111,16 +109,16 @@ class Incoming(Arrived):
         coding = table.nuisance.coding
         y, confounders = coding.recall(cluster.here(y) if lazy.is_lazy(X) else y, confounders)
         n, index = self.views.n, self.views.index if confounders is not None else None
-        C = nuisances.table(coding.confounders, confounders, index, n) if coding.q else np.empty((n, 0))
+        C = coding.table(index, confounders, n)
         Y: Array | None = None
         if y is not None:
-            coded = data.apply_with_gaps(table.encoding, outofcore.matched(self.views, y))
+            coded = table.encoding.numbers(outofcore.matched(self.views, y))
             Y = (coded - table.nuisance.of_y(C) - table.mean_y) / table.sd_y
         super().__init__(table, list(self.views.sources), Y, C)
         self.take = {name: self._positions(name) for name in self.views.sources}
 
     def _positions(self, name: str) -> list[int] | None:
-        """Where the features of the fit are, by name where the source has names; None where they are in place."""
+        """Positions of the features of the fit, by name if the source has names; None if they are already in order."""
         source, need = self.views.sources[name], self.table.views[name].names
         if source.names is not None and list(source.names) != need:
             at = {feature: i for i, feature in enumerate(source.names)}
@@ -132,17 +130,10 @@ class Incoming(Arrived):
             raise errors.columns_differ(f"view {name!r}", len(need), source.shape[1])
         return None
 
-    def chunks(self, rows: int, start: int = 0) -> Iterator[tuple[slice, dict[str, Any]]]:
-        """Which rows, and the features of the fit by view."""
-        at = start
-        for parts in self.views.chunks(rows, start):
-            here = slice(at, at + parts[0].shape[0])
-            named = dict(zip(self.views.sources, parts, strict=True))
-            yield (
-                here,
-                {name: part if (take := self.take[name]) is None else part[:, take] for name, part in named.items()},
-            )
-            at = here.stop
+    def by_name(self, parts: Sequence[Any]) -> dict[str, Any]:
+        """The features of the fit by view, from a chunk of every source."""
+        named = zip(self.take.items(), parts, strict=True)
+        return {name: part if take is None else part[:, take] for (name, take), part in named}
 
     def _cell(self, name: str, row: int) -> tuple[str, Any]:
         index = self.views.index
@@ -150,27 +141,40 @@ class Incoming(Arrived):
 
 
 class Placer:
-    """Factors of chunks of new samples, after the stages; the last is the model as it is, the first is stage 1."""
+    """Computes the factors of chunks of new samples. The first stage is stage 1, the last is the model as it is."""
 
     def __init__(self, incoming: Arrived, stages: list[Stage], std: Finish | None) -> None:
         self.incoming, self.stages, self._std = incoming, stages, std
         present = [name in incoming.present for name in incoming.table.views]
-        # Where nothing is missing the means are one linear map of the rows, made once.
+        # If nothing is missing, the means are one linear map of the rows, computed once.
         self._maps = [placing.linear(s.state, s.S_y, s.T, present, incoming.Y is not None) for s in stages]
 
     def of(self, arrived: Arrived) -> Placer:
-        """The same for other samples."""
+        """A copy for other samples."""
         other = copy.copy(self)
         other.incoming = arrived
         return other
 
     @property
+    def key(self) -> list[Any]:
+        """Everything that decides the factors besides the views: model, scales, covariates and confounders."""
+        table, new = self.incoming.table, self.incoming
+        of_stages = [
+            (stage.state.beta, stage.S_y, stage.T, [(view.w.mean, view.noise.mean) for view in stage.state.views])
+            for stage in self.stages
+        ]
+        scales = [(name, view.names, view.mean, view.sd) for name, view in table.views.items()]
+        std = None if self._std is None else (self._std.rows, self._std.T, self._std.n)
+        nuisance = table.nuisance
+        return [self._maps, of_stages, scales, std, new.present, new.Y, new.C, *nuisance[1:]]
+
+    @property
     def with_std(self) -> bool:
-        """Whether standard deviations are wanted."""
+        """Whether standard deviations are computed."""
         return self._std is not None
 
     def __call__(self, here: slice, parts: dict[str, Any]) -> Array:
-        """E[z_n], and beside it the standard deviations where they are wanted."""
+        """E[z_n], followed by the standard deviations if they are computed."""
         finite = {name: is_finite(part.data if hasattr(part, "indptr") else part) for name, part in parts.items()}
         for name, part in parts.items():
             if not finite[name]:
@@ -197,7 +201,7 @@ class Placer:
         return np.asarray(total)
 
     def _placed(self, here: slice, parts: dict[str, Any]) -> tuple[list[Array], Array]:
-        """The same where something is missing, some rows at a time."""
+        """Means and variances if cells are missing, some rows at a time."""
         width = self.incoming.table.bounds[-1].stop
         means: list[list[Array]] = []
         own: list[Array] = []
@@ -219,11 +223,11 @@ def placed(X: Array, Y: Array, stages: list[Stage], std: Finish | None) -> Any:
 
 
 def lazily(place: Placer, incoming: Incoming, X: Any) -> Any:
-    """The same of rows that dask holds: a dask array (with standard deviations, two), computed when asked for."""
+    """The factors of rows in dask as a lazy dask array; with standard deviations, two arrays."""
     given = data.as_views(X)
     views = [_columns(given[name], incoming.take[name]) for name in incoming.present]
     here = place.of(Arrived(incoming.table, incoming.present, None, np.empty((0, 0))))
-    numbers = np.arange(float(incoming.views.n))[:, None]  # of the rows, for messages
+    numbers = np.arange(float(incoming.views.n))[:, None]  # messages name the row
     table = np.hstack([numbers, *([] if incoming.Y is None else [incoming.Y]), incoming.C])
     work = partial(_place_block, place=here, p=None if incoming.Y is None else incoming.Y.shape[1])
     k = len(place.stages[0].state.views[0].w.mean.T)
@@ -244,38 +248,18 @@ def _place_block(parts: list[Any], t: Array, place: Placer, p: int | None) -> Ar
 
 
 def by_chunks(place: Placer, incoming: Incoming, factors: list[str], out: Any, overwrite: bool) -> Any:
-    """The same a chunk at a time; or written to ``out`` as they come, side by side, and the path returned."""
+    """The factors of all samples, computed a chunk at a time; with ``out``, written to this path, which is returned."""
     names = [*factors, *(f"{name}_std" for name in factors if place.with_std)]
-    rows, width = incoming.views.chunk_rows, len(names)
-    if out is None:
-        result = np.empty((incoming.views.n, width))
-        for here, parts in incoming.chunks(rows):
-            result[here] = place(here, parts)
-        return tuple(np.hsplit(result, 2)) if place.with_std else result
-    key = fingerprint(place, incoming, rows)
-    with open_sink(out, (incoming.views.n, width), np.float64, names, key=key, overwrite=overwrite) as sink:
-        first = sink.start - sink.start % rows  # chunks are cut at the same places when work is taken up again
-        if sink.start < incoming.views.n:
-            for here, parts in incoming.chunks(rows, first):
-                sink.write(place(here, parts)[max(0, sink.start - here.start) :])
-    return Path(out)
+    sources = list(incoming.views.sources.values())
+    key = [place.key, incoming.take]
 
+    def placed(start: int, *parts: Any) -> Array:
+        return place(slice(start, start + parts[0].shape[0]), incoming.by_name(parts))
 
-def fingerprint(place: Placer, incoming: Incoming, rows: int) -> str:
-    """Of all that decides the result: maps, scales, covariates and confounders, and rows from both ends of X."""
-    seen = hashlib.sha256()
-    arrays = [part for of in place._maps for part in of] + [incoming.C]
-    arrays += [part for view in incoming.table.views.values() for part in (view.mean, view.sd)]
-    arrays += [incoming.table.nuisance.B_x] + ([] if incoming.Y is None else [incoming.Y])
-    n = incoming.views.n
-    few = min(rows, 64)
-    for start in {0, n - min(n, few)}:
-        for parts in incoming.views.chunks(few, start):
-            arrays += [np.asarray(dense(part)) for part in parts]
-            break
-    for array in arrays:
-        seen.update(np.ascontiguousarray(array).tobytes())
-    return seen.hexdigest()
+    found = map_rows(placed, sources, len(names), np.float64, out=out, names=names, key=key, overwrite=overwrite)
+    if out is not None:
+        return Path(out)
+    return tuple(np.hsplit(found, 2)) if place.with_std else found
 
 
 def needs_chunks(X: Any, out: Any) -> bool:

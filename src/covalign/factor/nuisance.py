@@ -1,4 +1,4 @@
-"""What confounders explain of the views and of the covariates, learned from rows and taken out of others."""
+"""What confounders explain of the views and of the covariates: learned from some rows, subtracted from any."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from covalign._core import validation as errors
 from covalign._core.linalg import Array, is_explained
-from covalign.moments import confounders
-from covalign.tables import covariates
+from covalign.moments.adjustment import coefficients, follow_from_confounders
+from covalign.tables import confounders, covariates
 
 
 class Nuisance(NamedTuple):
-    """Confounders: how they are coded, their means c, and what is regressed out, (C - c) B_x of X, (C - c) B_y of Y."""
+    """Confounders: their coding, their means c, and what they explain, (C - c) B_x of X and (C - c) B_y of Y."""
 
     coding: confounders.Coding
     centre: Array  # q
@@ -23,12 +22,12 @@ class Nuisance(NamedTuple):
 
     @classmethod
     def of(cls, coding: confounders.Coding, C: Array, X: Array, Y: Array) -> Nuisance:
-        """Every column by the rows that have it; refused where they explain a covariate altogether."""
-        made = cls(coding, C.mean(axis=0), confounders.coefficients(C, X)[1], confounders.coefficients(C, Y)[1])
+        """Regress every column over the rows that have it; a covariate that confounders explain wholly is refused."""
+        made = cls(coding, C.mean(axis=0), coefficients(C, X)[1], coefficients(C, Y)[1])
         left = np.nanvar(Y - made.of_y(C), axis=0)
         follows = is_explained(left, np.nanvar(Y, axis=0))
         if follows.any():
-            raise errors.explained_by_confounders(np.array(coding.covariates.names)[follows])
+            raise follow_from_confounders(np.array(coding.covariates.names)[follows])
         return made
 
     def of_x(self, C: Array) -> Array:
@@ -36,7 +35,7 @@ class Nuisance(NamedTuple):
         return np.asarray((C - self.centre) @ self.B_x)
 
     def of_y(self, C: Array) -> Array:
-        """What they explain of Y."""
+        """What the confounders explain of Y."""
         return np.asarray((C - self.centre) @ self.B_y)
 
 
@@ -44,19 +43,15 @@ def learn_nuisance(
     table: Any, named: bool, encoding: covariates.Encoding, index: pd.Index | None, X: Array, Y: Array
 ) -> tuple[Nuisance, Array]:
     """What confounders explain, and their coded values (n x 0 where there are none)."""
-    if table is None:
-        none = np.empty((0, X.shape[1])), np.empty((0, Y.shape[1]))
-        return Nuisance(confounders.Coding(encoding), np.empty(0), *none), np.empty((len(X), 0))
-    frame = confounders.matched(table, index)
-    if len(frame) != len(X):
-        raise errors.confounder_rows_differ(len(X), len(frame))
-    coding = confounders.Coding(encoding, confounders.learn(frame), named)
-    C = confounders.coded(coding.confounders, frame)
+    frame = None if table is None else confounders.matched(table, index, len(X))
+    coding, C = confounders.Coding.add(encoding, frame, named, len(X))
+    if frame is None:
+        return Nuisance(coding, np.empty(0), np.empty((0, X.shape[1])), np.empty((0, Y.shape[1]))), C
     return Nuisance.of(coding, C, X, Y), C
 
 
 def without(X: Array, explained: Array) -> Array:
-    """X minus what is explained of it; a feature of which nothing is left becomes a constant, not rounding noise."""
+    """X minus what is explained of it; a feature that is explained wholly becomes constant, not rounding noise."""
     before, left = np.nanvar(X, axis=0), X - explained
     gone = is_explained(np.nanvar(left, axis=0), before)
     left[:, gone] = np.where(np.isnan(X[:, gone]), np.nan, np.nanmean(X[:, gone], axis=0))

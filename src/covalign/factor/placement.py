@@ -1,4 +1,4 @@
-"""What a fitted model says of cells and samples, with gaps or without: new samples placed, gaps filled, shares."""
+"""Cells and samples under a fitted model, with gaps or without: factors of new samples, filled gaps, shares."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Placed(NamedTuple):
 
 
 def intercept(w: Any) -> Array:
-    """Of every feature; complete data are centred."""
+    """Intercepts of the features; 0 for complete data, which are centred."""
     return np.asarray(w.intercept) if isinstance(w, GroupedLoadings) else np.zeros(len(w.mean))
 
 
@@ -38,7 +38,7 @@ def feature_moments(w: Any, weights: Array) -> Array:
 
 
 def as_gapped(X: Array, Y: Array, S_y: Array) -> Gapped:
-    """Standardised rows with NaN in gaps as the kernel with gaps wants them."""
+    """Standardised rows with NaN in gaps, in the form of the kernel with gaps."""
     observed, has_y = ~np.isnan(X), ~np.isnan(Y)
     return Gapped.of(np.where(observed, X, 0.0), observed, np.where(has_y, Y, 0.0), has_y, S_y)
 
@@ -93,7 +93,7 @@ class Linear(NamedTuple):
 
 
 def linear(state: State, S_y: Array, T: Array, present: list[bool], has_y: bool) -> Linear:
-    """What ``place`` does to rows that lack nothing but the views not present and, unless ``has_y``, all covariates."""
+    """``place`` as a linear map, for rows whose only gaps are absent views and, unless ``has_y``, all covariates."""
     k, p, beta = state.views[0].w.mean.shape[1], len(state.beta), state.beta
     tau = [view.noise.mean * there for view, there in zip(state.views, present, strict=True)]
     direct = np.vstack([view.w.mean * t[:, None] for view, t in zip(state.views, tau, strict=True)])
@@ -109,7 +109,7 @@ def linear(state: State, S_y: Array, T: Array, present: list[bool], has_y: bool)
 
 
 def fitted(first: State, state: State, S_y: Array, X: Array, Y: Array, T: Array) -> Array:
-    """E[z_n] of samples of the fit, given some at a time: T z_I of stage 1 held, z_F = C (r_F - Q_FI z_I)."""
+    """E[z_n] of some samples of the fit: T z_I of stage 1 held, z_F = C (r_F - Q_FI z_I)."""
     p = len(first.beta)
     z = place(first, S_y, X, Y, np.eye(p)).mean
     if state is first:
@@ -129,7 +129,7 @@ def _part(w: Any, part: slice) -> Any:
 
 
 def fitted_rows(table: Table, rows: Rows, problem: Problem) -> Problem:
-    """The problem with every sample a row: what was fitted may be compressed."""
+    """The problem with one row per sample; the fitted one may be compressed."""
     if not isinstance(problem.data, Gapped) or len(problem.data.X) == problem.n:
         return problem
     mean, sd = (np.concatenate([getattr(view, what) for view in table.views.values()]) for what in ("mean", "sd"))
@@ -137,7 +137,7 @@ def fitted_rows(table: Table, rows: Rows, problem: Problem) -> Problem:
 
 
 def fitted_means(problem: Problem, first: State, state: State, T: Array) -> Array:
-    """E[z_n] of every fitted sample: q(z) is the best for everything else, in stage 1 or with T z_I held."""
+    """E[z_n] of every fitted sample: q(z) given everything else, in stage 1 or with T z_I held."""
     if len(problem.data.X) == len(state.z.mean):
         return np.asarray(state.z.mean)
     z = gaps.update_factors(problem, first.views, first.beta)

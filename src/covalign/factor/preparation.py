@@ -15,11 +15,10 @@ from covalign.factor.inference.engines import Dense, Gram, Sparse, squares
 from covalign.factor.inference.patterns import Gapped, Labels, compressed
 from covalign.factor.inference.uncertainty import Tails
 from covalign.factor.nuisance import Nuisance, learn_nuisance, without
-from covalign.moments import confounders
 from covalign.moments.moments import Moments
-from covalign.tables import covariates
-
-SINGLE = "X"  # the name of the view where X is one table
+from covalign.tables import confounders, covariates
+from covalign.tables.join import in_order, match_rows, refuse_disjoint, refuse_duplicates, union
+from covalign.tables.representations import SINGLE as SINGLE
 
 
 class ViewScale(NamedTuple):
@@ -85,22 +84,35 @@ def feature_names(view: Any) -> list[str]:
 
 def match_views(views: dict[str, Any]) -> dict[str, Any]:
     """All views in the row order of the first, by index where they have one."""
-    first = next(iter(views.values()))
-    return {name: covariates.match_rows(first, view) for name, view in views.items()}
+    (first, table), *_ = views.items()
+    return {name: match_rows(table, view, (f"view {name!r}", f"view {first!r}")) for name, view in views.items()}
 
 
 def joined_views(views: dict[str, Any]) -> dict[str, Any]:
     """Views over the union of their samples, in order of appearance, where all are DataFrames; else by position."""
-    tables = [view for view in views.values() if isinstance(view, pd.DataFrame)]
-    if len(tables) < len(views):
+    if not all(isinstance(view, pd.DataFrame) for view in views.values()):
         return match_views(views)
-    for table in tables:
-        if not table.index.is_unique:
-            raise errors.duplicated_rows(list(table.index[table.index.duplicated()].unique()))
-    union = tables[0].index
-    for table in tables[1:]:
-        union = union.append(table.index.difference(union, sort=False))
-    return {name: view if view.index.equals(union) else view.reindex(union) for name, view in views.items()}
+    samples = union({f"view {name!r}": view.index for name, view in views.items()})
+    return {name: view if view.index.equals(samples) else view.reindex(samples) for name, view in views.items()}
+
+
+def joined_rows(views: dict[str, Any], frame: pd.DataFrame, named: bool) -> tuple[dict[str, Any], pd.DataFrame]:
+    """Views and covariates over the union of the views' samples, in order of appearance, gaps where a table lacks one.
+
+    Tables are joined by index where all are DataFrames, else by position. Samples that only the covariates have are
+    left out: no feature of theirs was measured.
+    """
+    if not named:
+        return match_views(views), frame
+    if not all(isinstance(view, pd.DataFrame) for view in views.values()):  # arrays have positions only
+        views = match_views(views)
+        return views, match_rows(next(iter(views.values())), frame, ("y", "X"))
+    refuse_duplicates(frame.index, "y")
+    joined = joined_views(views)
+    for name, view in views.items():
+        refuse_disjoint(view.index, frame.index, (f"view {name!r}", "y"))
+    samples = next(iter(joined.values())).index
+    return joined, in_order(frame, samples, absent="leave empty", extra="leave out", called=("y", "X"))
 
 
 class Rows(NamedTuple):
@@ -128,6 +140,7 @@ class Asked(NamedTuple):
     scale: Any
     engine: str
     drop_first: bool
+    chunk_rows: int | None = None  # of rows that are not in memory
 
 
 def prepare(X: Any, y: Any, nuisance: Any, asked: Asked) -> tuple[Table, Any, Rows]:
@@ -135,8 +148,8 @@ def prepare(X: Any, y: Any, nuisance: Any, asked: Asked) -> tuple[Table, Any, Ro
     named = isinstance(y, pd.DataFrame | pd.Series)
     y, nuisance_table = confounders.separated(y, nuisance)
     views, frame = joined_rows(as_views(X), covariates.as_frame(y), named)
-    encoding = learn_with_gaps(frame, asked.drop_first)
-    Y = apply_with_gaps(encoding, frame)
+    encoding = covariates.Encoding.learn(frame, drop_first=asked.drop_first)
+    Y = encoding.numbers(frame)
     tables = {name: numeric(name, view, gaps=True) for name, view in views.items()}
     for values in tables.values():
         if len(values) != len(Y):
@@ -267,73 +280,15 @@ def zero_in_gaps(X: Array, observed: NDArray[np.bool_]) -> Array:
     return X
 
 
-def joined_rows(views: dict[str, Any], frame: pd.DataFrame, named: bool) -> tuple[dict[str, Any], pd.DataFrame]:
-    """Views and covariates over the union of the views' samples, in order of appearance, gaps where a table lacks one.
-
-    Tables are joined by index where all are DataFrames, else by position. Samples that only the covariates have are
-    left out: nothing was measured of them. A table that shares no sample with the others was indexed otherwise.
-    """
-    tables = [view for view in views.values() if isinstance(view, pd.DataFrame)]
-    if len(tables) < len(views) or not named:  # arrays have positions only
-        views = match_views(views)
-        return views, covariates.match_rows(next(iter(views.values())), frame) if named else frame
-    if not frame.index.is_unique:
-        raise errors.duplicated_rows(list(frame.index[frame.index.duplicated()].unique()))
-    joined = joined_views(views)
-    union = next(iter(joined.values())).index
-    if frame.index.equals(union):
-        return joined, frame
-    for name, table in {**{f"view {name!r}": view for name, view in views.items()}, "y": frame}.items():
-        others = union if name == "y" else frame.index
-        if not table.index.isin(others).any():
-            raise errors.no_common_rows(name, list(table.index), list(others))
-    return joined, frame.reindex(union)
-
-
-def learn_with_gaps(frame: pd.DataFrame, drop_first: bool, declared: bool = False) -> covariates.Encoding:
-    """A coding of every column from the rows that have it; ``declared`` is that of ``Encoding.learn``."""
-    columns: list[covariates.Column] = []
-    for name in frame.columns:
-        present = frame[[name]].dropna()
-        if present.empty:
-            raise errors.covariate_missing_everywhere(str(name))
-        columns += covariates.Encoding.learn(present, drop_first=drop_first, declared=declared).columns
-    encoding = covariates.Encoding(tuple(columns))
-    if len(set(encoding.names)) < len(encoding.names):
-        raise errors.duplicated_columns([n for n in encoding.names if encoding.names.count(n) > 1])
-    return encoding
-
-
-def apply_with_gaps(encoding: covariates.Encoding, frame: pd.DataFrame) -> Array:
-    """The numeric columns (n x P), NaN where the covariate they come from is missing."""
-    absent = [column.source for column in encoding.columns if column.source not in frame.columns]
-    if absent:
-        raise errors.columns_missing(absent, frame.columns)
-    parts = []
-    for column in encoding.columns:
-        present = frame[column.source].notna().to_numpy()
-        values = np.full((len(frame), len(column.names)), np.nan)
-        values[present] = covariates.Encoding((column,)).apply(frame.loc[present, [column.source]]).to_numpy()
-        parts.append(values)
-    return np.hstack(parts)
-
-
 def refuse_empty(views: dict[str, Any], tables: dict[str, Array], names: list[str], Y: Array) -> None:
-    """A feature or covariate nobody has seen, or a covariate that does not vary where it was seen."""
+    """Refuse features without an observed cell, and covariates that do not vary in the rows that have them."""
     for name, values in tables.items():
         nothing = np.isnan(values[0]) if len(values) else np.zeros(0, dtype=bool)
-        if nothing.any():  # only then the other rows are looked at
+        if nothing.any():  # only then other rows need to be looked at
             nothing[nothing] = np.isnan(values[:, nothing]).all(axis=0)
         if nothing.any():
             raise errors.features_all_missing(name, [feature_names(views[name])[d] for d in np.flatnonzero(nothing)])
-    refuse_constant(names, Y)
-
-
-def refuse_constant(names: list[str], Y: Array) -> None:
-    """A covariate that does not vary where it was seen."""
-    low, high = np.nanmin(Y, axis=0), np.nanmax(Y, axis=0)
-    if (low == high).any():
-        raise errors.constant_covariates([name for name, is_in in zip(names, low == high, strict=True) if is_in])
+    covariates.refuse_constant(pd.DataFrame(Y, columns=names, copy=False))
 
 
 def gaussian_fit(Y: Array, tol: float = 1e-9, most: int = 1000) -> tuple[Array, Array]:

@@ -9,14 +9,15 @@ import pandas as pd
 
 from covalign._core import validation as errors
 from covalign._core.linalg import Array
-from covalign.factor import frames
-from covalign.factor import placement as placing
+from covalign._core.messages import message
+from covalign.closed_form.aligned_model import AlignedModel
+from covalign.factor import frames, placement
 from covalign.factor.inference.state import Problem, State
 from covalign.factor.preparation import Table
 
 
-class Tables:
-    """What ``InformedFactorAnalysis`` tells of itself once fitted, from what it remembers; nothing here changes it."""
+class Tables(AlignedModel):
+    """The tables of a fitted ``InformedFactorAnalysis``; nothing here changes the model."""
 
     _problem: Problem
     _state: State
@@ -26,9 +27,6 @@ class Tables:
     factor_names_: list[str]
     loadings_: dict[str, Array]
     loadings_std_: dict[str, Array]
-
-    def _check_fitted(self) -> None:
-        raise NotImplementedError
 
     def variance_explained(self, kind: str = "marginal") -> pd.DataFrame:
         """Share of each view's variance per factor (views x factors).
@@ -45,10 +43,9 @@ class Tables:
         """
         self._check_fitted()
         if kind not in ("marginal", "loadings"):
-            raise errors.unknown_variance_kind(kind)
-        return pd.DataFrame(
-            placing.shares(self._problem, self._state, kind), index=list(self._table.views), columns=self.factor_names_
-        )
+            raise ValueError(message("kind needs 'marginal' or 'loadings'", got=repr(kind)))
+        shares = placement.shares(self._problem, self._state, kind)
+        return pd.DataFrame(shares, index=list(self._table.views), columns=self.factor_names_)
 
     def total_variance_explained(self) -> pd.Series:
         """R^2 of each feature on all factors jointly, averaged over each view's features.
@@ -60,7 +57,7 @@ class Tables:
         {'rna': 0.9, 'protein': 0.9}
         """
         self._check_fitted()
-        totals = placing.total_shares(self._problem, self._state)
+        totals = placement.total_shares(self._problem, self._state)
         return pd.Series(dict(zip(self._table.views, totals, strict=True)), name="total")
 
     def top_features(self, factor: str | int, view: str | None = None, n: int = 10) -> pd.DataFrame:
@@ -119,10 +116,10 @@ class Tables:
         return frames.bound(self.elbo_, self.converged_)
 
     def missing_frame(self) -> pd.DataFrame:
-        """What the samples have: one row per pattern of gaps and table: pattern, samples, kind, name, observed.
+        """Which data are missing, one row per pattern of gaps and table: pattern, samples, kind, name, observed.
 
         Samples of a pattern have the same views and covariates (``kind``), wholly, in part or not at all; ``observed``
-        is the share of cells they have. The most frequent pattern is the first.
+        is the share of cells that are there. The most frequent pattern comes first.
 
         >>> import covalign as ca
         >>> s = ca.simulate.scenario("PN", n_samples=200, n_covariates=1)

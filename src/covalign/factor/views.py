@@ -1,4 +1,4 @@
-"""Views that need not fit into memory: sources read in step, a chunk of rows at a time, or batches as they come."""
+"""Views that need not fit into memory: sources read in step, a chunk of rows at a time, or coded batches."""
 
 from __future__ import annotations
 
@@ -13,24 +13,15 @@ from scipy import sparse
 
 from covalign._core import validation as errors
 from covalign._core.linalg import Array, dense
+from covalign._core.messages import message
 from covalign.factor import preparation as data
-from covalign.moments import confounders
-from covalign.stream import Source, ahead, open_rows
-from covalign.stream.memory import tensor_values
+from covalign.stream import Batch, Source, in_step, is_source, open_rows
 from covalign.stream.source import stacked
-from covalign.tables import covariates
-
-
-class Chunk(NamedTuple):
-    """Consecutive rows: of every view, of the coded covariates and of the coded confounders."""
-
-    parts: tuple[Any, ...]
-    Y: Array
-    C: Array
+from covalign.tables import confounders, covariates
 
 
 def is_in_memory(X: Any) -> bool:
-    """Arrays and DataFrames, which are treated as a whole; anything else is read a chunk at a time."""
+    """Whether all views are arrays or DataFrames; anything else is read a chunk at a time."""
     views = X.values() if isinstance(X, Mapping) else [X]
     return all(_is_table(view) for view in views)
 
@@ -42,7 +33,7 @@ def _is_table(view: Any) -> bool:
 
 
 class Views:
-    """Sources of equally many rows, one a view, read in step."""
+    """One source for each view, all with the same number of rows, read in step."""
 
     def __init__(self, sources: dict[str, Source]) -> None:
         self.sources = sources
@@ -53,49 +44,48 @@ class Views:
 
     @classmethod
     def open(cls, X: Any, chunk_rows: int | None = None) -> Views:
-        """X, or every view of a dict: whatever ``open_rows`` takes, or a Source."""
+        """Open X, or every view of a dict: anything that ``open_rows`` takes, or a Source."""
         return cls({name: _source(name, view, chunk_rows) for name, view in data.as_views(X).items()})
 
     @cached_property
     def index(self) -> pd.Index | None:
-        """Names of the rows where a view has them; views that have different ones cannot be read in step."""
+        """Names of the rows, if a view has them. Views with different names cannot be read in step."""
         found = None
         for source in self.sources.values():
             index = source.index
             if index is not None and found is not None and not index.equals(found):
-                raise errors.views_not_in_step(source.where)
+                problem = "Views that are read in step need the same row names in the same order"
+                remedy = "bring the views into one order, or pass DataFrames, which are joined by index"
+                raise ValueError(message(problem, got=f"others in {source.where}", remedy=remedy))
             found = index if found is None else found
         return found
 
     @property
     def names(self) -> dict[str, list[str]]:
-        """The features of every view; 0, 1, ... where they have no names."""
+        """The features of every view; 0, 1, ... if they have no names."""
         return {view: names_of(source) for view, source in self.sources.items()}
 
     def cell(self, view: int, column: int, row: int) -> tuple[Any, ...]:
-        """What messages call a number: the table, its feature, its sample."""
+        """(table, feature, sample) of a number, for messages."""
         where, name, _ = Cells.of(self)(view, column, row)
         return where, name, None if self.index is None else self.index[row]
 
     @property
     def width(self) -> int:
-        """Features of all views."""
+        """Number of features of all views."""
         return sum(source.shape[1] for source in self.sources.values())
 
     @property
     def chunk_rows(self) -> int:
-        """Rows that every source likes to read at once."""
+        """Rows in a chunk: as many as in the smallest chunk of a source."""
         return min(source.chunk_rows for source in self.sources.values())
 
     def chunks(self, rows: int | None = None, start: int = 0) -> Iterator[tuple[Any, ...]]:
-        """The parts of every view, from row ``start`` on; read ahead where they are not in memory."""
-        rows = self.chunk_rows if rows is None else rows
-        sources = self.sources.values()
-        parts = zip(*(source.chunks(rows, start) for source in sources), strict=True)
-        return parts if all(source.in_memory for source in sources) else ahead(parts)
+        """A chunk of every view, from row ``start`` on, read ahead if they are not in memory."""
+        return in_step(list(self.sources.values()), rows, start)
 
     def sparse(self) -> Any:
-        """All views side by side as one sparse matrix by rows, in float64; None where one is not, or has gaps."""
+        """All views side by side as one csr matrix of float64; None if a view is dense or has gaps."""
         if not all(sparse.issparse(part) for part in next(iter(self.chunks(1)))):
             return None
         parts = zip(*self.chunks(), strict=True)
@@ -104,7 +94,7 @@ class Views:
         return None if np.isnan(S.data.sum()) else S
 
     def whole(self) -> dict[str, pd.DataFrame]:
-        """All rows in memory: for more features than rows, where every sweep needs them."""
+        """All rows in memory, for data with more features than rows: every sweep reads them."""
         index = pd.RangeIndex(self.n) if self.index is None else self.index
         return {
             view: pd.DataFrame(_all_rows(source), index=index, columns=names_of(source), copy=False)
@@ -114,7 +104,7 @@ class Views:
 
 @dataclass(frozen=True)
 class Cells:
-    """What messages call a number where rows have no names; it travels to other processes."""
+    """``Views.cell`` for rows without names; it can be sent to other processes."""
 
     where: list[str]
     names: list[Sequence[str] | None]
@@ -136,9 +126,7 @@ def names_of(source: Source) -> list[str]:
 
 
 def _source(name: str, view: Any, chunk_rows: int | None) -> Source:
-    if hasattr(view, "chunks") and hasattr(view, "in_memory"):
-        return view  # type: ignore[no-any-return]  # a Source already
-    return open_rows(view, name=f"view {name!r}", chunk_rows=chunk_rows)
+    return view if is_source(view) else open_rows(view, name=f"view {name!r}", chunk_rows=chunk_rows)
 
 
 def _all_rows(source: Source) -> Any:
@@ -149,99 +137,20 @@ def _all_rows(source: Source) -> Any:
     return values
 
 
-class Batch(NamedTuple):
-    """One batch of a stream, as tables."""
-
-    views: dict[str, Any]
-    Y: pd.DataFrame
-
-
-class Batches:
-    """(X, Y) batches as they come, X an array or a dict of them; each needs the views and columns of the first.
-
-    They are read by the caller's own thread: a user's generator may be bound to it.
-    """
-
-    def __init__(self, batches: Any) -> None:
-        tabular = isinstance(batches, str | np.ndarray | pd.DataFrame | Mapping) or sparse.issparse(batches)
-        if tabular or not hasattr(batches, "__iter__") or hasattr(batches, "shape"):
-            raise errors.y_required()
-        self._batches = batches
-        self.names: dict[str, list[str]] = {}
-        self.single = False
-
-    @property
-    def again(self) -> bool:
-        """Whether they can be read a second time: a list can, a generator cannot."""
-        return iter(self._batches) is not self._batches
-
-    def __iter__(self) -> Iterator[Batch]:
-        """The batches, checked."""
-        first: Batch | None = None
-        for number, pair in enumerate(self._batches):
-            if not isinstance(pair, tuple | list) or len(pair) != 2:
-                raise errors.not_a_pair(number, pair)
-            batch = Batch({name: _table(name, view) for name, view in data.as_views(pair[0]).items()}, _frame(pair[1]))
-            if first is None:
-                first, self.single = batch, not isinstance(pair[0], Mapping)
-                self.names = {name: data.feature_names(view) for name, view in batch.views.items()}
-            self._check(number, batch, first)
-            if len(batch.Y):
-                yield batch
-
-    def _check(self, number: int, batch: Batch, first: Batch) -> None:
-        if list(batch.views) != list(first.views):
-            raise errors.batch_views_differ(number, list(first.views), list(batch.views))
-        for name, view in batch.views.items():
-            _same_columns(number, f"view {name!r}", first.views[name], view)
-            if view.shape[0] != len(batch.Y):
-                raise errors.batch_lengths_differ(number, view.shape[0], len(batch.Y))
-        _same_columns(number, "Y", first.Y, batch.Y)
-
-
-def _same_columns(batch: int, what: str, first: Any, got: Any) -> None:
-    if got.shape[1] != first.shape[1]:
-        raise errors.batch_columns_differ(batch, what, first.shape[1], got.shape[1])
-    if hasattr(first, "columns") and hasattr(got, "columns"):
-        need, have = [str(c) for c in first.columns], [str(c) for c in got.columns]
-        if need != have:
-            raise errors.batch_names_differ(batch, what, need, have)
-
-
-def _table(name: str, view: Any) -> Any:
-    """A view of a batch with two dimensions: frames and sparse matrices as they are, all else as an array."""
-    if hasattr(view, "to_pandas"):
-        view = view.to_pandas()
-    elif hasattr(view, "detach"):
-        view = tensor_values(view)
-    elif sparse.issparse(view):
-        return view.tocsr()
-    elif not isinstance(view, pd.DataFrame):
-        view = np.asarray(view)
-    if view.ndim != 2:
-        raise errors.not_two_dimensional(f"view {name!r}", view.shape)
-    if not isinstance(view, pd.DataFrame) and view.dtype.kind not in "fiub":
-        raise errors.not_numeric(f"view {name!r}", view.dtype)
-    return view
-
-
-def _frame(Y: Any) -> pd.DataFrame:
-    return covariates.as_frame(tensor_values(Y) if hasattr(Y, "detach") else Y)
-
-
 class Coder(NamedTuple):
-    """Covariates and confounders of batches in numbers, as the first batch was coded; categories as declared there."""
+    """Codes covariates and confounders of all batches as those of the first batch, with its declared categories."""
 
     coding: confounders.Coding
-    names: Any  # of the confounders, columns of Y
+    names: Any  # columns of Y that are confounders
 
     @classmethod
     def learn(cls, first: pd.DataFrame, names: Any, drop_first: bool) -> Coder:
-        """From the first batch."""
+        """Learn the coding from the first batch."""
         Y, C = confounders.separated(first, names)
         if C is not None and C is names:
-            raise errors.confounders_of_batches()
-        encoding = data.learn_with_gaps(Y, drop_first, declared=True)
+            problem = "Confounders of batches need to be columns of their Y, given by name"
+            raise ValueError(message(problem, got="a table", remedy="put them into Y and pass their names"))
+        encoding = covariates.Encoding.learn(Y, drop_first=drop_first, declared=True)
         if C is None:
             return cls(confounders.Coding(encoding), None)
         return cls(confounders.Coding(encoding, confounders.learn(C, declared=True), True), names)
@@ -250,29 +159,13 @@ class Coder(NamedTuple):
         """Y (n x P) and C (n x q)."""
         Y, C = confounders.separated(frame, self.names)
         coded = np.empty((len(frame), 0)) if C is None else confounders.coded(self.coding.confounders, C)
-        return data.apply_with_gaps(self.coding.covariates, Y), coded
+        return self.coding.covariates.numbers(Y), coded
 
 
-def numbered(chunks: Iterable[Chunk], start: int = 0) -> Iterator[tuple[int, Chunk]]:
-    """Every chunk with the number of its first row."""
-    for chunk in chunks:
-        yield start, chunk
-        start += len(chunk.Y)
-
-
-def of_views(views: Views, Y: Array, C: Array, rows: int | None = None) -> Iterator[Chunk]:
-    """The rows of the views with their covariates and confounders."""
-    at = 0
-    for parts in views.chunks(rows):
-        stop = at + parts[0].shape[0]
-        yield Chunk(parts, Y[at:stop], C[at:stop])
-        at = stop
-
-
-def of_batches(batches: Iterable[Batch], coder: Coder) -> Iterator[Chunk]:
-    """The same from batches."""
+def coded_batches(batches: Iterable[Batch], coder: Coder) -> Iterator[tuple[Any, ...]]:
+    """(*views, Y, C) of every batch, in numbers."""
     for batch in batches:
-        yield Chunk(tuple(_values(view) for view in batch.views.values()), *coder.apply(batch.Y))
+        yield (*(_values(view) for view in batch.tables.values()), *coder.apply(covariates.as_frame(batch.Y)))
 
 
 def _values(view: Any) -> Any:

@@ -1,79 +1,72 @@
-"""Moments of rows that dask holds: every chunk is summed where it lies, and only sums travel.
-
-A task takes a run of neighbouring chunks, one at a time, into the sums of every fold; the results are merged four at a
-time, in an order that depends on nothing but the chunks. Which threads, processes or machines do it, when, and whether
-some of them are lost on the way (dask then runs their tasks again) leaves no trace. Folds follow from the content of a
-row, so cross-validation and the choice of a shrinkage need nothing but these sums.
-
-The scheduler is the one in use (``dask.config``, or the ``distributed.Client`` made last) unless a client is passed.
-"""
+"""Moments of rows that dask holds, computed where they lie; and tables in dask: matched, coded, transformed lazily."""
 
 from __future__ import annotations
 
-import sys
-import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy import sparse
 
 from covalign._core import validation as errors
-from covalign._core.linalg import Array, affine, limited
-from covalign.moments.confounders import beside as put_beside
-from covalign.moments.incomplete import Blocks, IncompleteAccumulator, Rows, merged
-from covalign.moments.moments import Accumulator, Moments, as_rows, covariate_names, merge_groups
-from covalign.stream.dask_rows import partitions_kept, row_names
+from covalign._core.extras import optional
+from covalign._core.linalg import Array, affine
+from covalign._core.messages import message
+from covalign._core.threads import limited
+from covalign.moments.incomplete import AnyAccumulator, Blocks, Rows, merged
+from covalign.moments.moments import FoldSums, as_rows, covariate_names, merge_folds, no_rows
+from covalign.stream import is_dask
+from covalign.stream.dask_reduction import compute, of_dask
+from covalign.stream.dask_rows import partitions_kept
 from covalign.stream.finite import refuse_not_finite
 from covalign.stream.memory import frame_dtype, frame_values
-from covalign.stream.passes import Dealer
-from covalign.stream.source import optional
 from covalign.tables import covariates
+from covalign.tables.confounders import beside as put_beside
+from covalign.tables.confounders import check_rows
 from covalign.tables.covariates import Encoding
-
-Chunks: TypeAlias = Iterator[tuple[int, int | None, Any, NDArray[Any]]]  # number, first row, Z, Y
-
-FAN_IN = 4  # few, so that most sums travel while others are still made
-
-# A task's sums cost as much as some hundred rows a fold whatever it was given, so it should have many; but small data
-# should still be enough tasks to keep several workers busy.
-LEAST_BYTES, MOST_BYTES, TASKS = 2**26, 2**28, 32
+from covalign.tables.join import match_rows
 
 
-def is_dask(data: Any) -> bool:
-    """Whether this is a dask array, DataFrame or Series (or built on one), asked without importing dask."""
-    return any(kind.__module__.partition(".")[0] == "dask" for kind in type(data).__mro__)
+class ChunkFoldSums(FoldSums):
+    """``FoldSums`` of chunks, which are checked here; ``drop`` leaves out rows in which Y has gaps."""
+
+    def __init__(
+        self, folds: int, blocks: Blocks | None, names: Sequence[str], n_confounders: int, drop: bool = False
+    ) -> None:
+        super().__init__(folds, partial(AnyAccumulator, blocks=blocks), names, n_confounders)
+        self._drop = drop
+
+    def add_chunk(self, number: int, start: int | None, Z: Any, Y: Any) -> None:
+        """Add a chunk."""
+        Z, Y = as_rows(Z, Y)
+        refuse_not_finite(Z, start or 0, what="Z" if start is not None else f"Z (partition {number})")
+        if self._drop and Y.dtype.kind == "f":
+            complete = ~np.isnan(Y).any(axis=1)
+            Z, Y = (Z, Y) if complete.all() else (Z[complete], Y[complete])
+        self.add(start or 0, Z, Y)
 
 
 def fold_moments(
-    Z: Any, Y: Any, folds: int, blocks: Blocks | None = None, q: int = 0, *, drop: bool = False, client: Any = None
+    Z: Any,
+    Y: Any,
+    folds: int,
+    blocks: Blocks | None = None,
+    n_confounders: int = 0,
+    *,
+    drop: bool = False,
+    client: Any = None,
 ) -> list[Rows | None]:
     """``incomplete.fold_moments`` of a Z in dask (array or DataFrame): equal to it but for rounding.
 
-    Y is in dask with the partitions of Z, or in memory (a DataFrame is matched by index where Z is one, too). The last
-    q columns of Z are confounders. ``drop`` leaves out rows in which Y has gaps.
+    Y is in dask with the partitions of Z, or in memory (a DataFrame is matched by index if Z is one, too). ``drop``
+    leaves out rows in which Y has gaps.
     """
-    names = covariate_names(Y)
-    Z, Y = _in_step(Z, Y)
-    found = reduce(Z, Y, partial(_sums, folds=folds, blocks=blocks, q=q, names=names, drop=drop), _merge, client)
+    new = partial(ChunkFoldSums, folds, blocks, covariate_names(Y), n_confounders, drop)
+    found: list[Rows | None] = of_dask(*_in_step(Z, Y), new, partial(merge_folds, merge=merged), client)
     if all(part is None for part in found):
-        raise errors.no_rows()
-    return list(found)
-
-
-def reduce(Z: Any, Y: Any, sums: Callable[[Chunks], Any], merge: Callable[[Sequence[Any]], Any], client: Any) -> Any:
-    """``sums`` of every run of neighbouring chunks, where these lie; then ``merge`` of four of them at a time.
-
-    Z and Y are dask arrays in the same chunks of rows, all columns in one.
-    """
-    dask = optional("dask", "dask")
-    tasks = [dask.delayed(_task)(run, sums) for run in _runs(Z, Y)]
-    while len(tasks) > 1:
-        tasks = [dask.delayed(_merge_task)(tasks[i : i + FAN_IN], merge) for i in range(0, len(tasks), FAN_IN)]
-    (found,) = compute(tasks[0], client=client)
+        raise no_rows()
     return found
 
 
@@ -107,28 +100,16 @@ def lazy_transform(Z: Any, mean: Array, T: Array) -> Any:
 
 
 def beside(Z: Any, C: Array) -> Any:
-    """[Z C] as a dask array, C (n x q) in memory; its last q columns can ride along in ``fold_moments``."""
+    """[Z C] as a dask array, C (n x q) in memory."""
     da = optional("dask.array", "dask")
     if C.shape[1] == 0:
         return Z
     lengths = row_counts(Z)
     Z = _one_column_chunk(as_array(Z))
-    if sum(lengths) != len(C):
-        raise errors.confounder_rows_differ(sum(lengths), len(C))
+    check_rows(len(C), sum(lengths))
     table, dtype = in_chunks(C, lengths), np.result_type(Z.dtype, C.dtype)
     options = {"dtype": dtype, "meta": np.empty((0, 0), dtype), "chunks": (lengths, (Z.shape[1] + C.shape[1],))}
     return da.map_blocks(_put_beside, _with_lengths(Z, lengths), table, **options)
-
-
-def match_rows(Z: Any, Y: Any) -> Any:
-    """``covariates.match_rows`` for a Z in dask: a DataFrame Y in its order, if the index of Z names rows.
-
-    Partitions that each count from 0 (parquet without an index) have no names, so rows are matched by position.
-    """
-    if not (hasattr(Z, "map_partitions") and hasattr(Z, "columns") and isinstance(Y, pd.DataFrame | pd.Series)):
-        return Y
-    names = row_names(Z)
-    return Y if names is None else covariates.match_rows(pd.DataFrame(index=names), Y)
 
 
 def learn(Y: Any, *, drop_first: bool = False) -> Encoding:
@@ -141,7 +122,9 @@ def learn(Y: Any, *, drop_first: bool = False) -> Encoding:
         text = pd.api.types.is_object_dtype(dtype) or pd.api.types.is_string_dtype(dtype)
         known = not isinstance(dtype, pd.CategoricalDtype) or "__UNKNOWN_CATEGORIES__" not in dtype.categories
         if not known or (text and not isinstance(dtype, pd.CategoricalDtype)):
-            raise errors.levels_unknown(str(name))
+            got = f"text or unknown categories in column {str(name)!r}"
+            remedy = "use Y.categorize() first, or pass Y from memory"
+            raise ValueError(message("A covariate in dask needs a type that says its levels", got=got, remedy=remedy))
     return Encoding.learn(meta, drop_first=drop_first, declared=True)
 
 
@@ -177,15 +160,6 @@ def here(table: Any) -> Any:
     return compute(table)[0] if is_dask(table) else table
 
 
-def compute(*lazy: Any, client: Any = None) -> Any:
-    """Their values, from the client given or else the scheduler in use."""
-    dask = optional("dask", "dask")
-    with warnings.catch_warnings():
-        # Covariates in memory are sent with the tasks: what was scattered instead would be lost with its worker.
-        warnings.filterwarnings("ignore", message="Sending large graph", category=UserWarning)
-        return dask.compute(*lazy, **({} if client is None else {"scheduler": client}))
-
-
 # -- chunks side by side ----------------------------------------------------------------------------------------------
 
 
@@ -211,7 +185,9 @@ def _in_step(Z: Any, Y: Any) -> tuple[Any, Any]:
     if known and Z.chunks[0] != Y.chunks[0]:
         Y = Y.rechunk({0: Z.chunks[0]})
     if len(Z.chunks[0]) != len(Y.chunks[0]):
-        raise errors.partitions_differ(len(Z.chunks[0]), len(Y.chunks[0]))
+        got = f"{len(Z.chunks[0])} and {len(Y.chunks[0])}"
+        remedy = "repartition one like the other (Y.repartition(divisions=Z.divisions)), or pass Y from memory"
+        raise ValueError(message("Z and Y in dask need the same partitions", got=got, remedy=remedy))
     return Z, Y
 
 
@@ -237,158 +213,6 @@ def _with_lengths(Z: Any, lengths: Sequence[int]) -> Any:
     """Z, told how many rows its chunks have."""
     da = optional("dask.array", "dask")
     return da.Array(Z.dask, Z.name, (tuple(lengths), Z.chunks[1]), meta=Z._meta)
-
-
-class _Run:
-    """Neighbouring chunks (Z, Y), which are computed where they are summed: graphs of tasks of their own, and keys.
-
-    dask does not look into it, so to the scheduler a run is one task, however many chunks it has.
-    """
-
-    def __init__(self, first: int, start: int | None, graphs: Sequence[Any], keys: Sequence[Any]) -> None:
-        self.first, self.start, self.graphs, self.keys = first, start, list(graphs), list(keys)
-
-    def __iter__(self) -> Iterator[tuple[Any, Any]]:
-        get = optional("dask.core", "dask").get  # a scheduler, even the synchronous one, would take 1 ms a chunk
-        for graph, keys in zip(self.graphs, self.keys, strict=True):
-            yield tuple(get(graph, list(keys)))
-
-
-def _runs(Z: Any, Y: Any) -> list[Any]:
-    """What the tasks are to sum: runs of chunks, each (number of the first chunk, its first row or None, chunks)."""
-    dask = optional("dask", "dask")
-    distributed = sys.modules.get("distributed")
-    held = distributed is not None and bool(distributed.futures_of([Z, Y]))  # what a cluster has computed already
-    if not held:  # which would lose sight of it
-        Z, Y = dask.optimize(Z, Y)
-    keys = [tuple(_flat(pair)) for pair in zip(Z.__dask_keys__(), Y.__dask_keys__(), strict=True)]
-    ends = np.cumsum(Z.chunks[0])
-    starts = [None if np.isnan(end) else int(end - size) for end, size in zip(ends, Z.chunks[0], strict=True)]
-    bounds = _cut(Z)
-    graphs = None if held else _separate_graphs(Z, Y, keys)
-    if graphs is not None:
-        return [_Run(i, starts[i], graphs[i:j], keys[i:j]) for i, j in bounds]
-    chunks = list(zip(Z.to_delayed(False).ravel(), Y.to_delayed(False).ravel(), strict=True))
-    return [(i, starts[i], chunks[i:j]) for i, j in bounds]
-
-
-def _flat(keys: Any) -> Iterator[Any]:
-    for key in keys:
-        yield from _flat(key) if isinstance(key, list) else (key,)
-
-
-def _cut(Z: Any) -> list[tuple[int, int]]:
-    """Runs [i, j) of chunks, of about the same number of bytes where it is known, else of chunks."""
-    sizes = np.array(Z.chunks[0], dtype=np.float64) * Z.shape[1] * Z.dtype.itemsize
-    if np.isnan(sizes).any():
-        sizes, most = np.ones(len(sizes)), min(max(1, len(sizes) // TASKS), TASKS)
-    else:
-        most = int(np.clip(sizes.sum() / TASKS, LEAST_BYTES, MOST_BYTES))
-    runs, held = [0], 0.0
-    for i, size in enumerate(sizes):
-        if held and held + size / 2 > most:
-            runs.append(i)
-            held = 0.0
-        held += size
-    return list(zip(runs, [*runs[1:], len(sizes)], strict=True))
-
-
-def _separate_graphs(Z: Any, Y: Any, keys: Sequence[tuple[Any, Any]]) -> list[Any] | None:
-    """The graph of every chunk where no two share a task, which then would be computed for each of them; else None."""
-    cull = optional("dask.optimization", "dask").cull
-    whole = {**dict(Z.__dask_graph__()), **dict(Y.__dask_graph__())}
-    graphs = [dict(cull(whole, list(pair))[0]) for pair in keys]
-    return graphs if sum(map(len, graphs)) == len(set().union(*graphs)) else None
-
-
-# -- what runs in a task ----------------------------------------------------------------------------------------------
-
-
-def _task(run: Any, sums: Callable[[Chunks], Any]) -> Any:
-    with limited():
-        return sums(_numbered(run))
-
-
-def _merge_task(parts: Sequence[Any], merge: Callable[[Sequence[Any]], Any]) -> Any:
-    with limited():
-        return merge(parts)
-
-
-def _numbered(run: Any) -> Chunks:
-    """Every chunk of a run with its number and that of its first row, None where unknown."""
-    first, row, chunks = (run.first, run.start, run) if isinstance(run, _Run) else run
-    for i, pair in enumerate(chunks, start=first):
-        z, y = _pair(pair[0], pair[1], i)
-        yield i, row, z, y
-        row = None if row is None else row + len(y)
-
-
-def _sums(
-    chunks: Chunks, folds: int, blocks: Blocks | None, q: int, names: Sequence[str], drop: bool
-) -> list[Rows | None]:
-    """Moments of every fold of a run of chunks."""
-    sums = FoldSums(folds, blocks, q)
-    for i, row, z, y in chunks:
-        refuse_not_finite(z, row or 0, what="Z" if row is not None else f"Z (partition {i})")
-        if drop and y.dtype.kind == "f":
-            there = ~np.isnan(y).any(axis=1)
-            z, y = (z, y) if there.all() else (z[there], y[there])
-        sums.add(z, y)
-    return sums.moments(names)
-
-
-def _pair(z: Any, y: Any, i: int) -> tuple[Any, Any]:
-    """A chunk of Z and Y as numbers with two dimensions and equally many rows."""
-    if z.shape[0] != y.shape[0]:
-        raise errors.partition_lengths_differ(i, z.shape[0], y.shape[0])
-    return as_rows(z, y)
-
-
-class FoldSums:
-    """Sums of the rows of every fold, which may come in any portions, with or without gaps in Y.
-
-    Portions without gaps are summed apart from those with, which need more care.
-    """
-
-    def __init__(self, folds: int, blocks: Blocks | None = None, q: int = 0) -> None:
-        self.folds, self.blocks = folds, blocks
-        self._dealer = Dealer(q)
-        self._parts: dict[tuple[int, bool], Any] = {}
-
-    def add(self, Z: Any, Y: NDArray[Any]) -> None:
-        """Take in the rows of Z and Y."""
-        gaps = Y.dtype.kind == "f" and bool(np.isnan(Y).any())
-        if self.folds == 1:
-            if len(Y):
-                self._part(0, gaps, Z.shape[1], Y.shape[1]).add(Z, Y)
-            return
-        for f, z, y in self._dealer.sorted(Z, Y, self.folds):
-            self._part(f, gaps, z.shape[1], y.shape[1]).add(z, y)
-
-    def _part(self, fold: int, gaps: bool, k: int, p: int) -> Any:
-        if (fold, gaps) not in self._parts:
-            blocks = self.blocks or tuple((column,) for column in range(p))
-            self._parts[fold, gaps] = IncompleteAccumulator(k, blocks) if gaps else Accumulator(k, p)
-        return self._parts[fold, gaps]
-
-    def moments(self, names: Sequence[str]) -> list[Rows | None]:
-        """Moments of every fold, None where it has no row."""
-        found: list[list[Rows]] = [[] for _ in range(self.folds)]
-        for fold, gaps in sorted(self._parts):
-            found[fold].append(self._parts[fold, gaps].moments(names))
-        return [merged(parts) for parts in found]
-
-
-def _merge(several: Sequence[Sequence[Rows | None]]) -> list[Rows | None]:
-    """The sums, fold by fold, of the moments of several runs."""
-    return [_sum_of([part for part in parts if part is not None]) for parts in zip(*several, strict=True)]
-
-
-def _sum_of(parts: list[Rows]) -> Rows | None:
-    whole = [part for part in parts if isinstance(part, Moments)]
-    if len(whole) < 3 or len(whole) < len(parts):
-        return merged(parts)
-    return merge_groups(whole, [dict.fromkeys(range(len(whole)), range(len(whole[0].mean_y)))])[0]
 
 
 def _by_block(work: Callable[..., Any], z: Any, t: Array) -> Any:

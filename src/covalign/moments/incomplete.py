@@ -20,7 +20,7 @@ and the mean of y_p is that of its prediction for all rows. Why this and not the
   variances restored. Two covariates never observed together count as independent given Z.
 - Where every y_p is observed, S_z(o) = S_z and nothing changes.
 
-Where the last columns of Z are confounders c that ride along, S_z, S_z(o) and s_zy(o) in C and b are those of what c
+Where the last columns of Z are confounders c, S_z, S_z(o) and s_zy(o) in C and b are those of what c
 leaves of z and y, each on its own rows, so that adding a linear function of c to y_p does not change b.
 """
 
@@ -28,20 +28,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
-from itertools import chain
-from operator import add
+from functools import cached_property, partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from covalign._core import validation as errors
+from covalign._core.flags import rows_by_pattern
 from covalign._core.linalg import Array, is_constant, positive_semidefinite, whitener
 from covalign.moments import moments
-from covalign.moments.moments import Accumulator, Moments, as_rows, merge_groups
-from covalign.stream.passes import StreamSums
+from covalign.moments.moments import Accumulator, FoldSums, Moments, as_rows, merge, merge_folds, merge_groups, no_rows
+from covalign.stream.reduction import Size, of_batches
 
 SUMS_BYTES = 2**26  # for the sums of all parts of a fold
 BLOCK_BYTES = 2**20  # blocks of a part: there are many parts, and blocks wait in memory until they are full
@@ -83,7 +81,7 @@ class IncompleteMoments:
                 rows, names = IncompleteAccumulator(Z.shape[1], blocks or _single(Y.shape[1])), batch_names
             rows.add(Z, Y)
         if rows is None:
-            raise errors.no_rows()
+            raise no_rows()
         return rows.moments(names)
 
     @property
@@ -122,10 +120,10 @@ class IncompleteMoments:
         ]
         return list(zip(together.values(), merge_groups(list(self.parts.values()), groups), strict=True))
 
-    def completed(self, riding: int = 0) -> Moments:
+    def completed(self, n_confounders: int = 0) -> Moments:
         """Moments as if nothing were missing: S_zy = S_z b and S_y = b'S_z b + cov(e), as above.
 
-        ``riding`` is how many of the last columns of Z are confounders.
+        The last ``n_confounders`` columns of Z are confounders.
         """
         if len(self.parts) == 1 and len(next(iter(self.parts)).columns) == len(self.covariate_names):
             return next(iter(self.parts.values()))
@@ -136,7 +134,7 @@ class IncompleteMoments:
         k, p = len(z.mean_z), len(self.covariate_names)
         S_z, S_zy, B, shift, mean_y = z.cov_z, np.empty((k, p)), np.empty((k, p)), np.empty(p), np.empty(p)
         for columns, seen in self.pairs:
-            b = slopes(seen, z, riding)
+            b = slopes(seen, z, n_confounders)
             B[:, columns] = b
             S_zy[:, columns] = seen.cov_zy if seen.n == z.n else S_z @ b
             shift[columns] = seen.mean_y - seen.mean_z @ b
@@ -196,24 +194,24 @@ def merged(parts: Iterable[Rows | None]) -> Rows | None:
     for part in there:
         if isinstance(part, IncompleteMoments):
             return part.sum_of(there)
-    return reduce(add, there) if there else None
+    return merge(part for part in there if isinstance(part, Moments))
 
 
 def _sum_of(parts: Sequence[Moments]) -> Moments:
-    """The sum of parts with the same covariates."""
-    if len(parts) < 3:
-        return reduce(add, parts)
-    return merge_groups(parts, [dict.fromkeys(range(len(parts)), range(len(parts[0].mean_y)))])[0]
+    """The sum of at least one part."""
+    whole = merge(parts)
+    assert whole is not None
+    return whole
 
 
-def slopes(seen: Moments, z: Moments, riding: int = 0) -> Array:
+def slopes(seen: Moments, z: Moments, n_confounders: int = 0) -> Array:
     """b = C^+ s_zy(o), C = (n_p S_z(o) + K S_z) / (n_p + K): regression on the rows seen, steadied by all rows z.
 
     With confounders these are partial covariances; then (b, b_c) is returned, b_c = S_c(o)^+ (s_cy(o) - S_cz(o) b).
     """
-    if riding:
-        c, B_z, b_y = seen.regression(riding)
-        b = slopes(seen.residual(c, B_z, b_y), z.residual(*z.regression(riding)))
+    if n_confounders:
+        c, B_z, b_y = seen.regression(n_confounders)
+        b = slopes(seen.residual(c, B_z, b_y), z.residual(*z.regression(n_confounders)))
         return np.vstack([b, b_y - B_z @ b])
     n_p, k = seen.n or 0, len(z.mean_z)
     C = (n_p * seen.cov_z + k * z.cov_z) / (n_p + k)
@@ -224,7 +222,7 @@ def slopes(seen: Moments, z: Moments, riding: int = 0) -> Array:
 class IncompleteAccumulator:
     """An ``Accumulator`` per pattern of gaps, until they are too many; then ``SplitSums`` of the rest.
 
-    Patterns take their place in the order in which rows arrive, so portions leave no trace here either.
+    Patterns are numbered in the order in which rows arrive, so the result does not depend on portions.
     """
 
     def __init__(self, k: int, blocks: Blocks) -> None:
@@ -233,7 +231,7 @@ class IncompleteAccumulator:
         self._rest: SplitSums | None = None
 
     def add(self, Z: Any, Y: Array, rows: NDArray[np.intp] | None = None) -> None:
-        """Take in Z[rows], Y[rows] (all of them by default)."""
+        """Add Z[rows], Y[rows] (all rows by default)."""
         if Y.shape[1] != self.p:
             raise errors.columns_differ("Y", self.p, Y.shape[1])
         rows = np.arange(len(Y)) if rows is None else rows
@@ -242,7 +240,7 @@ class IncompleteAccumulator:
             raise errors.not_finite("Y", str(int(np.flatnonzero(np.isinf(y).any(axis=0))[0])))
         rows_of: dict[Part, list[NDArray[np.intp]]] = {}
         rest: list[NDArray[np.intp]] = []
-        for pattern, at in _patterns(~np.isnan(y)):
+        for pattern, at in rows_by_pattern(~np.isnan(y)):
             whole = Part(tuple(np.flatnonzero(pattern).tolist()), True)
             if self._has_room_for(whole):
                 rows_of[whole] = [at]
@@ -270,22 +268,15 @@ class IncompleteAccumulator:
             self._rest = SplitSums(self.k, self.p, self.blocks, common)
         return self._rest
 
-    def flush(self) -> None:
-        """Add what is still gathered to the sums."""
-        for sums in self._sums.values():
-            sums.flush()
-        if self._rest is not None:
-            self._rest.flush()
-
     @property
     def empty(self) -> bool:
-        """No row has come yet."""
+        """Whether no row has been added."""
         return not self._sums
 
     def moments(self, names: Sequence[str]) -> IncompleteMoments:
         """The sums of all rows so far."""
         if self.empty:
-            raise errors.no_rows()
+            raise no_rows()
         parts = {part: s.moments([names[c] for c in part.columns]) for part, s in self._sums.items()}
         for part, m in self._rest.moments(names).items() if self._rest else ():
             parts[part] = parts[part] + m if part in parts else m
@@ -315,7 +306,7 @@ class SplitSums:
         return [part for part in _split(columns, self.blocks)[1:] if part.columns not in self.common]
 
     def add(self, Z: Any, Y: Array, rows: NDArray[np.intp]) -> None:
-        """Take in Z[rows], Y[rows]."""
+        """Add Z[rows], Y[rows]."""
         there = ~np.isnan(Y[rows])
         first = np.where(there.any(axis=0), Y[rows][there.argmax(axis=0), np.arange(Y.shape[1])], np.nan)
         self._origin = np.where(np.isnan(self._origin), first, self._origin)
@@ -325,11 +316,6 @@ class SplitSums:
         self._all.add(Z, table, rows)
         for sums, having in zip(self._lacking.values(), has, strict=True):
             sums.add(Z, table[:, :0], rows[~having])
-
-    def flush(self) -> None:
-        """Add what is still gathered to the sums."""
-        for sums in (self._all, *self._lacking.values()):
-            sums.flush()
 
     def moments(self, names: Sequence[str]) -> dict[Part, Moments]:
         """Z alone, which counts, then Z with every common block that is there."""
@@ -367,66 +353,48 @@ class SplitSums:
 
 
 class AnyAccumulator:
-    """An ``Accumulator`` until a covariate is missing, an ``IncompleteAccumulator`` from there on: for streams."""
+    """An ``Accumulator`` of the complete rows and an ``IncompleteAccumulator`` of the others, once there are any."""
 
-    def __init__(self, k: int, blocks: Blocks) -> None:
-        self.k, self.blocks = k, blocks
-        self._plain: Accumulator | None = None
+    def __init__(self, k: int, p: int, blocks: Blocks | None = None) -> None:
+        self.k, self.blocks = k, blocks or _single(p)
+        self._complete = Accumulator(k, p)
         self._gaps: IncompleteAccumulator | None = None
 
-    def add(self, Z: Any, Y: Array, rows: NDArray[np.intp] | None = None) -> None:
-        """Take in Z[rows], Y[rows] (all of them by default)."""
-        if self._gaps is None and np.isnan(Y if rows is None else Y[rows]).any():
-            self._gaps = IncompleteAccumulator(self.k, self.blocks)
-        if self._gaps is not None:
-            self._gaps.add(Z, Y, rows)
+    def add(self, Z: Any, Y: Array) -> None:
+        """Add rows of Z and Y."""
+        gaps = np.isnan(Y).any(axis=1) if Y.dtype.kind == "f" else np.zeros(len(Y), dtype=bool)
+        if not gaps.any():
+            self._complete.add(Z, Y)
             return
-        if self._plain is None:
-            self._plain = Accumulator(self.k, Y.shape[1])
-        self._plain.add(Z, Y, rows)
+        if self._gaps is None:
+            self._gaps = IncompleteAccumulator(self.k, self.blocks)
+        self._complete.add(Z, Y, np.flatnonzero(~gaps))
+        self._gaps.add(Z, Y, np.flatnonzero(gaps))
 
     def moments(self, names: Sequence[str]) -> Rows | None:
-        """The sums of all rows so far; None where none has come."""
-        both = (self._plain, self._gaps)
+        """Moments of all rows so far; None if there is no row."""
+        both = (self._complete, self._gaps)
         return merged(sums.moments(names) for sums in both if sums is not None and not sums.empty)
 
 
-def stream_moments(
-    batches: Iterable[tuple[Any, pd.DataFrame]], folds: int, blocks: Blocks, riding: int = 0
+def fold_moments(Z: Any, Y: Any, folds: int, blocks: Blocks | None = None, n_confounders: int = 0) -> list[Rows | None]:
+    """``moments.fold_moments`` for a Y that may have gaps (NaN); equal to it if there is none."""
+    return moments.sums_of_folds(Z, Y, folds, partial(AnyAccumulator, blocks=blocks), merged, n_confounders)
+
+
+def batch_moments(
+    batches: Iterable[tuple[Any, Any]], names: Sequence[str], k: int, folds: int, blocks: Blocks, n_confounders: int = 0
 ) -> list[Rows | None]:
-    """``fold_moments`` of batches (Z, Y) that come once; how rows are cut into batches does not matter."""
-    ahead = iter(batches)
-    first = next(ahead, None)
-    if first is None:
-        raise errors.no_rows()
-    names, k = list(first[1].columns), first[0].shape[1]
-    q = k + len(names)
-    with StreamSums(q, folds, lambda: AnyAccumulator(k, blocks), moments.block_rows(q), riding) as sums:
-        for Z, Y in chain([first], ahead):
-            sums.add(Z, Y.to_numpy())
-        lanes = sums.lanes()
-    return [merged(part.moments(names) for part in parts) for parts in zip(*lanes, strict=True)]
-
-
-def fold_moments(Z: Any, Y: Any, folds: int, blocks: Blocks | None = None, riding: int = 0) -> Sequence[Rows | None]:
-    """``moments.fold_moments`` for a Y that may have gaps (NaN); where it has none, exactly that."""
-    Z, values = as_rows(Z, Y)
-    if values.dtype.kind != "f" or not np.isnan(values).any():
-        return moments.fold_moments(Z, Y, folds, riding)
-    columns = blocks or _single(values.shape[1])
-    return moments.sums_of_folds(Z, Y, folds, lambda: IncompleteAccumulator(Z.shape[1], columns), riding)
+    """``fold_moments`` of batches (Z, Y) of numbers that come once; Z has k columns, Y has these names."""
+    columns = k + len(names)
+    size = Size(columns, folds, moments.block_rows(columns))
+    new = partial(FoldSums, folds, partial(AnyAccumulator, blocks=blocks), names, n_confounders)
+    found: list[Rows | None] = of_batches(batches, new, partial(merge_folds, merge=merged), size)
+    return found
 
 
 def _single(p: int) -> Blocks:
     return tuple((column,) for column in range(p))
-
-
-def _patterns(observed: NDArray[np.bool_]) -> list[tuple[NDArray[np.bool_], NDArray[np.intp]]]:
-    """Distinct rows of a table of flags, in order of appearance, and where each of them occurs."""
-    packed = np.ascontiguousarray(np.packbits(observed, axis=1))
-    keys = packed.view(np.dtype((np.void, packed.shape[1]))).ravel()
-    _, first, which = np.unique(keys, return_index=True, return_inverse=True)
-    return [(observed[first[i]], np.flatnonzero(which == i)) for i in np.argsort(first)]
 
 
 def _most_parts(q: int, blocks: Blocks) -> int:

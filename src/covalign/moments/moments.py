@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,11 @@ from scipy import sparse
 
 from covalign._core import validation as errors
 from covalign._core.linalg import Array, add_gram, is_constant, is_explained, mirror, rank_cutoff, whitener
+from covalign._core.messages import listed, message
 from covalign.stream import is_dask, is_elsewhere, is_source, open_rows, refuse_not_finite
-from covalign.stream.passes import BLOCK_BYTES, sums_of_lanes
-from covalign.stream.passes import fold_of_rows as fold_of_rows  # folds of moments are asked for here
+from covalign.stream.folds import FoldSorter
+from covalign.stream.folds import fold_of_rows as fold_of_rows  # callers ask for the folds of moments here
+from covalign.stream.reduction import BLOCK_BYTES, Size, of_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +81,7 @@ class Moments:
             rows.add(Z, Y)
             n += len(Y)
         if rows is None:
-            raise errors.no_rows()
+            raise no_rows()
         return rows.moments(names)
 
     @classmethod
@@ -103,14 +106,14 @@ class Moments:
         S_z, S_zy, S_y = (np.array(S, dtype=np.float64, ndmin=2) for S in (cov_z, cov_zy, cov_y))
         k, p = len(S_z), len(S_y)
         if S_z.shape != (k, k):
-            raise errors.not_a_covariance("cov_z", S_z.shape, "a square matrix")
+            raise _not_a_covariance("cov_z", S_z.shape, "a square matrix")
         if S_y.shape != (p, p):
-            raise errors.not_a_covariance("cov_y", S_y.shape, "a square matrix")
+            raise _not_a_covariance("cov_y", S_y.shape, "a square matrix")
         if S_zy.shape != (k, p):
-            raise errors.not_a_covariance("cov_zy", S_zy.shape, f"a {k} x {p} matrix (latents x covariates)")
+            raise _not_a_covariance("cov_zy", S_zy.shape, f"a {k} x {p} matrix (latents x covariates)")
         joint = np.block([[S_z, S_zy], [S_zy.T, S_y]])
         if not _is_covariance(joint):
-            raise errors.not_a_covariance("[[cov_z, cov_zy], [cov_zy', cov_y]]", joint.shape, "a covariance matrix")
+            raise _not_a_covariance("[[cov_z, cov_zy], [cov_zy', cov_y]]", joint.shape, "a covariance matrix")
         names = _default_names(p) if covariate_names is None else tuple(map(str, covariate_names))
         return cls(
             n=n,
@@ -127,7 +130,8 @@ class Moments:
         if not isinstance(other, Moments):
             return NotImplemented
         if self.n is None or other.n is None:
-            raise errors.population_has_no_size()
+            problem = "Only moments with a number of rows can be merged"
+            raise ValueError(message(problem, got="n = None", remedy="pass n= to from_covariances"))
         for what, a, b in (("Z", self.mean_z, other.mean_z), ("Y", self.mean_y, other.mean_y)):
             if len(a) != len(b):
                 raise errors.columns_differ(what, len(a), len(b))
@@ -239,7 +243,7 @@ class Moments:
         """
         return [(slice(None), self)]
 
-    def completed(self, riding: int = 0) -> Moments:
+    def completed(self, n_confounders: int = 0) -> Moments:
         """Moments in which nothing is missing: these.
 
         >>> import numpy as np, covalign as ca
@@ -262,14 +266,14 @@ class Moments:
 
     def __repr__(self) -> str:
         k, p = self.cov_zy.shape
-        return f"Moments(n={self.n}, {k} latent dimensions, {p} covariates: {errors.some(self.covariate_names)})"
+        return f"Moments(n={self.n}, {k} latent dimensions, {p} covariates: {listed(self.covariate_names)})"
 
 
 class Accumulator:
     """Running mean and scatter of the rows [z y], which may arrive in any portions.
 
-    Rows are gathered into blocks of a fixed size, so portions leave no trace in the result. A block is shifted by its
-    first row (a constant column becomes exactly zero), then by its mean, and merged with what came before by Chan's
+    Rows are collected in blocks of a fixed size, so the result does not depend on the portions. A block is shifted by
+    its first row (a constant column becomes exactly zero), then by its mean, and merged with earlier blocks by Chan's
     formula, which is one more row of the block:  scatter += B'B + (n c / (n + c)) d d'.
     """
 
@@ -282,7 +286,7 @@ class Accumulator:
         self._filled = 0
 
     def add(self, Z: Any, Y: Array, rows: NDArray[np.intp] | None = None) -> None:
-        """Take in Z[rows], Y[rows] (all of them by default)."""
+        """Add Z[rows], Y[rows] (all rows by default)."""
         if Z.shape[1] != self.k:
             raise errors.columns_differ("Z", self.k, Z.shape[1])
         if Y.shape[1] != self.p:
@@ -307,10 +311,6 @@ class Accumulator:
             np.subtract(y, self._first[self.k :], out=into[:, self.k :])
         self._filled += len(y)
 
-    def flush(self) -> None:
-        """Add what is still gathered to the sums."""
-        self._absorb()
-
     def _absorb(self) -> None:
         c, n = self._filled, self.n
         if c == 0:
@@ -334,14 +334,14 @@ class Accumulator:
 
     @property
     def empty(self) -> bool:
-        """No row has come yet."""
+        """Whether no row has been added."""
         return self.n + self._filled == 0
 
     def moments(self, names: Sequence[str] | None = None) -> Moments:
         """The moments of all rows so far."""
         self._absorb()
         if self.empty:
-            raise errors.no_rows()
+            raise no_rows()
         k, cov = self.k, mirror(self._scatter) / self.n
         return Moments(
             n=self.n,
@@ -355,29 +355,69 @@ class Accumulator:
         )
 
 
-def fold_moments(Z: Any, Y: Any, folds: int, riding: int = 0) -> list[Moments | None]:
-    """Moments of every fold (None where it has no row), in one pass; ``fold_of_rows`` decides who is in which.
+class FoldSums:
+    """Sums of the rows of every fold. ``fold_of_rows`` decides the fold of a row.
 
-    The last ``riding`` columns of Z have no say in that.
+    ``accumulator(k, p)`` makes the sums of one fold. The last ``n_confounders`` columns of Z do not influence folds.
     """
-    Z, table = as_rows(Z, Y)
-    return sums_of_folds(Z, Y, folds, lambda: Accumulator(Z.shape[1], table.shape[1]), riding)
+
+    def __init__(
+        self, folds: int, accumulator: Callable[[int, int], Any], names: Sequence[str], n_confounders: int = 0
+    ) -> None:
+        self._new, self._names = accumulator, names
+        self._sorter = FoldSorter(folds, n_confounders)
+        self._sums: list[Any] = [None] * folds
+
+    def add(self, start: int, Z: Any, Y: Array) -> None:
+        """Add rows of Z and Y."""
+        for fold, z, y in self._sorter.sorted(Z, Y):
+            if self._sums[fold] is None and len(y):
+                self._sums[fold] = self._new(z.shape[1], y.shape[1])
+            if len(y):
+                self._sums[fold].add(z, y)
+
+    def finish(self) -> list[Any]:
+        """Moments of every fold, None for a fold without rows."""
+        return [None if sums is None else sums.moments(self._names) for sums in self._sums]
 
 
-def sums_of_folds(Z: Any, Y: Any, folds: int, accumulator: Callable[[], Any], riding: int = 0) -> list[Any]:
-    """What an accumulator makes of the rows of every fold (None where it has no row), in one pass."""
+def fold_moments(Z: Any, Y: Any, folds: int, n_confounders: int = 0) -> list[Moments | None]:
+    """Moments of every fold, None for a fold without rows, in one pass."""
+    return sums_of_folds(Z, Y, folds, Accumulator, merge, n_confounders)
+
+
+def sums_of_folds(
+    Z: Any, Y: Any, folds: int, accumulator: Callable[[int, int], Any], merge: Callable[..., Any], n_confounders: int
+) -> list[Any]:
+    """What accumulators make of the rows of every fold, in one pass; ``merge`` joins the results of threads."""
     names = covariate_names(Y)
     Z, Y = as_rows(Z, Y)
     if Y.shape[0] == 0:
-        raise errors.no_rows()
-    lanes = sums_of_lanes(Z, Y, folds, accumulator, block_rows(Z.shape[1] + Y.shape[1]), riding)
-    return [merge(part.moments(names) for part in parts if not part.empty) for parts in zip(*lanes, strict=True)]
+        raise no_rows()
+
+    def locate(start: int, z: Any, y: Array) -> None:
+        refuse_not_finite(z, start, Z if is_source(Z) else None, "Z")
+        gaps = accumulator is not Accumulator and y.dtype.kind == "f"
+        refuse_not_finite(np.where(np.isnan(y), 0.0, y) if gaps else y, start, what="Y")
+
+    columns = Z.shape[1] + Y.shape[1]
+    size = Size(columns, folds, block_rows(columns))
+    new = partial(FoldSums, folds, accumulator, names, n_confounders)
+    found: list[Any] = of_rows([Z, Y], new, partial(merge_folds, merge=merge), size, locate)
+    return found
+
+
+def merge_folds(several: Sequence[Sequence[Any]], merge: Callable[[Iterable[Any]], Any]) -> list[Any]:
+    """The results of several ``FoldSums``, merged fold by fold."""
+    return [merge(parts) for parts in zip(*several, strict=True)]
 
 
 def merge(parts: Iterable[Moments | None]) -> Moments | None:
-    """The sum of the parts that are there; None where none is."""
+    """The sum of all parts that are not None; None if there is none."""
     there = [part for part in parts if part is not None]
-    return sum(there[1:], there[0]) if there else None
+    if len(there) < 3:
+        return sum(there[1:], there[0]) if there else None
+    return merge_groups(there, [dict.fromkeys(range(len(there)), range(len(there[0].mean_y)))])[0]
 
 
 def merge_groups(parts: Sequence[Moments], groups: Sequence[Mapping[int, Sequence[int]]]) -> list[Moments]:
@@ -472,3 +512,14 @@ def _is_covariance(S: Array) -> bool:
     if not np.isfinite(scale) or np.abs(S - S.T).max(initial=0.0) > 1e-8 * scale:
         return False
     return bool(np.linalg.eigvalsh(S)[0] >= -max(1e-8, rank_cutoff(len(S), 1.0)) * scale) if len(S) else True
+
+
+def no_rows() -> ValueError:
+    """The error for an empty input."""
+    problem, remedy = "Moments need at least one row", "pass at least one batch with rows"
+    return ValueError(message(problem, got="an empty input", remedy=remedy))
+
+
+def _not_a_covariance(what: str, shape: tuple[int, ...], need: str) -> ValueError:
+    got = f"shape {shape} or values that are not"
+    return ValueError(message(f"{what} needs to be {need}", got=got, remedy="check the matrix"))

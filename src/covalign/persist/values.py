@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from covalign.exceptions import CannotBeSavedError
-from covalign.moments.confounders import Coding
+from covalign.tables.confounders import Coding
 from covalign.tables.covariates import Column, Encoding
 
 

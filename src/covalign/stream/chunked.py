@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from covalign._core import validation as errors
-from covalign.stream.source import Table, optional
+from covalign._core.extras import optional
+from covalign.stream.source import Table, no_key, which_array
 
 
 class ZarrRows(Table):
-    """A zarr array; names of its columns are its attribute ``names``, if it has one."""
+    """A zarr array. Its attribute ``names``, if there is one, names the columns."""
 
     def __init__(self, array: Any, where: str, **options: Any) -> None:
         self._array = array
@@ -32,6 +33,10 @@ class HdfRows(Table):
         self._dataset, self.origin, self.layout = dataset, dataset.file.filename, dataset.name
         super().__init__(where, dataset.shape, dataset.dtype, unit=(dataset.chunks or (1,))[0], **options)
 
+    def flush(self) -> None:
+        """HDF5 keeps changes in memory until it is told to write them."""
+        self._dataset.file.flush()
+
     def _read(self, start: int, stop: int) -> Any:
         return self._dataset[start:stop]
 
@@ -50,11 +55,11 @@ def open_node(node: Any, key: str | None, where: str, **options: Any) -> Table:
     """Rows of a zarr array, or of the array ``key`` of a zarr group."""
     if not hasattr(node, "array_keys"):
         if key is not None:
-            raise errors.key_without_meaning(where, key)
+            raise no_key(where, key)
         return ZarrRows(node, where, **options)
     have = sorted(node.array_keys())
     if key is None and len(have) == 1:
         (key,) = have
     if key is None or key not in node or hasattr(node[key], "array_keys"):
-        raise errors.which_array(where, key, have)
+        raise which_array(where, key, have)
     return ZarrRows(node[key], f"{where}/{key}", **options)

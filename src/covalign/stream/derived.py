@@ -1,4 +1,4 @@
-"""Sources made of others: fewer rows, more columns, numbers checked."""
+"""Sources made from other sources: with fewer rows, more columns, or a check of all numbers."""
 
 from __future__ import annotations
 
@@ -14,14 +14,17 @@ from covalign.stream.source import Source, recut
 
 
 class Derived:
-    """What a source made of another has in common with it; ``rows`` are their numbers, where some were left out."""
+    """What a source shares with the source it is made from. ``rows`` are the row numbers, if some were left out."""
 
     def __init__(self, source: Source, shape: tuple[int, int] | None = None) -> None:
         self.source, self.where, self.in_memory = source, source.where, source.in_memory
         self.shape, self.dtype, self.names = shape or source.shape, source.dtype, source.names
-        self.origin, self.key = getattr(source, "origin", None), getattr(source, "key", None)
-        self.layout: Any = getattr(source, "layout", None)
         self.rows: Any = getattr(source, "rows", None)
+
+    @property
+    def added(self) -> Any:
+        """What decides these rows besides those of the other source."""
+        return None
 
     @property
     def index(self) -> Any:
@@ -35,7 +38,7 @@ class Derived:
 
 
 class Checked(Derived):
-    """The same rows; one that is not finite is an error which names its row and column."""
+    """The same rows; a number that is not finite raises an error that names row and column."""
 
     def chunks(self, rows: int | None = None, start: int = 0) -> Iterator[Any]:
         """The rows from ``start`` on, cut at the multiples of ``rows``."""
@@ -43,12 +46,17 @@ class Checked(Derived):
 
 
 class Kept(Derived):
-    """The rows where a table of flags says so."""
+    """The rows whose flag is True."""
 
     def __init__(self, source: Source, keep: NDArray[np.bool_]) -> None:
         rows = np.flatnonzero(keep)
         super().__init__(source, (len(rows), source.shape[1]))
         self._keep, self.rows = keep, rows
+
+    @property
+    def added(self) -> Any:
+        """Numbers of the rows kept."""
+        return self.rows
 
     @property
     def index(self) -> Any:
@@ -79,6 +87,11 @@ class Beside(Derived):
         super().__init__(source, (source.shape[0], source.shape[1] + C.shape[1]))
         self.dtype = np.result_type(source.dtype, C.dtype)
         self.names = None if source.names is None else (*source.names, *(f"confounder {i}" for i in range(C.shape[1])))
+
+    @property
+    def added(self) -> Any:
+        """The further columns."""
+        return self._C
 
     def chunks(self, rows: int | None = None, start: int = 0) -> Iterator[Any]:
         """The rows from ``start`` on, cut at the multiples of ``rows``."""

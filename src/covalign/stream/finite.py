@@ -1,4 +1,4 @@
-"""NaN and infinity are reported with their row and column, at almost no cost where there are none."""
+"""Search for NaN and infinity: errors name row and column, and finite data cost almost nothing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from covalign._core import validation as errors
+from covalign._core.messages import message
+from covalign.exceptions import NotFiniteError
 from covalign.stream.source import Source
 
 
@@ -40,7 +41,7 @@ def refuse_not_finite(chunk: Any, start: int, source: Any = None, what: str | No
     row, column, value = at
     names, index = (None, None) if source is None else (source.names, source.index)
     numbers = getattr(source, "rows", None)  # of the rows, where some were left out
-    raise errors.not_finite_at(
+    raise not_finite_at(
         what or ("Z" if source is None else source.where),
         value,
         start + row if numbers is None else int(numbers[start + row]),
@@ -63,3 +64,14 @@ def first_not_finite(chunk: Any) -> tuple[int, int, float] | None:
         return None
     row, column = divmod(int(bad.argmax()), chunk.shape[1])
     return row, column, float(chunk[row, column])
+
+
+def not_finite_at(what: str, value: Any, row: int, column: int, name: Any = None, label: Any = None) -> NotFiniteError:
+    """The error for a number that is not finite, with its row and column (and their names, if they have any)."""
+    number = "NaN" if value != value else value
+    of_row = f"row {row}" if label is None else f"row {row} ({str(label)!r})"
+    of_column = f"column {column}" if name is None else f"column {str(name)!r}"
+    got = f"{number} in {of_row}, {of_column}"
+    error = NotFiniteError(message(f"{what} needs finite numbers", got=got, remedy="drop or impute such rows first"))
+    error.row, error.column, error.value = row, column, value
+    return error

@@ -1,4 +1,4 @@
-"""Which adapter reads what the user has."""
+"""``open_rows``: the right adapter for the data of the user."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scipy import sparse
 
 from covalign._core import validation as errors
 from covalign.stream.memory import ArrayRows, FrameRows, MappedRows, SparseRows, TorchRows
-from covalign.stream.source import CHUNK_BYTES, Source, Table, is_source, is_zarr
+from covalign.stream.source import CHUNK_BYTES, Source, Table, is_source, is_zarr, no_key, packages_of, unknown_source
 
 
 def open_rows(
@@ -44,39 +44,34 @@ def open_rows(
         table = _from_path(Path(data), key, name, options)
         table.origin, table.key = Path(data), key
         return table
-    roots = _roots(data)
-    if "anndata" in roots:
+    packages = packages_of(data)
+    if "anndata" in packages:
         return _from_anndata(data, key, name, options)
-    if "zarr" in roots:
+    if "zarr" in packages:
         from covalign.stream.chunked import open_node
 
         return open_node(data, key, name, **options)
     if key is not None:
-        raise errors.key_without_meaning(name, key)
-    return _from_object(data, roots, name, options)
+        raise no_key(name, key)
+    return _from_object(data, packages, name, options)
 
 
 def is_elsewhere(data: Any) -> bool:
-    """Whether rows are to be read a chunk at a time: what is no array, frame or sparse matrix in memory.
+    """Whether rows are read a chunk at a time, because they are no array, frame or sparse matrix in memory.
 
-    A small memmap is as good as an array (parallel workers of scikit-learn get such ones).
+    A small memmap counts as an array (parallel workers of scikit-learn receive such maps).
     """
     if isinstance(data, str | os.PathLike) or is_source(data):
         return True
     if isinstance(data, np.ndarray):
         return isinstance(data, np.memmap) and data.ndim == 2 and data.nbytes > CHUNK_BYTES
-    roots = _roots(data)
-    return not {"anndata", "zarr", "h5py"}.isdisjoint(roots) or ("torch" in roots and hasattr(data, "detach"))
+    packages = packages_of(data)
+    return not {"anndata", "zarr", "h5py"}.isdisjoint(packages) or ("torch" in packages and hasattr(data, "detach"))
 
 
 def is_dask(data: Any) -> bool:
     """A dask array or DataFrame."""
-    return "dask" in _roots(data)
-
-
-def _roots(data: Any) -> set[str]:
-    """The packages that the type of ``data`` and its ancestors come from."""
-    return {kind.__module__.partition(".")[0] for kind in type(data).__mro__}
+    return "dask" in packages_of(data)
 
 
 def _from_path(path: Path, key: str | None, name: str, options: dict[str, Any]) -> Table:
@@ -96,7 +91,7 @@ def _from_path(path: Path, key: str | None, name: str, options: dict[str, Any]) 
 
         return from_h5ad(path, key, **options)
     if key is not None:
-        raise errors.key_without_meaning(str(path), key)
+        raise no_key(str(path), key)
     if suffix == ".npy":
         from covalign.stream.npy import from_npy
 
@@ -105,7 +100,7 @@ def _from_path(path: Path, key: str | None, name: str, options: dict[str, Any]) 
         from covalign.stream.parquet import ParquetRows
 
         return ParquetRows(path, **options)
-    raise errors.unknown_suffix(name, path)
+    raise unknown_source(name, f"the path {str(path)!r}")
 
 
 def _from_anndata(data: Any, key: str | None, name: str, options: dict[str, Any]) -> Table:
@@ -116,18 +111,18 @@ def _from_anndata(data: Any, key: str | None, name: str, options: dict[str, Any]
     return from_element(data, name, **options)  # a sparse matrix in a file
 
 
-def _from_object(data: Any, roots: set[str], name: str, options: dict[str, Any]) -> Table:
+def _from_object(data: Any, packages: set[str], name: str, options: dict[str, Any]) -> Table:
     if isinstance(data, np.memmap):
         return MappedRows(data, name, **options)
     if isinstance(data, np.ndarray):
         return ArrayRows(data, name, **options)
     if sparse.issparse(data):
         return SparseRows(data, name, **options)
-    if "torch" in roots:
+    if "torch" in packages:
         return TorchRows(data, name, **options)
-    if "dask" in roots:
+    if "dask" in packages:
         return _from_dask(data, name, options)
-    if "h5py" in roots and hasattr(data, "chunks"):
+    if "h5py" in packages and hasattr(data, "chunks"):
         from covalign.stream.chunked import HdfRows
 
         return HdfRows(data, name, **options)
@@ -139,7 +134,7 @@ def _from_object(data: Any, roots: set[str], name: str, options: dict[str, Any])
         return FrameRows(data, name, **options)
     if isinstance(data, list | tuple) or hasattr(data, "__array__"):
         return ArrayRows(_as_array(data, name), name, **options)
-    raise errors.unknown_source(name, data)
+    raise unknown_source(name, type(data).__name__)
 
 
 def _from_dask(data: Any, name: str, options: dict[str, Any]) -> Table:
@@ -151,11 +146,11 @@ def _from_dask(data: Any, name: str, options: dict[str, Any]) -> Table:
         return DaskFrameRows(data, name, **options)
     if hasattr(data, "chunks"):
         return DaskArrayRows(data, name, **options)
-    raise errors.unknown_source(name, data)
+    raise unknown_source(name, type(data).__name__)
 
 
 def _as_array(data: Any, name: str) -> Any:
     try:
         return np.asarray(data)
     except (TypeError, ValueError):  # ragged lists
-        raise errors.unknown_source(name, data) from None
+        raise unknown_source(name, type(data).__name__) from None

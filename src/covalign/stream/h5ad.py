@@ -12,9 +12,12 @@ import pandas as pd
 from scipy import sparse
 
 from covalign._core import validation as errors
+from covalign._core.extras import optional
+from covalign._core.messages import message
+from covalign.exceptions import ColumnLayoutWarning
 from covalign.stream.chunked import HdfRows, ZarrRows
 from covalign.stream.memory import ArrayRows, FrameRows, MappedRows, SparseRows
-from covalign.stream.source import Table, optional
+from covalign.stream.source import Table, packages_of, which_array
 
 NEED = "an .h5ad file written by anndata"
 
@@ -33,7 +36,15 @@ class BackedSparseRows(Table):
 
     def __init__(self, matrix: Any, where: str, **options: Any) -> None:
         self._matrix = matrix
+        self._file = getattr(matrix.group, "file", None)  # of a group of HDF5
+        if self._file is not None:
+            self.origin, self.layout = self._file.filename, matrix.group.name
         super().__init__(where, matrix.shape, matrix.dtype, **options)
+
+    def flush(self) -> None:
+        """HDF5 keeps changes in memory until it is told to write them."""
+        if self._file is not None:
+            self._file.flush()
 
     def _read(self, start: int, stop: int) -> Any:
         return self._matrix[start:stop]
@@ -73,7 +84,7 @@ def from_anndata(data: Any, key: str | None, where: str, **options: Any) -> Tabl
         table = getattr(data, part)[name]
         named = {"names": data.var_names} if part == "layers" else {}
         return from_element(table, f"{where}.{part}[{name!r}]", **named, **options)
-    raise errors.which_array(where, key, have)
+    raise which_array(where, key, have)
 
 
 def from_element(table: Any, where: str, **options: Any) -> Table:
@@ -87,12 +98,12 @@ def from_element(table: Any, where: str, **options: Any) -> Table:
         return MappedRows(table, where, **options)
     if hasattr(table, "to_memory") and hasattr(table, "format"):
         return from_backed_sparse(table, where, BackedSparseRows, **options)
-    roots = {kind.__module__.partition(".")[0] for kind in type(table).__mro__}
-    if "h5py" in roots:
+    packages = packages_of(table)
+    if "h5py" in packages:
         return HdfRows(table, where, **options)
-    if "zarr" in roots:
+    if "zarr" in packages:
         return ZarrRows(table, where, **options)
-    if "dask" in roots:
+    if "dask" in packages:
         from covalign.stream.dask_rows import DaskArrayRows
 
         return DaskArrayRows(table, where, **options)
@@ -103,7 +114,9 @@ def from_backed_sparse(matrix: Any, where: str, kind: type[BackedSparseRows], **
     """Rows of a sparse matrix in a file: chunk by chunk if it is stored by rows, else loaded once, with a warning."""
     if matrix.format == "csr":
         return kind(matrix, where, **options)
-    warnings.warn(errors.by_columns(where), errors.ColumnLayoutWarning, stacklevel=2)
+    problem = f"{where} is sparse and stored by columns, so its rows cannot be read a chunk at a time"
+    remedy = "All nonzero values are loaded at once. Store the matrix by rows (csr) to keep memory small"
+    warnings.warn(message(problem, remedy=remedy), ColumnLayoutWarning, stacklevel=2)
     return SparseRows(matrix.to_memory(), where, **options)
 
 
@@ -120,7 +133,7 @@ def from_h5ad(path: Path, key: str | None, **options: Any) -> Table:
         have = [
             at for at in ("X", *(f"{p}/{k}" for p in ("layers", "obsm") if p in file for k in file[p])) if at in file
         ]
-        raise errors.which_array(path, key, have)
+        raise which_array(path, key, have)
     where = str(path) if at == "X" else f"{path}[{at}]"
     if part in ("X", "layers") and "var" in file:
         options.setdefault("names", _labels(file["var"]))

@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 
 from covalign._core import validation as errors
-from covalign.stream.source import Table, optional, positions
+from covalign._core.extras import optional
+from covalign.stream.source import Table, column_not_numeric, positions, unknown_source
 
 
 class ArrayRows(Table):
@@ -26,19 +27,25 @@ class ArrayRows(Table):
 
 
 class MappedRows(Table):
-    """A numpy.memmap: chunks are copies, so that whoever reads ahead waits for the disk, and not who computes.
+    """A numpy.memmap: chunks are copies, so that the thread that reads ahead waits for the disk.
 
-    Pages of the file that were copied are given back: they would count as memory of this process until the end.
+    Pages that were copied are given back to the system: else they count as memory of this process until it ends.
     """
 
     def __init__(self, array: Any, where: str, **options: Any) -> None:
         self._array = array.view(np.ndarray)  # slices of a memmap carry its Python object along
-        # What a map with mode "c" has changed exists nowhere else.
+        # Pages of a map with mode "c" cannot be read again from the file.
         self._map: Any = array._mmap if getattr(array, "mode", None) in ("r", "r+", "w+") else None
         self._base = 0 if self._map is None else np.frombuffer(self._map, np.uint8).ctypes.data
-        self.origin = None if self._map is None else array.filename
+        # Not of a map that can be written to: the system may notice such writes late, or never.
+        self.origin = array.filename if getattr(array, "mode", None) == "r" else None
         self.layout = (self._array.ctypes.data - self._base, self._array.strides)  # within the file
         super().__init__(where, array.shape, array.dtype, **options)
+
+    @property
+    def hashable(self) -> bool:
+        """All bytes can be hashed."""
+        return True
 
     def _read(self, start: int, stop: int) -> Any:
         rows = self._array[start:stop]
@@ -92,7 +99,7 @@ class TorchRows(Table):
     def __init__(self, tensor: Any, where: str, **options: Any) -> None:
         torch = optional("torch", "torch")
         if tensor.layout != torch.strided:
-            raise errors.unknown_source(where, tensor)
+            raise unknown_source(where, type(tensor).__name__)
         self._tensor = tensor
         self.in_memory = tensor.device.type == "cpu"
         super().__init__(where, tuple(tensor.shape), tensor_values(self._tensor[:0]).dtype, **options)
@@ -126,7 +133,7 @@ def frame_dtype(dtypes: Any, where: str) -> np.dtype[Any]:
     for name, dtype in dtypes.items():
         numeric = pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_bool_dtype(dtype)
         if not numeric or getattr(dtype, "kind", "f") == "c":
-            raise errors.column_not_numeric(where, name, dtype)
+            raise column_not_numeric(where, name, dtype)
         # Types that know missing values become floats, which have NaN for them.
         kinds.append(dtype if isinstance(dtype, np.dtype) else np.dtype(np.float64))
     return np.result_type(*kinds) if kinds else np.dtype(np.float64)

@@ -1,4 +1,4 @@
-"""Arrays that numpy saved: ``.npy`` files, and ``.npz`` archives read as streams. Nothing is ever unpickled."""
+"""Arrays saved by numpy: ``.npy`` files, and ``.npz`` archives, which are read as streams. Nothing is unpickled."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ import numpy as np
 from numpy.lib import format as npy
 
 from covalign._core import validation as errors
+from covalign._core.messages import message
 from covalign.stream.memory import ArrayRows, MappedRows
-from covalign.stream.source import Table
+from covalign.stream.source import Table, which_array
 
 NEED = "an array saved with numpy.save or numpy.savez"
 
@@ -25,7 +26,7 @@ def from_npy(path: Path, **options: Any) -> Table:
         shape, by_columns, dtype = header(file, path)
         need = file.tell() + int(np.prod(shape)) * dtype.itemsize
     if path.stat().st_size < need:
-        raise errors.truncated_file(path, need, path.stat().st_size)
+        raise truncated_file(path, need, path.stat().st_size)
     if by_columns or 0 in shape:  # a row is spread over the file, so it is mapped (nothing can be mapped if empty)
         array = np.load(path, mmap_mode=None if 0 in shape else "r", allow_pickle=False)
         return MappedRows(array, str(path), **options)
@@ -40,13 +41,13 @@ def from_npz(path: Path, key: str | None, **options: Any) -> Table:
             if key is None and len(have) == 1:
                 (key,) = have
             if key not in have:
-                raise errors.which_array(path, key, have)
+                raise which_array(path, key, have)
             member = f"{key}.npy"
             with archive.open(member) as file:
                 shape, by_columns, dtype = header(file, path)
                 need = file.tell() + int(np.prod(shape)) * dtype.itemsize
             if archive.getinfo(member).file_size < need:
-                raise errors.truncated_file(path, need, archive.getinfo(member).file_size)
+                raise truncated_file(path, need, archive.getinfo(member).file_size)
     except zipfile.BadZipFile as error:
         raise errors.unreadable_data(path, NEED, error) from error
     if by_columns or 0 in shape:  # a zip member cannot be mapped
@@ -84,7 +85,7 @@ class NpyRows(Table):
             while got < len(into):
                 more = file.readinto(into[got:])  # type: ignore[attr-defined]  # every binary file has it
                 if not more:
-                    raise errors.truncated_file(self._path, len(into), got)
+                    raise truncated_file(self._path, len(into), got)
                 got += more
         except (zipfile.BadZipFile, zlib.error, EOFError) as error:  # a damaged archive
             raise errors.unreadable_data(self._path, NEED, error) from error
@@ -114,5 +115,13 @@ def header(file: IO[bytes], path: Path) -> tuple[tuple[int, ...], bool, np.dtype
     except (ValueError, EOFError) as error:
         raise errors.unreadable_data(path, NEED, error) from error
     if dtype.hasobject:
-        raise errors.pickled_file(path)
+        problem = f"{str(path)!r} needs plain numbers"
+        got = "pickled objects, which are never loaded because they can run code"
+        raise ValueError(message(problem, got=got, remedy="save the array with a numeric dtype"))
     return tuple(shape), bool(by_columns) and len(shape) > 1, dtype
+
+
+def truncated_file(path: Path, need: int, got: int) -> ValueError:
+    """The error for a file that is shorter than its header says."""
+    problem = f"{str(path)!r} needs {need} bytes according to its header"
+    return ValueError(message(problem, got=got, remedy="the file is truncated, copy or write it again"))

@@ -12,7 +12,8 @@ import pandas as pd
 
 from covalign._core import validation as errors
 from covalign._core.extras import optional
-from covalign.stream.source import Table, positions
+from covalign._core.messages import message
+from covalign.stream.source import Table, column_not_numeric, positions
 
 BUFFER_BYTES = 2**16  # of every column, while it is read
 
@@ -20,7 +21,7 @@ BUFFER_BYTES = 2**16  # of every column, while it is read
 class ParquetRows(Table):
     """The rows of the files in the order of their names. Chunks are floats, so that nulls can be NaN.
 
-    A column of lists, the usual home of an embedding, stands for as many columns as its lists are long.
+    A column of lists (embeddings are often stored so) becomes as many columns as its lists are long.
     """
 
     def __init__(self, path: Path, *, columns: Any = None, **options: Any) -> None:
@@ -58,7 +59,7 @@ class ParquetRows(Table):
         return frame.set_index(self._labels).index if set(self._labels) <= set(frame.columns) else frame.index
 
     def _list_lengths(self, schema: Any) -> dict[str, int]:
-        """How long the lists of such columns are: as long as the first."""
+        """Lengths of the lists in columns of lists: those of the first row."""
         names = [name for name in self._names if is_list(schema.field(name).type)]
         if not names:
             return {}
@@ -73,17 +74,17 @@ class ParquetRows(Table):
             raise errors.unreadable_data(file, "a parquet file", error) from error
 
     def _compare(self, file: Path, first: Any, other: Any, *, whole: bool) -> None:
-        """Every column used is there; without a choice of columns, there is no other either."""
+        """Check that all columns used are there and, without a choice of columns, no others."""
         have = [name for name in other.names if name not in index_columns(other)]
         for name in self._names:
             if name not in have:
-                raise errors.schema_changed(file, name, first.field(name).type, "no such column")
+                raise schema_changed(file, name, first.field(name).type, "no such column")
             need, got = first.field(name).type, other.field(name).type
             if not is_number(got) or is_list(need) != is_list(got):
-                raise errors.schema_changed(file, name, need, got)
+                raise schema_changed(file, name, need, got)
         extra = [name for name in have if name not in set(self._names)]
         if whole and extra:
-            raise errors.schema_changed(file, extra[0], "absent", other.field(extra[0]).type)
+            raise schema_changed(file, extra[0], "absent", other.field(extra[0]).type)
 
     def _pieces(self, rows: int, start: int) -> Iterator[Any]:
         for file, sizes in zip(self._files, self._groups, strict=True):
@@ -119,7 +120,8 @@ def parquet_files(path: Path) -> list[Path]:
         return [path]
     files = sorted(file for file in path.glob("*.parquet") if file.name[0] not in "._")
     if not files:
-        raise errors.empty_folder(path)
+        problem = f"A folder with .parquet files is needed, and {str(path)!r} has none"
+        raise ValueError(message(problem, remedy="Correct the path"))
     return files
 
 
@@ -162,7 +164,7 @@ def spread(name: str, width: int | None) -> list[str]:
 def number_type(kind: Any, name: str, where: str) -> np.dtype[Any]:
     """The numpy type of a column of numbers."""
     if not is_number(kind):
-        raise errors.column_not_numeric(where, name, kind)
+        raise column_not_numeric(where, name, kind)
     kind = kind.value_type if is_list(kind) else kind
     if optional("pyarrow", "parquet").types.is_decimal(kind):
         return np.dtype(np.float64)
@@ -192,5 +194,14 @@ def flat_lists(column: Any, width: int, name: str, file: Path) -> Any:
     lengths = optional("pyarrow.compute", "parquet").list_value_length(column).to_numpy(zero_copy_only=False)
     wrong = lengths[lengths != width]  # a missing list has no length
     if len(wrong):
-        raise errors.lists_differ(file, name, width, "no list" if np.isnan(wrong[0]) else int(wrong[0]))
+        problem = f"{str(file)!r} needs lists of {width} numbers in column {name!r} as in its first row"
+        got = f"{'no list' if np.isnan(wrong[0]) else int(wrong[0])} in another"
+        raise ValueError(message(problem, got=got, remedy="drop such rows, or pad the lists"))
     return column.flatten()
+
+
+def schema_changed(file: Path, column: Any, need: Any, got: Any) -> ValueError:
+    """The error for a file whose columns are not those of the first file."""
+    problem = f"{str(file)!r} needs column {str(column)!r} to be {need} as in the first file of the folder"
+    remedy = "write the file again with the same columns, or choose common ones with columns="
+    return ValueError(message(problem, got=got, remedy=remedy))

@@ -1,12 +1,15 @@
-"""Reading overlaps computing: one thread reads the next chunk while the caller works on this one."""
+"""Chunks of sources, read ahead: one thread reads the next chunk while the caller works on this one."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from queue import SimpleQueue
 from types import TracebackType
 from typing import Any, Generic, TypeVar
+
+from covalign.stream.finite import checked
+from covalign.stream.source import Source
 
 T = TypeVar("T")
 
@@ -25,27 +28,27 @@ class ahead(Iterator[T], Generic[T]):  # a class that is used like a function: f
     """
 
     def __init__(self, items: Iterable[T], depth: int = 1) -> None:
-        self._lane = _Lane(max(1, int(depth)))
-        # The thread knows the lane, never this object: once the caller lets go of it, it is collected and closes.
-        self._thread = threading.Thread(target=_read, args=(items, self._lane), name="covalign-ahead", daemon=True)
+        self._shared = _Shared(max(1, int(depth)))
+        # The thread knows what it shares, never this object: once the caller lets go of it, it is collected and closes.
+        self._thread = threading.Thread(target=_read, args=(items, self._shared), name="covalign-ahead", daemon=True)
         self._thread.start()
 
     def __iter__(self) -> ahead[T]:
         return self
 
     def __next__(self) -> T:
-        lane = self._lane
-        if lane.over:
+        shared = self._shared
+        if shared.over:
             raise StopIteration
         try:
-            kind, item = lane.items.get()
+            kind, item = shared.items.get()
         except BaseException:  # Ctrl-C while waiting: its traceback would keep this object, and so the thread, alive
             self.close()
             raise
         if kind == "item":
-            lane.room.release()  # this one is the caller's now: the next may be read
+            shared.room.release()  # this one is the caller's now: the next may be read
             return item  # type: ignore[no-any-return]
-        lane.over = True
+        shared.over = True
         self._thread.join(PATIENCE)
         if kind == "error":
             raise item
@@ -53,14 +56,14 @@ class ahead(Iterator[T], Generic[T]):  # a class that is used like a function: f
 
     def close(self) -> None:
         """End the thread, and forget what it has read."""
-        lane = self._lane
-        lane.over = True
-        lane.stop.set()
-        lane.room.release()  # wakes a reader that waits for room
+        shared = self._shared
+        shared.over = True
+        shared.stop.set()
+        shared.room.release()  # wakes a reader that waits for room
         if self._thread is not threading.current_thread():
             self._thread.join(PATIENCE)
-        while not lane.items.empty():
-            lane.items.get_nowait()
+        while not shared.items.empty():
+            shared.items.get_nowait()
 
     def __enter__(self) -> ahead[T]:
         return self
@@ -73,7 +76,26 @@ class ahead(Iterator[T], Generic[T]):  # a class that is used like a function: f
             self.close()
 
 
-class _Lane:
+def read(source: Source, rows: int | None = None, start: int = 0, *, finite: bool = False) -> Iterator[Any]:
+    """The chunks of a source from row ``start`` on, read ahead if they are not in memory; ``finite`` checks them."""
+    chunks = source.chunks(rows, start)
+    return _ahead_of(checked(source, chunks, start) if finite else chunks, [source])
+
+
+def in_step(sources: Sequence[Source], rows: int | None = None, start: int = 0) -> Iterator[tuple[Any, ...]]:
+    """The chunks of several sources from row ``start`` on, side by side, read ahead if they are not in memory.
+
+    A chunk has the rows that the smallest chunk of a source has, unless ``rows`` says otherwise.
+    """
+    rows = min(source.chunk_rows for source in sources) if rows is None else rows
+    return _ahead_of(zip(*(source.chunks(rows, start) for source in sources), strict=True), sources)
+
+
+def _ahead_of(chunks: Iterator[Any], sources: Sequence[Source]) -> Iterator[Any]:
+    return chunks if all(source.in_memory for source in sources) else ahead(chunks)
+
+
+class _Shared:
     """What the two threads share."""
 
     def __init__(self, depth: int) -> None:
@@ -83,21 +105,21 @@ class _Lane:
         self.over = False
 
 
-def _read(items: Iterable[Any], lane: _Lane) -> None:
+def _read(items: Iterable[Any], shared: _Shared) -> None:
     reader: Iterator[Any] | None = None
     try:
         reader = iter(items)
         while True:
-            lane.room.acquire()
-            if lane.stop.is_set():
+            shared.room.acquire()
+            if shared.stop.is_set():
                 return
             try:
-                lane.items.put(("item", next(reader)))
+                shared.items.put(("item", next(reader)))
             except StopIteration:
-                lane.items.put(("end", None))
+                shared.items.put(("end", None))
                 return
     except BaseException as error:
-        lane.items.put(("error", error))
+        shared.items.put(("error", error))
     finally:
         # A generator has to be closed by the thread that runs it: that closes its files.
         close = getattr(reader, "close", None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from covalign._core import validation as errors
-from covalign._core.extras import optional as optional
+from covalign._core.messages import listed, message
 
 # Large enough that opening, seeking and starting BLAS do not show. Below 32 MB the C library hands freed buffers out
 # again; a larger one is new pages every time, which the system has to clear first (reads are then half as fast).
@@ -60,7 +61,7 @@ def is_source(data: Any) -> bool:
 
 
 class Table(ABC):
-    """What all adapters share: choice of columns, size of chunks, and cutting what was stored into them.
+    """What all adapters share: choice of columns, size of chunks, and cutting the stored rows into chunks.
 
     An adapter says how rows ``[start, stop)`` are read. ``unit`` is the number of rows that are stored together (a
     chunk of the format): reads begin and end at its multiples, so nothing stored is read twice. ``single`` lets one
@@ -70,6 +71,7 @@ class Table(ABC):
     in_memory = False
     origin: Any = None  # the file or folder that the rows are read from, where that is known
     key: str | None = None  # which of the arrays in it
+    layout: Any = None  # where in the file the rows are, for formats without keys
 
     def __init__(
         self,
@@ -106,6 +108,19 @@ class Table(ABC):
         return self._index
 
     @property
+    def taken(self) -> list[int] | None:
+        """Positions of the columns chosen; None for all."""
+        return None if self._take is None else [int(i) for i in self._take]
+
+    @property
+    def hashable(self) -> bool:
+        """Whether ``chunks`` reads from memory, so that a hash of all bytes is cheap."""
+        return self.in_memory
+
+    def flush(self) -> None:  # noqa: B027  # most formats have nothing to do
+        """Write what this process has changed of the rows to their file."""
+
+    @property
     def chunk_rows(self) -> int:
         """Rows in a chunk: about CHUNK_BYTES of what is read, in whole stored units."""
         if self._chunk_rows is not None:
@@ -116,7 +131,9 @@ class Table(ABC):
     def chunks(self, rows: int | None = None, start: int = 0) -> Iterator[Any]:
         """The rows from ``start`` on, cut at the multiples of ``rows``."""
         rows = self.chunk_rows if rows is None else errors.check_chunk_rows(rows)
-        start = errors.check_start(start, self.shape[0])
+        if not isinstance(start, Integral) or isinstance(start, bool) or not 0 <= start <= self.shape[0]:
+            problem = f"start needs a row from 0 to {self.shape[0]}"
+            raise ValueError(message(problem, got=repr(start), remedy="0 reads everything"))
         return recut(self._pieces(rows, start), rows, start)
 
     def _pieces(self, rows: int, start: int) -> Iterator[Any]:
@@ -194,15 +211,52 @@ def positions(
     if names is None:
         wrong = [c for c in asked if not isinstance(c, int | np.integer) or not 0 <= c < width]
         if wrong or not asked:
-            raise errors.columns_without_names(where, wrong, width)
+            problem = f"columns= needs positions from 0 to {width - 1}, since {where} has no column names"
+            raise ValueError(message(problem, got=listed(wrong) or "no column", remedy="pass whole numbers"))
         return np.array(asked, dtype=np.intp)
     at = {name: i for i, name in enumerate(names)}
     wrong = [c for c in asked if str(c) not in at]
     if wrong or not asked:
-        raise errors.columns_not_there(where, wrong, names)
+        problem = f"columns= needs columns of {where} ({listed(names, 8)})"
+        got = listed(wrong) or "no column"
+        raise ValueError(message(problem, got=got, remedy="correct the names", wrong=wrong, known=names))
     return np.array([at[str(c)] for c in asked], dtype=np.intp)
 
 
 def is_zarr(path: Path) -> bool:
     """A zarr array or group, of whichever version."""
     return any((path / mark).exists() for mark in ("zarr.json", ".zarray", ".zgroup"))
+
+
+def packages_of(data: Any) -> set[str]:
+    """The packages that the type of ``data`` and its ancestors come from; nothing is imported to find out."""
+    return {kind.__module__.partition(".")[0] for kind in type(data).__mro__}
+
+
+def which_array(where: Any, key: Any, have: Iterable[Any]) -> ValueError:
+    """The error for a key that names none of the arrays in a file."""
+    problem = f"{str(where)!r} needs the name of one of its arrays"
+    remedy = f"pass key= with one of {listed(have, 10) or 'none (it holds no array)'}"
+    return ValueError(message(problem, got="no key" if key is None else f"key={key!r}", remedy=remedy))
+
+
+def no_key(name: str, key: Any) -> ValueError:
+    """The error for a key where there is only one array."""
+    remedy = "a key names an array within an .npz, .zarr or .h5ad; leave it out here"
+    return ValueError(message(f"{name} needs no key=", got=repr(key), remedy=remedy))
+
+
+def unknown_source(name: str, got: str) -> ValueError:
+    """The error for data of a kind that cannot be read."""
+    problem = (
+        f"{name} needs an array or DataFrame, a scipy sparse matrix, a numpy.memmap, a torch tensor, a zarr array, a "
+        "dask array or DataFrame, an AnnData, an HDF5 dataset, or a path to .npy, .npz, .zarr, .parquet (file or "
+        "folder) or .h5ad"
+    )
+    return ValueError(message(problem, got=got, remedy="convert the data to one of these"))
+
+
+def column_not_numeric(where: str, column: Any, kind: Any) -> ValueError:
+    """The error for a column of text, say."""
+    problem, got = f"{where} needs numbers in every column", f"{kind} in column {str(column)!r}"
+    return ValueError(message(problem, got=got, remedy="convert it, or choose the others with columns="))

@@ -1,4 +1,4 @@
-"""How rows are appended to each format, in a temporary folder, so that work can stop anywhere and go on later."""
+"""Writers that append rows to each format in a temporary folder, and can resume after an interruption."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from covalign.stream.npy import from_npy
 
 
 class Writer(Protocol):
-    """Appends rows in whole grains; the sink decides when, and remembers how far it came."""
+    """Appends rows in whole grains; the sink decides when, and records how many rows there are."""
 
     @property
     def grain(self) -> int:
         """Rows that are written together (the last ones may be fewer)."""
 
     def begin(self, done: int) -> int:
-        """Prepare to go on after ``done`` rows; returns how many are really there, 0 for a new start."""
+        """Prepare to resume after ``done`` rows; returns how many rows there really are, 0 for a new start."""
 
     def append(self, start: int, rows: Any) -> None:
         """Write rows whose first one is ``start``."""
@@ -34,11 +34,11 @@ class Writer(Protocol):
         """The complete file or folder, ready to be renamed."""
 
     def close(self) -> None:
-        """Let go of open files."""
+        """Close open files."""
 
 
 class NpyWriter:
-    """One ``.npy`` file, whose header tells the final shape from the start."""
+    """One ``.npy`` file, whose header has the final shape from the start."""
 
     grain = 1
 
@@ -52,7 +52,7 @@ class NpyWriter:
         self._head, self._row_bytes = head.getvalue(), shape[1] * dtype.itemsize
 
     def begin(self, done: int) -> int:
-        """Go on if the rows are there; what lies behind them is written over."""
+        """Resume if the rows are there; later rows are overwritten."""
         if not self._path.exists() or self._path.stat().st_size < self._offset(done):
             done = 0
         self._file = self._path.open("r+b" if done else "wb", buffering=0)
@@ -85,7 +85,7 @@ class NpyWriter:
 
 
 class ZarrWriter:
-    """A zarr array (format 3), a chunk of rows in a file of its own; column names are its attribute ``names``."""
+    """A zarr array (format 3) with one file for each chunk of rows; its attribute ``names`` has the column names."""
 
     def __init__(self, folder: Path, shape: tuple[int, int], dtype: np.dtype[Any], names: Any, grain: int) -> None:
         self._zarr = optional("zarr", "zarr")
@@ -135,7 +135,7 @@ class ParquetWriter(NpyWriter):
     """Rows as plain numbers first; at the end they are copied, a row group at a time, into one parquet file.
 
     A parquet file has its table of contents at the end, so one that was interrupted can be neither read nor continued.
-    The price is room for the rows twice while they are copied.
+    The rows need twice their disk space while they are copied.
     """
 
     def __init__(self, folder: Path, shape: tuple[int, int], dtype: np.dtype[Any], names: Any, group: int) -> None:

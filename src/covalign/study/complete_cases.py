@@ -12,6 +12,7 @@ from covalign._core import validation as errors
 from covalign._core.checks import columns_not_numeric, no_views, not_one_of, not_two_dimensional
 from covalign._core.messages import message
 from covalign.tables.covariates import as_frame
+from covalign.tables.join import union
 
 KINDS = ("drop", "mean")
 
@@ -72,11 +73,7 @@ def joined(X: Any, Y: Any) -> tuple[dict[str, pd.DataFrame], pd.DataFrame]:
         named = [table.index for table, without in zip(tables.values(), unnamed, strict=True) if not without]
         samples = named[0] if named else next(iter(tables.values())).index
         tables = {name: table.set_axis(samples, axis=0) for name, table in tables.items()}
-    else:
-        samples = pd.Index(dict.fromkeys(sample for table in tables.values() for sample in table.index))
-    for table in tables.values():
-        if not table.index.is_unique:
-            raise errors.duplicated_rows(list(table.index[table.index.duplicated()].unique()))
+    samples = union({name: table.index for name, table in tables.items()})
     tables = {name: table.reindex(samples) for name, table in tables.items()}
     covariates = tables.pop("covariates")
     return tables, covariates

@@ -16,14 +16,13 @@ Informed factor analysis takes the product of [X Y] instead, F = 1, and its swee
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,9 +31,10 @@ from covalign._core.linalg import add_gram
 from covalign._core.messages import message
 from covalign._core.text_tables import plain
 from covalign._core.threads import limited
-from covalign.moments.cluster import FAN_IN, LEAST_BYTES, MOST_BYTES, TASKS
 from covalign.moments.moments import Accumulator, Moments
-from covalign.stream.passes import BLOCK_BYTES, Dealer
+from covalign.stream.dask_reduction import FAN_IN, LEAST_BYTES, MOST_BYTES, TASKS
+from covalign.stream.folds import FoldSorter
+from covalign.stream.reduction import BLOCK_BYTES
 
 SWEEPS = 30  # of informed factor analysis until convergence
 DASK = 0.45  # of the work: scheduler, worker threads, new chunks; measured with two workers on two cores
@@ -194,15 +194,18 @@ def page(job: Job, rates: Rates) -> str:
         rows = [(term.name, term.formula, readable(term.value, term.unit)) for term in terms]
         rows += [("expected time", "sum", readable(total(terms), "s"))] if title != "sizes" else []
         lines += ["", title, *plain([], rows, left=2)]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)
 
 
-def as_json(job: Job, rates: Rates) -> str:
-    """The same as JSON; an infinite rate is null."""
-    known = {name: rate if math.isfinite(rate) else None for name, rate in rates._asdict().items()}
-    found = {title: [term._asdict() for term in terms] for title, terms in parts(job, rates).items()}
-    seconds = {title: total(terms) for title, terms in parts(job, rates).items() if title != "sizes"}
-    return json.dumps({"job": job._asdict(), "rates": known, "terms": found, "seconds": seconds}, indent=1) + "\n"
+def facts(job: Job, rates: Rates) -> dict[str, Any]:
+    """The same as a dict."""
+    found = parts(job, rates)
+    return {
+        "job": job._asdict(),
+        "rates": rates._asdict(),
+        "terms": {title: [term._asdict() for term in terms] for title, terms in found.items()},
+        "seconds": {title: total(terms) for title, terms in found.items() if title != "sizes"},
+    }
 
 
 def readable(value: float, unit: str) -> str:
@@ -263,13 +266,12 @@ def _centre_work(rows: int, q: int, job: Job) -> Callable[[], object]:
     Z = np.ones((8 * rows, max(1, q - job.n_covariates)), dtype=np.float32 if job.itemsize == 4 else np.float64)
     Z += np.arange(len(Z), dtype=Z.dtype)[:, None]
     Y = np.ones((len(Z), q - Z.shape[1]))
-    block, deal, at = np.empty((rows, Z.shape[1])), Dealer(), [0]
+    block, sorter, at = np.empty((rows, Z.shape[1])), FoldSorter(job.folds), [0]
 
     def work() -> None:
         at[0] = (at[0] + rows) % len(Z)
         some, labels = Z[at[0] : at[0] + rows], Y[at[0] : at[0] + rows]
-        parts = deal.sorted(some, labels, job.folds) if job.folds > 1 else [(0, some, labels)]
-        for _, z, _ in parts:
+        for _, z, _ in sorter.sorted(some, labels):
             np.subtract(z, Z[0], out=block[: len(z)])
             block[: len(z)] -= block[: len(z)].mean(axis=0)
 

@@ -1,4 +1,4 @@
-"""Covariates as people keep them (numbers, flags, categories, stages) become named numeric columns.
+"""Coding of covariates: numbers, flags, categories and stages become named numeric columns.
 
 >>> import covalign as ca
 >>> ca.covariates.encode([[1.0, 0.0], [2.0, 1.0]]).columns.tolist()
@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from itertools import count, islice
 from typing import Any, NamedTuple
 
@@ -17,11 +17,25 @@ from numpy.typing import NDArray
 from pandas.api import types
 
 from covalign._core import validation as errors
+from covalign._core.messages import listed, message
 from covalign.stream import Kept, is_source
+from covalign.tables.join import match_rows
+
+__all__ = [
+    "Column",
+    "Encoding",
+    "as_frame",
+    "complete_pairs",
+    "complete_rows",
+    "encode",
+    "match_rows",
+    "numbered",
+    "refuse_constant",
+]
 
 
 class Column(NamedTuple):
-    """How one column of the user's table becomes one or several numeric columns.
+    """How one column of a table becomes one or several numeric columns.
 
     >>> import pandas as pd, covalign as ca
     >>> ca.covariates.Encoding.learn(pd.DataFrame({"sex": ["f", "m", "f"]})).columns[0]
@@ -35,7 +49,7 @@ class Column(NamedTuple):
 
 
 class Encoding(NamedTuple):
-    """A learned coding of a table of covariates, to be applied to further rows.
+    """The coding of a table of covariates, learned from some rows and applied to these or to others.
 
     >>> import pandas as pd, covalign as ca
     >>> Y = pd.DataFrame({"age": [40, 52, 61, 47], "type": ["a", "b", "c", "a"]})
@@ -55,13 +69,15 @@ class Encoding(NamedTuple):
 
     @property
     def blocks(self) -> tuple[tuple[int, ...], ...]:
-        """Positions of the numeric columns that come from the same column of the table, hence are missing together."""
+        """Positions of the numeric columns that come from the same column of the table: they are missing together."""
         ends = np.cumsum([len(column.names) for column in self.columns]).tolist()
         return tuple(tuple(range(end - len(c.names), end)) for c, end in zip(self.columns, ends, strict=True))
 
     @classmethod
     def learn(cls, frame: pd.DataFrame, *, drop_first: bool = False, declared: bool = False) -> Encoding:
-        """Decide a coding from what is observed; ``declared`` keeps category levels that do not occur in these rows.
+        """Learn the coding of every column from the rows that have a value.
+
+        ``declared`` keeps levels of a category that do not occur in these rows: further rows may have them.
 
         >>> import pandas as pd, covalign as ca
         >>> stage = pd.Categorical(["I", "III", "I"], categories=["I", "II", "III"], ordered=True)
@@ -77,7 +93,13 @@ class Encoding(NamedTuple):
         """The numeric columns of these rows, NaN where a covariate is missing."""
         absent = [column.source for column in self.columns if column.source not in frame.columns]
         if absent:
-            raise errors.columns_missing(absent, frame.columns)
+            raise ValueError(
+                message(
+                    f"covariates need the columns {listed(absent)}",
+                    got=listed(frame.columns),
+                    remedy="pass the same columns as in fit",
+                )
+            )
         if self._is_identity(frame):
             return frame
         values, at = np.empty((len(frame), len(self.names))), 0
@@ -86,8 +108,12 @@ class Encoding(NamedTuple):
             at += len(column.names)
         return pd.DataFrame(values, index=frame.index, columns=self.names, copy=False)
 
+    def numbers(self, frame: pd.DataFrame) -> NDArray[np.float64]:
+        """``apply`` as an array (n x P)."""
+        return np.ascontiguousarray(self.apply(frame).to_numpy(dtype=np.float64))
+
     def _is_identity(self, frame: pd.DataFrame) -> bool:
-        """Whether these are finite float64 numbers already: millions of rows need no copy."""
+        """Whether these already are finite float64 numbers: millions of rows need no copy."""
         same = list(frame.columns) == self.names and all(column.kind == "number" for column in self.columns)
         if not same or not all(dtype == np.float64 for dtype in frame.dtypes):
             return False
@@ -97,10 +123,10 @@ class Encoding(NamedTuple):
 def encode(Y: Any, *, drop_first: bool = False, missing: str = "raise") -> pd.DataFrame:
     """Y (DataFrame, Series or array) as named numeric columns.
 
-    Numbers stay as they are; booleans and two-level categories become one 0/1 column (1 is the second level); other
-    categories one dummy a level, named like ``subtype_Basal`` (all but the first with ``drop_first``); ordered
-    categories their rank 0, 1, ... ``missing="drop"`` leaves incomplete rows out instead of raising; ``"pairs"`` keeps
-    them, NaN where something is missing.
+    Numbers stay as they are. Booleans and categories of two levels become one 0/1 column (1 is the second level).
+    Other categories become one dummy a level, named like ``subtype_Basal`` (all but the first with ``drop_first``).
+    Ordered categories become their rank 0, 1, ... Incomplete rows raise an error; ``missing="drop"`` leaves them out,
+    ``missing="pairs"`` keeps them with NaN for a missing value.
 
     >>> import pandas as pd, covalign as ca
     >>> Y = pd.DataFrame({"age": [40, 52, 61], "subtype": pd.Categorical(["LumA", "Basal", "Her2"])})
@@ -133,7 +159,7 @@ def as_frame(Y: Any) -> pd.DataFrame:
         Y = pd.DataFrame(values, columns=[f"y{i}" for i in range(values.shape[1])])
     if Y.shape[1] == 0:
         raise errors.no_covariates()
-    frame: pd.DataFrame = Y.copy(deep=False)  # the numbers are the user's: nothing here writes to them
+    frame: pd.DataFrame = Y.copy(deep=False)  # nothing here writes to the numbers, which are the user's
     frame.columns = pd.Index([str(name) for name in Y.columns])
     _refuse_duplicates(frame.columns)
     mixed = any(dtype.kind == "O" for dtype in frame.dtypes)
@@ -141,28 +167,40 @@ def as_frame(Y: Any) -> pd.DataFrame:
 
 
 def complete_rows(frame: pd.DataFrame, missing: str = "raise", *, partial: bool = False) -> NDArray[np.bool_]:
-    """Which rows to use: those with every covariate; with ``missing="raise"`` another is an error naming its column.
+    """Which rows to use: those with all covariates. With ``missing="raise"`` any other row is an error.
 
-    With ``missing="pairs"`` all rows are used, and a covariate needs to be there in two of them (unless ``partial``).
+    With ``missing="pairs"`` all rows are used, and every covariate needs a value in two of them (unless ``partial``).
 
     >>> import pandas as pd, covalign as ca
     >>> ca.covariates.complete_rows(pd.DataFrame({"age": [40, None, 61]}), "drop").tolist()
     [True, False, True]
     """
     gaps = frame.isna()
-    if errors.check_missing(missing) == "pairs":
+    if check_missing(missing) == "pairs":
         observed = len(frame) - gaps.sum(axis=0).to_numpy()
         if (observed < 2).any() and not partial:
             raise errors.too_few_observed(frame.columns[observed < 2], observed[observed < 2])
         return np.ones(len(frame), dtype=bool)
     if missing == "raise":
         for name in frame.columns[gaps.any(axis=0)]:
-            raise errors.missing_values(name, int(gaps[name].sum()), list(frame.index[gaps[name]]))
+            raise missing_values(name, int(gaps[name].sum()), list(frame.index[gaps[name]]))
     return np.asarray(~gaps.any(axis=1), dtype=bool)
 
 
+def missing_values(column: str, count: int, rows: Sequence[Any]) -> ValueError:
+    """The error for gaps in a covariate where complete rows are needed."""
+    where = f", first at row {listed(rows, 3)}" if len(rows) else ""
+    return ValueError(
+        message(
+            "covariates need complete rows",
+            got=f"{count} missing value(s) (NaN) in column {column!r}{where}",
+            remedy="fill them in, or leave incomplete rows out (missing='drop')",
+        )
+    )
+
+
 def complete_pairs(Z: Any, frame: pd.DataFrame, missing: str, *, partial: bool = False) -> tuple[Any, pd.DataFrame]:
-    """The rows of Z and of the covariates to be used; ``partial`` if further rows may bring what these lack.
+    """The rows of Z and of the covariates to use; ``partial`` if further rows follow, which may have what these lack.
 
     >>> import numpy as np, pandas as pd, covalign as ca
     >>> Z, Y = ca.covariates.complete_pairs(np.eye(3), pd.DataFrame({"age": [40, None, 61]}), "drop")
@@ -178,43 +216,27 @@ def complete_pairs(Z: Any, frame: pd.DataFrame, missing: str, *, partial: bool =
     return kept, frame.loc[complete]
 
 
-def match_rows(Z: Any, Y: Any) -> Any:
-    """Y in the row order of Z: by index where both have one, else as it is.
-
-    >>> import pandas as pd, covalign as ca
-    >>> Z, Y = pd.DataFrame({"z": [1, 2]}, index=["a", "b"]), pd.Series([20, 10], index=["b", "a"])
-    >>> ca.covariates.match_rows(Z, Y).tolist()
-    [10, 20]
-    """
-    if not (isinstance(Z, pd.DataFrame | pd.Series) and isinstance(Y, pd.DataFrame | pd.Series)):
-        return Y
-    if Z.index.equals(Y.index):
-        return Y
-    for index in (Z.index, Y.index):
-        if not index.is_unique:
-            raise errors.duplicated_rows(list(index[index.duplicated()].unique()))
-    only_z, only_y = Z.index.difference(Y.index, sort=False), Y.index.difference(Z.index, sort=False)
-    if len(only_z) or len(only_y):
-        raise errors.rows_do_not_match(list(only_z), list(only_y))
-    return Y.loc[Z.index]
+def check_missing(missing: Any) -> str:
+    """What to do with rows whose covariates are incomplete: "pairs", "drop" or "raise"."""
+    if missing in ("pairs", "raise", "drop"):
+        return str(missing)
+    raise ValueError(message("missing needs 'pairs', 'raise' or 'drop'", got=repr(missing), remedy="use one of these"))
 
 
 def refuse_constant(encoded: pd.DataFrame) -> None:
-    """A column that does not vary cannot be aligned with.
+    """Refuse covariates that do not vary in the rows that have them.
 
     >>> import pandas as pd, covalign as ca
     >>> ca.covariates.refuse_constant(pd.DataFrame({"age": [40.0, 52.0]}))  # varies: nothing happens
     """
-    values = encoded.to_numpy()
-    constant = np.all(values == values[:1], axis=0)
-    if np.isnan(values).any():
-        constant = encoded.nunique().to_numpy() < 2
-    if constant.any():
-        raise errors.constant_covariates(encoded.columns[constant])
+    values = encoded.to_numpy(dtype=np.float64)
+    low, high = (extreme.reduce(values, axis=0, initial=np.nan) for extreme in (np.fmin, np.fmax))
+    if not (low < high).all():
+        raise errors.constant_covariates(encoded.columns[~(low < high)])
 
 
 def numbered(stem: str, n: int, taken: Collection[str]) -> list[str]:
-    """Names for n dimensions that have no covariate: free0, free1, ..., but none that a covariate has.
+    """n names free0, free1, ..., without those that are taken.
 
     >>> import covalign as ca
     >>> ca.covariates.numbered("free", 3, ["age", "free1"])
@@ -227,10 +249,14 @@ def numbered(stem: str, n: int, taken: Collection[str]) -> list[str]:
 def _refuse_duplicates(names: Any) -> None:
     index = pd.Index(names)
     if index.has_duplicates:
-        raise errors.duplicated_columns(index[index.duplicated()].unique())
+        twice = listed(index[index.duplicated()].unique())
+        need = "covariates need distinct column names"
+        raise ValueError(message(need, got=f"{twice} more than once", remedy="rename or drop them"))
 
 
 def _learn_column(name: str, values: pd.Series, drop_first: bool, declared: bool) -> Column:
+    if len(values) and not declared and values.isna().all():
+        raise errors.too_few_observed([name], [0])
     if not types.is_numeric_dtype(values.dtype) and values.hasnans:
         values = values.dropna().infer_objects()
     dtype = values.dtype
@@ -241,13 +267,13 @@ def _learn_column(name: str, values: pd.Series, drop_first: bool, declared: bool
     if isinstance(dtype, pd.CategoricalDtype):
         categories = dtype.categories if declared else values.cat.remove_unused_categories().cat.categories
         if dtype.ordered:
-            # A stage that happens to be absent still separates its neighbours, so ranks count all declared levels.
+            # A stage that does not occur still separates its neighbours, so ranks count all declared levels.
             return Column(name, "ordered", tuple(dtype.categories), (name,))
         levels = tuple(categories)
     elif types.is_object_dtype(dtype) or types.is_string_dtype(dtype):
         levels = _levels_of_text(name, values)
     else:
-        raise errors.unusable_type(name, dtype)
+        raise _unusable(name, dtype)
     if len(levels) == 2:
         return Column(name, "binary", levels, (f"{name}_{levels[1]}",))
     shown = levels[1:] if drop_first and len(levels) > 1 else levels
@@ -260,18 +286,40 @@ def _levels_of_text(name: str, values: pd.Series) -> tuple[Any, ...]:
         raise errors.too_few_observed([name], [0])
     kinds = sorted({type(value).__name__ for value in values})
     if not all(isinstance(value, str) for value in values):
-        raise errors.unusable_type(name, f"a mixture of {', '.join(kinds)}" if len(kinds) > 1 else kinds[0])
+        raise _unusable(name, f"a mixture of {', '.join(kinds)}" if len(kinds) > 1 else kinds[0])
     distinct, n = list(values.unique()), len(values)
     if pd.to_numeric(pd.Series(distinct, dtype=object), errors="coerce").notna().all():
-        raise errors.numbers_as_text(name, distinct[0])
+        raise ValueError(
+            message(
+                "a covariate needs numbers or categories",
+                got=f"numbers stored as text in column {name!r} (such as {distinct[0]!r})",
+                remedy="use pandas.to_numeric, or .astype('category') if these are levels",
+            )
+        )
     if (n > 2 and len(distinct) == n) or len(distinct) > max(10, n / 2):
-        raise errors.text_without_levels(name, len(distinct), n)
+        raise ValueError(
+            message(
+                "a covariate needs numbers or categories",
+                got=f"text with {len(distinct)} distinct values in {n} rows in column {name!r}",
+                remedy="drop it, or use .astype('category') if these really are levels",
+            )
+        )
     return tuple(sorted(distinct))
+
+
+def _unusable(column: str, kind: Any) -> ValueError:
+    return ValueError(
+        message(
+            "a covariate needs numbers, booleans or categories",
+            got=f"{kind} in column {column!r}",
+            remedy="convert it to a number (for example days since the first visit) or to a category",
+        )
+    )
 
 
 def _apply_column(column: Column, values: pd.Series) -> NDArray[np.float64]:
     if column.kind == "number" and isinstance(values.dtype, np.dtype) and values.dtype != object:
-        return _numbers(column, values)  # where a gap is NaN already
+        return _numbers(column, values)  # a gap is NaN already
     if values.hasnans:
         there = values.notna().to_numpy()
         filled = np.full((len(values), len(column.names)), np.nan)
@@ -281,7 +329,14 @@ def _apply_column(column: Column, values: pd.Series) -> NDArray[np.float64]:
         return _numbers(column, values)
     codes = pd.Index(column.levels).get_indexer(pd.Index(np.asarray(values, dtype=object)))
     if (codes < 0).any():
-        raise errors.unseen_level(column.source, pd.unique(np.asarray(values, dtype=object)[codes < 0]))
+        new = listed(pd.unique(np.asarray(values, dtype=object)[codes < 0]))
+        raise ValueError(
+            message(
+                f"column {column.source!r} needs the levels of the first rows",
+                got=f"{new} as well",
+                remedy="declare all levels at the start with pandas.Categorical(values, categories=[...])",
+            )
+        )
     if column.kind in ("binary", "ordered"):
         return np.asarray(codes[:, None], dtype=np.float64)
     dummies = codes[:, None] == np.arange(len(column.levels))
@@ -293,6 +348,12 @@ def _numbers(column: Column, values: pd.Series) -> NDArray[np.float64]:
     if not np.isfinite(numbers).all():
         infinite = int(np.isinf(numbers).sum())
         if infinite:
-            raise errors.infinite_values(column.source, infinite)
-        numbers = np.where(np.isnan(numbers), np.nan, numbers)  # NaN has many bit patterns; rows are told by their bits
+            raise ValueError(
+                message(
+                    "covariates need finite numbers",
+                    got=f"{infinite} infinity (inf) value(s) in column {column.source!r}",
+                    remedy="replace them, or mark them as missing (NaN) and pass missing='pairs' or 'drop'",
+                )
+            )
+        numbers = np.where(np.isnan(numbers), np.nan, numbers)  # one bit pattern for NaN: folds follow a row's bits
     return numbers[:, None]

@@ -11,11 +11,8 @@ from covalign._core.files import data_not_found as data_not_found
 from covalign._core.files import target_exists as target_exists
 from covalign._core.files import unreadable_data as unreadable_data
 from covalign._core.validation.base import *
-from covalign._core.validation.cli import *
 from covalign._core.validation.data import *
 from covalign._core.validation.models import *
-from covalign._core.validation.numbers import *
-from covalign._core.validation.scverse import *
 from covalign._core.validation.sources import *
 from covalign._core.validation.tables import *
 from covalign.exceptions import *

@@ -60,7 +60,7 @@ def _downloaded(name: str, revision: str | None, cache: Any, offline: bool) -> P
     where = cache if cache is not None else hub.constants.HF_HUB_CACHE
     try:
         if offline:
-            raise OSError("--offline was asked for")
+            raise OSError("offline=True")
         path = hub.snapshot_download(
             name, revision=revision, cache_dir=cache, allow_patterns=FILES, ignore_patterns=OTHER_FORMATS
         )

@@ -1,12 +1,12 @@
 """Alignment of single cells where scverse keeps them: results go into ``obsm``, ``varm`` and ``uns``.
 
-``align`` turns an embedding of an AnnData or MuData, ``ifa`` fits informed factors to their tables; covariates are
-columns of ``obs``. As in scanpy both work in place and return None, or with ``copy=True`` return a changed copy, and
-whatever they write survives ``write_h5ad`` and ``write_h5mu``. Needs the extra ``scverse``.
+``align`` maps an embedding of an AnnData or MuData, ``ifa`` fits informed factors to their tables; covariates are
+columns of ``obs``. As in scanpy both work in place and return None, or with ``copy=True`` return a changed copy.
+Everything they write survives ``write_h5ad`` and ``write_h5mu``. Needs the extra ``scverse``.
 
 For ``key_added="X_aligned"``, ``obsm["X_aligned"]`` is a table with a column per covariate and ``uns["aligned"]`` (the
-name without ``X_``, as scanpy has ``X_pca`` and ``pca``) says how it came about. HDF5 has no columns called ``a/b``, so
-such a column is called ``a%2Fb``, as in an URL; ``names`` knows what it stands for.
+name without ``X_``, as scanpy has ``X_pca`` and ``pca``) describes the fit. HDF5 has no columns called ``a/b``, so
+such a column is called ``a%2Fb``, as in a URL; ``names`` gives the original name.
 
 >>> import anndata, numpy as np, pandas as pd, covalign as ca
 >>> s = ca.simulate.scenario("PN", n_samples=100)

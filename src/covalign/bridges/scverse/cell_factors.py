@@ -9,9 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from covalign._core import validation as errors
-from covalign.bridges.scverse import elements as reading
-from covalign.bridges.scverse import slots as keeping
+from covalign._core.messages import listed, message
+from covalign.bridges.scverse import elements, slots
 from covalign.bridges.scverse.slots import ALONE
 from covalign.factor import InformedFactorAnalysis
 
@@ -23,7 +22,7 @@ class View(NamedTuple):
 
     part: Any  # the AnnData
     modality: str | None
-    element: reading.Element
+    element: elements.Element
     keep: NDArray[np.bool_]
 
     def table(self) -> pd.DataFrame:
@@ -35,7 +34,7 @@ class View(NamedTuple):
 def ifa(
     data: Any,
     covariates: str | Sequence[str] = (),
-    n_factors: int | str = 20,
+    n_factors: int | str = 10,
     *,
     lam: float | None = None,
     regime: str | None = None,
@@ -62,7 +61,7 @@ def ifa(
     n_factors : int or "auto"
         Informed and free ones together.
     lam, regime : float, str or None
-        Realign the informed factors (``InformedFactorAnalysis.realign``); both None leaves them as fitted.
+        Realign the informed factors (``InformedFactorAnalysis.at``); both None leaves them as fitted.
     use_rep : str, or dict modality -> str
         ``"X"``, ``"layers/counts"``, or a key of ``obsm``.
     mask_var : "auto", None, str, boolean array, or dict modality -> one of these
@@ -71,7 +70,8 @@ def ifa(
     modalities : names, or None for all
         Views to use.
     folds : int
-        The model is fitted again without each fold for the held-out alignment; 0 for no such fits.
+        That of ``InformedFactorAnalysis``: the model is fitted again without each fold for the held-out alignment, 0
+        for no such fits.
     key_added : str
         ``obsm[key_added]`` gets the factors of all cells (NaN for those no modality has), covariates first, then
         ``free0``, ...; ``varm`` of each modality, under the name without ``X_``, the loadings (NaN for features not
@@ -99,36 +99,38 @@ def ifa(
     (['age', 'dose', 'free0', 'free1'], (30, 4))
     """
     views = _views(data, modalities, use_rep, mask_var)
-    asked = reading.Asked.of(covariates, confounders)
+    asked = elements.Asked.of(covariates, confounders)
     places = [(name, view.part.varm) for name, view in views.items() if view.element.of_var]
-    key = keeping.check_place(data, key_added, copy, places)
+    key = slots.check_place(data, key_added, copy, places)
     Y, C = asked.tables(data)
     _check_cells(data, views)
-    model = InformedFactorAnalysis(n_factors, **settings)
+    model = InformedFactorAnalysis(n_factors, folds=folds, **settings)
     model.fit({name: view.table() for name, view in views.items()}, Y, confounders=C)
     if lam is not None or regime is not None:
-        model = model.realign(lam, regime=regime)
+        model = model.at(lam, regime=regime)
     reps = [use_rep if isinstance(use_rep, str) else use_rep.get(name, "X") for name in views]
-    params = keeping.parameters(use_rep=reps, **asked._asdict(), lam=lam, regime=regime, folds=folds)
-    params |= keeping.parameters(modalities=list(views), key_added=key, **model.get_params())
-    results = _results(model, data, views, folds, params)
-    target = keeping.commit(data, key, results, copy, as_frame)
-    return keeping.returned(target, copy, model, return_model)
+    params = slots.parameters(use_rep=reps, **asked._asdict(), lam=lam, regime=regime)
+    params |= slots.parameters(modalities=list(views), key_added=key, **model.get_params())
+    results = _results(model, data, views, params)
+    target = slots.commit(data, key, results, copy, as_frame)
+    return slots.returned(target, copy, model, return_model)
 
 
 def _views(data: Any, modalities: str | Sequence[str] | None, use_rep: Any, mask_var: Any) -> dict[str, View]:
-    if not reading.is_mudata(data):
+    if not elements.is_mudata(data):
         return {ALONE: _view(data, None, _of(use_rep, ALONE, "X"), _of(mask_var, ALONE, "auto"), False)}
     asked = [modalities] if isinstance(modalities, str) else modalities
     wanted = list(data.mod) if asked is None else [str(name) for name in asked]
     named = [m for what in (use_rep, mask_var) if isinstance(what, Mapping) for m in what]
     wrong = [name for name in dict.fromkeys([*wanted, *named]) if name not in data.mod]
     if wrong or not wanted:
-        raise errors.unknown_modalities(wrong, list(data.mod))
+        text = f"data has no modality {listed(wrong)}" if wrong else "modalities is empty"
+        remedy = elements.there_are(data.mod)
+        raise ValueError(message(text, remedy=remedy, wrong=wrong, known=data.mod))
     by_name = isinstance(mask_var, str) and mask_var != "auto"
     if by_name and not any(mask_var in data.mod[name].var.columns for name in wanted):
         have = dict.fromkeys(column for name in wanted for column in data.mod[name].var.columns)
-        raise errors.unknown_mask(mask_var, list(have), "every modality")
+        raise elements.unknown_mask(mask_var, have, "every modality")
     return {m: _view(data.mod[m], m, _of(use_rep, m, "X"), _of(mask_var, m, "auto"), by_name) for m in wanted}
 
 
@@ -138,35 +140,33 @@ def _of(given: Any, modality: str, otherwise: Any) -> Any:
 
 def _view(part: Any, modality: str | None, rep: str, mask: Any, lenient: bool) -> View:
     where = "data" if modality is None else f"modality {modality!r}"
-    found = reading.element(part, rep, where)
+    found = elements.element(part, rep, where)
     if found.of_var:
-        return View(part, modality, found, reading.chosen_features(part, mask, where, lenient))
+        return View(part, modality, found, elements.chosen_features(part, mask, where, lenient))
     return View(part, modality, found, np.ones(found.value.shape[1], dtype=bool))
 
 
 def _check_cells(data: Any, views: dict[str, View]) -> None:
-    """Cells are matched by name: distinct ones, which obs knows."""
+    """Cells are matched by name, so names are distinct and in obs."""
     for name, view in {"data": None, **views}.items():
         index = data.obs_names if view is None else view.part.obs_names
-        if not index.is_unique:
-            where = name if view is None or view.modality is None else f"modality {name!r}"
-            raise errors.repeated_cells(where, list(index[index.duplicated()].unique()))
+        where = name if view is None or view.modality is None else f"modality {name!r}"
+        elements.refuse_repeated_cells(index, where)
         absent = index.difference(data.obs_names, sort=False)
         if len(absent):
-            raise errors.cells_not_in_obs(name, list(absent))
+            text = f"mdata.obs lacks {len(absent)} cells of {where} ({listed(absent, 3)})"
+            raise ValueError(message(text, remedy="Call mdata.update() first"))
 
 
-def _results(
-    model: InformedFactorAnalysis, data: Any, views: dict[str, View], folds: int, params: dict[str, Any]
-) -> keeping.Results:
+def _results(model: InformedFactorAnalysis, data: Any, views: dict[str, View], params: dict[str, Any]) -> slots.Results:
     indexes = [view.element.names for view in views.values() if view.element.names is not None]
-    columns = keeping.columns_for(model.factor_names_, data.obs_names, *indexes)
+    columns = slots.columns_for(model.factor_names_, data.obs_names, *indexes)
     factors = pd.DataFrame(model.factors_, index=model._table.samples, columns=columns).reindex(data.obs_names)
     loadings = {name: _loadings(view, model.loadings_[name], columns) for name, view in views.items()}
     varm = {name: loadings[name] for name, view in views.items() if view.element.of_var}
-    in_uns = {keeping.written_as(name): loadings[name] for name, view in views.items() if not view.element.of_var}
-    uns = keeping.head(KIND, columns, params) | _found(model, views, folds)
-    return keeping.Results(factors, {**uns, "loadings": in_uns} if in_uns else uns, varm)
+    in_uns = {slots.written_as(name): loadings[name] for name, view in views.items() if not view.element.of_var}
+    uns = slots.head(KIND, columns, params) | _found(model, views)
+    return slots.Results(factors, {**uns, "loadings": in_uns} if in_uns else uns, varm)
 
 
 def _loadings(view: View, values: Any, columns: list[str]) -> pd.DataFrame:
@@ -178,15 +178,15 @@ def _loadings(view: View, values: Any, columns: list[str]) -> pd.DataFrame:
     return pd.DataFrame(all_of_them, index=index, columns=columns)
 
 
-def _found(model: InformedFactorAnalysis, views: dict[str, View], folds: int) -> dict[str, Any]:
-    """What was found out about the fitted cells."""
+def _found(model: InformedFactorAnalysis, views: dict[str, View]) -> dict[str, Any]:
+    """What ``uns`` says about the fitted cells."""
     shares = model.variance_explained().T
     sizes = {"cells": [v.part.n_obs for v in views.values()], "features": [int(v.keep.sum()) for v in views.values()]}
     total = model.total_variance_explained().reindex(list(views)).to_numpy()
     return {
-        "alignment": model.summary(folds),
+        "alignment": model.summary(),
         "beta": pd.DataFrame({"beta": model.beta_, "std": model.beta_std_}, index=model.covariate_names_),
-        "variance_explained": shares.set_axis([keeping.written_as(str(name)) for name in shares.columns], axis=1),
+        "variance_explained": shares.set_axis([slots.written_as(str(name)) for name in shares.columns], axis=1),
         "views": pd.DataFrame({**sizes, "variance_explained": total}, index=list(views)),
         "active": np.asarray(model.active_factors_),
         "elbo": np.asarray(model.elbo_),

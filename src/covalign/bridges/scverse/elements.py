@@ -1,4 +1,4 @@
-"""What is asked of an AnnData or MuData: arrays by key, columns of obs by name, features by mask."""
+"""Parts of an AnnData or MuData: arrays by key, columns of obs by name, features by mask."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
-from covalign._core import validation as errors
 from covalign._core.extras import optional
 from covalign._core.linalg import Array, dense
+from covalign._core.messages import listed, message
 from covalign.stream.h5ad import from_element
 from covalign.stream.source import Table
 
@@ -27,8 +27,8 @@ class Element(NamedTuple):
 
     def rows(self, index: pd.Index, columns: Sequence[str] | None = None) -> Table:
         """Its rows, to be read in chunks."""
-        if self.names is not None and not self.names.is_unique:
-            raise errors.repeated_features(self.where, list(self.names[self.names.duplicated()].unique()))
+        if self.names is not None:
+            refuse_repeated(self.names, self.where, "features", "var_names_make_unique(), or rename the columns")
         framed = isinstance(self.value, pd.DataFrame)
         named = {} if framed or self.names is None else {"names": self.names}
         return from_element(self.value, self.where, index=index, columns=columns, **named)
@@ -46,14 +46,39 @@ class Element(NamedTuple):
 
 
 def is_mudata(data: Any) -> bool:
-    """Whether this has modalities; refused if it is neither MuData nor AnnData."""
+    """Whether this is a MuData; anything but a MuData or an AnnData is refused."""
     if isinstance(data, optional("anndata", "scverse").AnnData):
         return False
     if not isinstance(data, optional("mudata", "scverse").MuData):
-        raise errors.not_annotated(data)
+        remedy = (
+            "put the rows into anndata.AnnData(X, obs=...), or use LatentAligner or InformedFactorAnalysis, which take "
+            "arrays and tables"
+        )
+        raise ValueError(message("data needs to be an AnnData or a MuData", got=type(data).__name__, remedy=remedy))
     if data.axis != 0:
-        raise errors.shared_variables(data.axis)
+        need = "the modalities of a MuData need to share cells (axis=0)"
+        raise ValueError(
+            message(need, got=f"axis={data.axis}", remedy="build MuData(..., axis=0), or give one modality")
+        )
     return True
+
+
+def refuse_repeated(names: pd.Index, where: str, what: str, remedy: str) -> None:
+    """Cells and features are matched by name, so a name may occur once."""
+    if not names.is_unique:
+        twice = listed(names[names.duplicated()].unique(), 3)
+        need = f"{what} are matched by name, so their names need to be distinct"
+        raise ValueError(message(need, got=f"{twice} more than once in {where}", remedy=f"call {remedy}"))
+
+
+def refuse_repeated_cells(names: pd.Index, where: str) -> None:
+    """The names of cells."""
+    refuse_repeated(names, where, "cells", "obs_names_make_unique() on it")
+
+
+def there_are(have: Iterable[Any]) -> str:
+    """The names to choose from, as the end of a message."""
+    return f"There are {listed(have, 20) or 'none'}"
 
 
 def element(data: Any, rep: str, where: str) -> Element:
@@ -78,7 +103,10 @@ def _unknown_representation(data: Any, rep: Any, where: str) -> ValueError:
     if not hasattr(data, "mod"):
         have += [*([] if data.X is None else ["X"]), *(f"layers/{key}" for key in data.layers)]
     holders = [m for m, part in parts.items() if rep == "X" or rep in part.obsm]
-    return errors.unknown_representation(rep, have, where, holders)
+    remedy = there_are(have)
+    if holders:
+        remedy += f". Give the modality that has it, mdata[{holders[0]!r}]"
+    return ValueError(message(f"{where} has no array {str(rep)!r} for use_rep", remedy=remedy, wrong=[rep], known=have))
 
 
 class Asked(NamedTuple):
@@ -94,9 +122,11 @@ class Asked(NamedTuple):
         both = [*asked.covariates, *asked.confounders]
         twice = [name for name in dict.fromkeys(both) if both.count(name) > 1]
         if not asked.covariates:
-            raise errors.no_columns_named()
+            remedy = "Name at least one column of obs, covariates=['age']"
+            raise ValueError(message("covariates is empty", remedy=remedy))
         if twice:
-            raise errors.named_twice(twice)
+            need = "a column needs to be named once, as a covariate or as a confounder"
+            raise ValueError(message(need, got=f"{listed(twice)} more than once"))
         return asked
 
     def tables(self, data: Any) -> tuple[pd.DataFrame, pd.DataFrame | None]:
@@ -111,7 +141,7 @@ def _listed(names: Any) -> list[str]:
 
 
 def obs_columns(data: Any, names: Sequence[str]) -> pd.DataFrame:
-    """Columns by name: of obs; of a MuData also ``"rna:age"``, or a column that one modality alone has."""
+    """Columns of obs by name; of a MuData also ``"rna:age"``, or a column that only one modality has."""
     own, modalities = loaded(data.obs), data.mod if hasattr(data, "mod") else {}
     parts = {str(m): loaded(part.obs) for m, part in modalities.items()}
     unknown, found = [], {}
@@ -119,13 +149,17 @@ def obs_columns(data: Any, names: Sequence[str]) -> pd.DataFrame:
         column = _column(own, name)
         candidates = {name: column} if column is not None else _candidates(own, parts, name)
         if len(candidates) > 1:
-            raise errors.ambiguous_obs(name, list(candidates))
+            text = f"{name!r} is a column of several modalities"
+            choice = " or ".join(map(repr, candidates))
+            raise ValueError(message(text, remedy=f"Write {choice}, or put one column into mdata.obs"))
         if not candidates:
             unknown.append(name)
             continue
         (found[name],) = candidates.values()
     if unknown:
-        raise errors.unknown_obs(unknown, _all_columns(own, parts))
+        have = _all_columns(own, parts)
+        text = f"obs has no column {listed(unknown)}"
+        raise ValueError(message(text, remedy=there_are(have), wrong=unknown, known=have))
     return pd.DataFrame({name: _spread(column, own.index) for name, column in found.items()}, index=own.index)
 
 
@@ -139,7 +173,7 @@ def _column(obs: pd.DataFrame, name: str) -> pd.Series | None:
     """The column of this name, which may be a number in obs; None if there is none."""
     (at,) = np.nonzero([str(known) == name for known in obs.columns])
     if len(at) > 1:
-        raise errors.repeated_obs(name)
+        raise ValueError(message(f"obs has several columns {name!r}", remedy="Rename or drop all but one"))
     return obs.iloc[:, at[0]] if len(at) else None
 
 
@@ -164,8 +198,7 @@ def _spread(column: pd.Series, index: pd.Index) -> pd.Series:
     if column.index.equals(index):
         return column
     for where, names in (("a modality", column.index), ("mdata", index)):
-        if not names.is_unique:
-            raise errors.repeated_cells(where, list(names[names.duplicated()].unique()))
+        refuse_repeated_cells(names, where)
     flags = column.dtype == bool  # which have no value for missing
     return (column.astype("boolean") if flags else column).reindex(index)
 
@@ -178,20 +211,32 @@ def chosen_features(data: Any, mask: Any, where: str, lenient: bool) -> NDArray[
         if name not in data.var.columns:
             if mask == "auto" or lenient:
                 return np.ones(n, dtype=bool)
-            raise errors.unknown_mask(name, list(data.var.columns), where)
+            raise unknown_mask(name, data.var.columns, where)
         mask = loaded(data.var)[name]
     if mask is None:
         return np.ones(n, dtype=bool)
     if isinstance(mask, pd.Series) and not mask.index.equals(data.var_names):
         if not (mask.index.is_unique and data.var_names.isin(mask.index).all()):
-            raise errors.not_a_mask(where, n, "a Series whose index does not name each of them once")
+            raise _not_a_mask(where, n, "a Series whose index does not name each of them once")
         mask = mask.reindex(data.var_names)
     try:
         keep = pd.array(np.asarray(mask, dtype=object), dtype="boolean").fillna(False).to_numpy(dtype=bool)
     except (TypeError, ValueError):
-        raise errors.not_a_mask(where, n, f"values of type {np.asarray(mask).dtype}") from None
+        raise _not_a_mask(where, n, f"values of type {np.asarray(mask).dtype}") from None
     if keep.shape != (n,):
-        raise errors.not_a_mask(where, n, f"shape {keep.shape}")
+        raise _not_a_mask(where, n, f"shape {keep.shape}")
     if not keep.any():
-        raise errors.nothing_selected(where)
+        raise ValueError(message(f"mask_var leaves no feature of {where}", remedy="Choose others, or mask_var=None"))
     return keep
+
+
+def unknown_mask(name: str, have: Iterable[Any], where: str) -> ValueError:
+    """A column of var that is not there."""
+    have = list(have)
+    remedy = f"{there_are(have)}; mask_var=None takes all features"
+    return ValueError(message(f"var of {where} has no column {name!r}", remedy=remedy, wrong=[name], known=have))
+
+
+def _not_a_mask(where: str, need: int, got: str) -> ValueError:
+    text = f"mask_var needs True or False for each of the {need} features of {where}"
+    return ValueError(message(text, got=got, remedy="pass such an array, or the name of a boolean column of var"))

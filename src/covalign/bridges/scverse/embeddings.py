@@ -1,4 +1,4 @@
-"""An embedding in obsm, turned so that its dimensions stand for columns of obs."""
+"""An embedding in obsm, mapped so that its dimensions stand for columns of obs."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from covalign._core import validation as errors
+from covalign._core.messages import listed, message
 from covalign.aligner.latent import LatentAligner
-from covalign.bridges.scverse import elements as reading
-from covalign.bridges.scverse import slots as keeping
+from covalign.bridges.scverse import elements, slots
 from covalign.stream.source import Table
 
 KIND = "align"
@@ -77,31 +76,31 @@ def align(
     >>> adata.uns["aligned"]["alignment"].columns.tolist()
     ['in_sample', 'held_out', 'se', 'low', 'high', 'rows']
     """
-    reading.is_mudata(data)
-    asked = reading.Asked.of(covariates, confounders)
-    key = keeping.check_place(data, key_added, copy)
-    rows = reading.element(data, use_rep, "data").rows(data.obs_names)
+    elements.is_mudata(data)
+    asked = elements.Asked.of(covariates, confounders)
+    key = slots.check_place(data, key_added, copy)
+    rows = elements.element(data, use_rep, "data").rows(data.obs_names)
     Y, C = asked.tables(data)
     model = LatentAligner(
         regime, lam, shrinkage, keep_rest=keep_rest, folds=folds, drop_first=drop_first, missing=missing
     )
     model.fit(rows, Y, confounders=C)
-    params = keeping.parameters(use_rep=use_rep, key_added=key, **asked._asdict(), **model.get_params())
+    params = slots.parameters(use_rep=use_rep, key_added=key, **asked._asdict(), **model.get_params())
     table = _table(model, rows, C)
-    uns = keeping.head(KIND, table.columns, params) | _found(model)
+    uns = slots.head(KIND, table.columns, params) | _found(model)
     if store_model:
         uns["model"] = _packed(model)
-    target = keeping.commit(data, key, keeping.Results(table, uns), copy, as_frame)
-    return keeping.returned(target, copy, model, return_model)
+    target = slots.commit(data, key, slots.Results(table, uns), copy, as_frame)
+    return slots.returned(target, copy, model, return_model)
 
 
 def _table(model: LatentAligner, rows: Table, C: pd.DataFrame | None) -> pd.DataFrame:
-    columns = keeping.columns_for(model.get_feature_names_out(), rows.index)
+    columns = slots.columns_for(model.get_feature_names_out(), rows.index)
     return pd.DataFrame(model.transform(rows, confounders=C), index=rows.index, columns=columns)
 
 
 def _found(model: LatentAligner) -> dict[str, Any]:
-    """What was found out about the fitted cells."""
+    """What ``uns`` says about the fitted cells."""
     return {
         "fitted_here": True,
         "alignment": model.summary(),
@@ -131,18 +130,20 @@ def aligner(data: Any, key: str = "X_aligned") -> LatentAligner:
     >>> bool(stronger.alignment_.mean() > adata.uns["aligned"]["alignment"]["in_sample"].mean())
     True
     """
-    stored = keeping.entry(data, key).get("model")
+    stored = slots.entry(data, key).get("model")
     if stored is None:
-        raise errors.no_stored_model(key)
+        remedy = "Run align(..., store_model=True), or keep the aligner that align(..., return_model=True) returns"
+        raise ValueError(message(f"no aligner is stored under {key!r}", remedy=remedy))
     try:
         arrays = {str(name): np.asarray(value) for name, value in stored["arrays"].items()}
         return LatentAligner._restored(json.loads(str(stored["meta"])), arrays)
     except (KeyError, TypeError, IndexError, ValueError, AttributeError, AssertionError) as error:
-        raise errors.damaged_model(key, error) from error
+        text = f"the aligner stored under {key!r} cannot be read ({type(error).__name__}: {error})"
+        raise ValueError(message(text, remedy="Run align again")) from error
 
 
 def transform(data: Any, like: Any, key: str = "X_aligned", *, as_frame: bool = True, copy: bool = False) -> Any:
-    """Turn other cells as those of ``like`` were turned: ``obsm[key]`` and ``uns`` of ``data`` are filled.
+    """Map other cells as those of ``like`` were mapped, and fill ``obsm[key]`` and ``uns`` of ``data``.
 
     The same array is taken (``use_rep``), its features by name where it is X or a layer, and the same confounders from
     ``obs``; covariates are not needed. ``uns`` describes the fit to the cells of ``like`` (``fitted_here`` is False).
@@ -157,25 +158,26 @@ def transform(data: Any, like: Any, key: str = "X_aligned", *, as_frame: bool = 
     >>> new.obsm["X_aligned"].shape
     (50, 2)
     """
-    reading.is_mudata(data)
-    known, model = keeping.entry(like, key), aligner(like, key)
-    keeping.check_place(data, key, copy)
+    elements.is_mudata(data)
+    known, model = slots.entry(like, key), aligner(like, key)
+    slots.check_place(data, key, copy)
     params: Mapping[str, Any] = known["params"]
-    found = reading.element(data, str(params["use_rep"]), "data")
+    found = elements.element(data, str(params["use_rep"]), "data")
     confounders = [str(name) for name in params["confounders"]]
-    C = reading.obs_columns(data, confounders) if confounders else None
+    C = elements.obs_columns(data, confounders) if confounders else None
     table = _table(model, found.rows(data.obs_names, _features(model, found)), C)
-    uns = {**known, "columns": keeping.texts(table.columns), "fitted_here": False}
-    target = keeping.commit(data, key, keeping.Results(table, uns), copy, as_frame)
-    return keeping.returned(target, copy, model, False)
+    uns = {**known, "columns": slots.texts(table.columns), "fitted_here": False}
+    target = slots.commit(data, key, slots.Results(table, uns), copy, as_frame)
+    return slots.returned(target, copy, model, False)
 
 
-def _features(model: LatentAligner, found: reading.Element) -> list[str] | None:
+def _features(model: LatentAligner, found: elements.Element) -> list[str] | None:
     """The features of the fit, where both have names; None for all as they are."""
     need = [str(name) for name in getattr(model, "feature_names_in_", [])]
     if not need or found.names is None:
         return None
     absent = [name for name in need if name not in set(map(str, found.names))]
     if absent:
-        raise errors.features_not_there(absent)
+        text = f"the data lack {len(absent)} features of the fit ({listed(absent)})"
+        raise ValueError(message(text, remedy="Add them, or align again with the features that both have"))
     return need

@@ -1,4 +1,4 @@
-"""What is written into an AnnData or MuData: everything at once, when all is computed, in a form that files can hold.
+"""What is written into an AnnData or MuData, in a form that files can hold: everything at once, after all is computed.
 
 In ``uns`` names are values, never keys; only the columns of ``obsm`` and ``varm`` tables have to be called something
 that HDF5 takes.
@@ -17,10 +17,10 @@ import numpy as np
 import pandas as pd
 
 import covalign as package
-from covalign._core import validation as errors
 from covalign._core.extras import optional
 from covalign._core.linalg import Array
-from covalign.bridges.scverse.elements import is_mudata
+from covalign._core.messages import message
+from covalign.bridges.scverse.elements import is_mudata, there_are
 from covalign.persist.values import plain
 from covalign.stream.h5ad import pulling
 
@@ -70,7 +70,9 @@ def columns_for(labels: Iterable[str], *indexes: pd.Index) -> list[str]:
     labels = list(labels)
     wrong = [label for label in labels if label == "" or "\0" in label]
     if wrong:
-        raise errors.unstorable_names(wrong)
+        need = "names need characters that a file can hold"
+        got = ", ".join(map(repr, wrong))
+        raise ValueError(message(need, got=got, remedy="rename the column of obs, or its levels"))
     return [written_as(label, *(index.name for index in indexes)) for label in labels]
 
 
@@ -80,12 +82,14 @@ def uns_key(key: str) -> str:
 
 
 def entry(data: Any, key: str) -> Mapping[str, Any]:
-    """What ``uns`` says of ``obsm[key]``."""
+    """The description of ``obsm[key]`` in ``uns``."""
     is_mudata(data)
     found = data.uns.get(uns_key(key))
     if key in data.obsm and describes(found, key):
         return found  # type: ignore[no-any-return]
-    raise errors.no_result(key, [k for k in data.obsm if describes(data.uns.get(uns_key(k)), k)])
+    have = [k for k in data.obsm if describes(data.uns.get(uns_key(k)), k)]
+    remedy = f"{there_are(have)}; align(...) and ifa(...) write results"
+    raise ValueError(message(f"there is no result of covalign under {key!r}", remedy=remedy, wrong=[key], known=have))
 
 
 def is_ours(found: Any) -> bool:
@@ -107,19 +111,29 @@ def with_loadings(found: Any) -> set[str]:
 
 
 def check_place(data: Any, key: Any, copy: bool, varm: Iterable[tuple[str, Any]] = ()) -> str:
-    """A key under which nothing else is, in an object that can be written to; looked at before anything is computed."""
-    at_obsm = errors.check_key_added(key)
+    """A key that is free, in an object that can be written to; checked before anything is computed."""
+    at_obsm = checked_key(key)
     name = uns_key(at_obsm)
     if data.isbacked and (copy or data.is_view):
-        raise errors.backed_copy("copy=True" if copy else "writing into a part of an object")
+        need = f"{'copy=True' if copy else 'writing into a part of an object'} needs the data in memory"
+        remedy = "leave copy=False and give the whole object, or call .to_memory() first"
+        raise ValueError(message(need, got="an object backed by a file", remedy=remedy))
     earlier = data.uns.get(name)
     places = [] if describes(earlier, at_obsm) else [("obsm", at_obsm, data.obsm), ("uns", name, data.uns)]
     others = {view: held for view, held in varm if view not in with_loadings(earlier)}
     places += [(f"{view}.varm" if is_mudata(data) else "varm", name, held) for view, held in others.items()]
     for where, at, held in places:
         if at in held:
-            raise errors.key_taken(at_obsm, f"{where}[{at!r}]")
+            text = f"{where}[{at!r}] already holds something that no earlier run with key_added={at_obsm!r} wrote"
+            raise ValueError(message(text, remedy="Choose another key_added, or delete it first"))
     return at_obsm
+
+
+def checked_key(key: Any) -> str:
+    """A name under which obsm can be written to a file."""
+    if isinstance(key, str) and key not in ("", ".", "X_") and "/" not in key and "\0" not in key:
+        return key
+    raise ValueError(message("key_added needs a name without '/'", got=repr(key), remedy="for example 'X_aligned'"))
 
 
 def commit(data: Any, key: str, results: Results, copy: bool, as_frame: bool = True) -> Any:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from covalign._core.flags import distinct_rows
 from covalign._core.linalg import Array, rank_cutoff
 from covalign._core.threads import limited
 
@@ -27,16 +28,9 @@ class Patterns(NamedTuple):
 
     @classmethod
     def of(cls, flags: NDArray[np.bool_]) -> Patterns:
-        """Found by their bytes, in order of first appearance."""
-        if len(flags) and (flags == flags[0]).all():
-            return cls(flags[:1].astype(np.float64), np.zeros(len(flags), dtype=np.intp))
-        packed = np.ascontiguousarray(np.packbits(flags, axis=1))
-        keys = packed.view(np.dtype((np.void, packed.shape[1]))).ravel()
-        _, first, group = np.unique(keys, return_index=True, return_inverse=True)
-        order = np.argsort(first)
-        rank = np.empty(len(order), dtype=np.intp)
-        rank[order] = np.arange(len(order))
-        return cls(flags[np.sort(first)].astype(np.float64), rank[group.reshape(-1)])
+        """In order of first appearance."""
+        distinct, group = distinct_rows(flags)
+        return cls(distinct.astype(np.float64), group)
 
 
 class Labels(NamedTuple):

@@ -31,7 +31,7 @@ UNCOUPLED = 1e-6  # a coupling below this is rounding
 def frontier(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None = None) -> Axes:
     """Alignment against coupling along lambda, with the regimes named on the curve.
 
-    ``frame`` is what ``regimes.frontier``, ``LatentAligner.frontier`` or ``cross_validated_frontier`` return; where it
+    ``frame`` is what ``frontier()`` of a model, ``regimes.frontier`` or ``cross_validated_frontier`` return; where it
     has both, the held-out curve is drawn solid with its standard error and the in-sample one dashed.
 
     >>> import covalign as ca
@@ -39,7 +39,7 @@ def frontier(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None =
     >>> ca.plot.frontier(ca.regimes.frontier(m)).get_xlabel()[:8]
     'coupling'
     """
-    required("frontier", frame, ["regime", "lam", "alignment", "coupling"], "LatentAligner.frontier()")
+    required("frontier", frame, ["regime", "lam", "alignment", "coupling"], "model.frontier()")
     ax = axes_of(ax, (4.6, 3.4))
     columns = _frontier_columns(frame)
     for kind, (alignment, coupling, se) in columns.items():
@@ -56,7 +56,7 @@ def frontier(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None =
 
 def _frontier_columns(frame: pd.DataFrame) -> dict[str, tuple[str, str, str | None]]:
     """What to draw, first the one to name the regimes on: {label: (alignment, coupling, standard error)}."""
-    if "held_out_alignment" in frame:
+    if "held_out_alignment" in frame and frame["held_out_alignment"].notna().any():
         return {
             "held out": ("held_out_alignment", "held_out_coupling", "held_out_alignment_se"),
             "in sample": ("alignment", "coupling", None),
@@ -169,7 +169,7 @@ def _heatmap(ax: Axes, grid: pd.DataFrame, rows: Sequence[str] | None, columns: 
 def alignment(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None = None) -> Axes:
     """Alignment per covariate, in sample (a tick) and held out (a dot, with its interval or two standard errors).
 
-    ``frame`` is ``LatentAligner.summary()``: one row per covariate, columns in_sample, held_out, se, and where there is
+    ``frame`` is ``summary()`` of a model: one row per covariate, columns in_sample, held_out, se, and where there is
     an interval low, high.
 
     >>> import covalign as ca

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import json
-import math
 import re
 from importlib import resources
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 import covalign
 from covalign._core.files import target_exists, write_text
+from covalign._core.json_values import json_value
 from covalign._core.messages import message
 from covalign.aligner.latent import LatentAligner
 from covalign.factor import InformedFactorAnalysis
@@ -25,16 +25,14 @@ def write(
     path: Any,
     *,
     title: str = "covalign report",
-    folds: int = 5,
     command: str = "",
     overwrite: bool = False,
 ) -> Path:
     """Write the report of a fitted ``LatentAligner`` or ``InformedFactorAnalysis`` to ``path`` (.html); returns it.
 
     The page is one file, needs no network, and computes every number from P x P matrices as the slider moves. An
-    aligner has its held-out numbers already; a factor model is fitted again without each of ``folds`` folds (0: no
-    held-out numbers). ``command`` is a command line that fits the same model, without options for the regime: the page
-    adds these.
+    aligner has its held-out numbers already; a factor model is fitted again without each of its ``folds``.
+    ``command`` is a command line that fits the same model, without its regime: the page shows it for every setting.
 
     >>> import covalign as ca, tempfile, pathlib
     >>> from covalign import report
@@ -46,12 +44,12 @@ def write(
     target = Path(path)
     if target.exists() and not overwrite:
         raise target_exists(target)
-    text = page({**summary(model, folds=folds), "command": command}, title)
+    text = page({**summary(model), "command": command}, title)
     write_text(target, text)
     return target
 
 
-def summary(model: Any, *, folds: int = 5) -> dict[str, Any]:
+def summary(model: Any) -> dict[str, Any]:
     """The facts of a report, as plain numbers and text.
 
     >>> import covalign as ca
@@ -61,7 +59,7 @@ def summary(model: Any, *, folds: int = 5) -> dict[str, Any]:
     ['y0', 'y1', 'y2', 'y3', 'y4']
     """
     if isinstance(model, InformedFactorAnalysis):
-        return factors.of_model(model, folds)
+        return factors.of_model(model)
     if isinstance(model, LatentAligner):
         return known.of_aligner(model)
     problem = "a report needs a fitted LatentAligner or InformedFactorAnalysis"
@@ -111,16 +109,8 @@ def _subtitle(facts: dict[str, Any]) -> str:
 
 def as_json(facts: dict[str, Any]) -> str:
     """JSON for a script element: no NaN or infinity, no character that could end the element."""
-    text = json.dumps(_finite(facts), ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    text = json.dumps(json_value(facts), ensure_ascii=True, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {name: _finite(item) for name, item in value.items()}
-    return [_finite(item) for item in value] if isinstance(value, list) else value
 
 
 def _file(name: str) -> str:

@@ -10,13 +10,9 @@ from numpy.typing import NDArray
 from covalign._core.linalg import Array
 from covalign.closed_form.regimes import Polar
 from covalign.exceptions import CannotHoldOutError
-from covalign.factor import placement as placing
-from covalign.factor.cross_validation import polar_of
 from covalign.factor.inference.kernel import kernel_of
-from covalign.factor.inference.state import Factors
 from covalign.factor.preparation import Rows, Table
-from covalign.moments.incomplete import fold_moments
-from covalign.show.report.facts import AS_FITTED, FORMAT, code, of_rows, plain
+from covalign.show.report.facts import of_estimator, plain
 from covalign.tables.covariates import Column
 
 TOP = 10  # features of a factor in a view
@@ -26,31 +22,21 @@ LIVE = 60_000  # numbers from which the page computes shares as the slider moves
 FREE = 6  # free factors in the scatter
 
 
-def of_model(model: Any, folds: int = 5) -> dict[str, Any]:
+def of_model(model: Any) -> dict[str, Any]:
     """The facts of a fitted ``InformedFactorAnalysis``; with folds, it is fitted again without each of them."""
     model._check_fitted()
-    polar = polar_of(model)
-    held, why_not = None, "the report was made without folds" if not folds else None
-    if folds:
-        try:
-            held = model._held_out(folds)
-        except CannotHoldOutError as error:
-            why_not = str(error)
-    problem, sums = model._problem, _sums(model)
+    polar, held = model._polar(), None
+    why_not = None if model.folds else "the model has folds=0"
+    try:
+        held = model._held_out()
+    except CannotHoldOutError as error:
+        why_not = str(error)
+    problem = model._problem
     return {
-        "format": FORMAT,
-        "kind": "InformedFactorAnalysis",
-        "covariates": list(model.covariate_names_),
-        "confounders": list(model.confounder_names_),
-        "rows": int(problem.n),
-        "pairs": model.summary(folds=0)["rows"].tolist(),
+        **of_estimator(model, "fa", "X, y", held, why_not),
         "dimensions": int(problem.k),
         "shrinkage": None,
-        "regime": AS_FITTED if model.regime_ is None else model.regime_,
-        "lam": 0.5 if model.lam_ is None or np.isnan(model.lam_) else float(model.lam_),
-        "code": code(model, "fa", "X, y"),
         "between_covariates": plain(problem.data.yy / problem.n),
-        **of_rows(polar, sums.transform(polar.T_0), held, why_not),
         "factors": {
             "names": list(model.factor_names_),
             "active": [bool(active) for active in model.active_factors_],
@@ -62,16 +48,6 @@ def of_model(model: Any, folds: int = 5) -> dict[str, Any]:
             "missing": missing(model),
         },
     }
-
-
-def _sums(model: Any) -> Any:
-    """Moments of the informed factors before any regime, and of the covariates, of the fitted samples."""
-    problem, first = model._problem, model._stage_1
-    if isinstance(first.z, Factors):  # from sums: no row is read again
-        return placing.with_covariates(problem, first, list(range(problem.p)))
-    z, Y = model._means(first)[:, : problem.p], model._rows.Y
-    (sums,) = fold_moments(z, Y, 1, model._table.encoding.blocks)
-    return sums
 
 
 def bound(model: Any) -> dict[str, Any]:

@@ -31,21 +31,30 @@ AS_FITTED = "as fitted"  # a factor model before it is realigned
 
 def of_aligner(aligner: Any) -> dict[str, Any]:
     """The facts of a fitted ``LatentAligner``."""
-    s, held = aligner._solution, aligner._held_out()
+    return {
+        **of_estimator(aligner, "aligner", "Z, Y", aligner._held_out(), leave=("regime", "lam")),
+        "dimensions": aligner.n_features_in_,
+        "shrinkage": aligner.shrinkage_,
+        "between_covariates": plain(to_correlation(aligner.moments_.cov_y)),
+    }
+
+
+def of_estimator(
+    model: Any, name: str, data: str, held: HeldOut | None, why_not: str | None = None, leave: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """The facts that both estimators have; ``name`` and ``data`` are those of the code that fits it."""
+    polar, lam = model._polar(), model.lam_
     return {
         "format": FORMAT,
-        "kind": "LatentAligner",
-        "covariates": list(aligner.covariate_names_),
-        "confounders": list(aligner.confounder_names_),
-        "rows": aligner.n_rows_,
-        "pairs": aligner.n_pairs_.tolist(),
-        "dimensions": int(s.polar.T_0.shape[1]),
-        "shrinkage": float(s.shrinkage),
-        "regime": s.regime,
-        "lam": float(regimes.ENDS.get(s.regime, s.lam)),
-        "code": code(aligner, "aligner", "Z, Y", leave=("regime", "lam")),
-        "between_covariates": plain(to_correlation(aligner.moments_.cov_y)),
-        **of_rows(s.polar, aligner.moments_.transform(s.polar.T_0), held),
+        "kind": type(model).__name__,
+        "covariates": list(model.covariate_names_),
+        "confounders": list(model.confounder_names_),
+        "rows": model.n_rows_,
+        "pairs": model.n_pairs_.tolist(),
+        "regime": AS_FITTED if model.regime_ is None else model.regime_,
+        "lam": 0.5 if lam is None or np.isnan(lam) else float(lam),  # where the slider starts
+        "code": code(model, name, data, leave),
+        **of_rows(polar, model._fitted_sums().transform(polar.T_0), held, why_not),
     }
 
 

@@ -1,16 +1,16 @@
-"""What users have: tables with names and gaps, and representations of any size.
+"""Tables read from files: text, parquet, what AnnData and MuData know of their rows, numpy arrays.
 
-Names of rows are the column that ``--index`` names; else the first column, if its header is empty (as pandas and R
-write it) or if it is text that never repeats (and not numbers with marks for gaps); else the index that pandas wrote
-into a parquet file, or ``obs_names``.
-A frame without names has a RangeIndex, and its rows go by position. Nothing is ever unpickled.
+The names of the rows are the column ``index``, if it is given. Else they are the first column, if its header is empty
+(as pandas and R write it) or if it is text that never repeats (and not numbers with marks for gaps); else the index
+that pandas wrote into a parquet file, or ``obs_names``. A table without row names has a RangeIndex, and its rows are
+matched by position. Nothing is ever unpickled.
 """
 
 from __future__ import annotations
 
 import csv
 import gzip
-import shlex
+import os
 import zipfile
 import zlib
 from collections.abc import Sequence
@@ -23,19 +23,37 @@ from pandas.api import types
 
 from covalign._core import validation as errors
 from covalign._core.extras import optional
-from covalign.cli.application import note
+from covalign._core.linalg import dense
+from covalign._core.messages import listed, message
+from covalign.stream import open_rows
 from covalign.stream.h5ad import obs_of
 from covalign.stream.parquet import parquet_files
+from covalign.stream.source import is_zarr
 
 TEXT = (".csv", ".tsv", ".txt")
 PARQUET = (".parquet", ".pq")
 UNREADABLE = (ValueError, OSError, EOFError, zlib.error, zipfile.BadZipFile, csv.Error, KeyError)
 FRACTION = r"\s*[+-]?\d*[.,]\d+([eE][+-]?\d+)?\s*"
 NEED_TEXT = "a table as text (.csv, .tsv), encoded in UTF-8,"
+INDEX = "name the column of row names with read_table(path, index=...)"
+GIVE_COVARIATES = "pass a table of covariates, or the names of columns of that file, as Y"
+
+
+def is_path(data: Any) -> bool:
+    """A path, as text or as an object."""
+    return isinstance(data, str | os.PathLike)
+
+
+def is_table_path(data: Any) -> bool:
+    """A path that exists, or that ends like that of a table; other text may be the name of a column."""
+    if not is_path(data):
+        return False
+    path = Path(data)
+    return path.exists() or suffix_of(path) in (*TEXT, *PARQUET, ".h5ad", ".h5mu", ".npy", ".npz", ".zarr")
 
 
 def suffix_of(path: Path) -> str:
-    """The suffix in lower case, of what is inside where that is compressed by gzip."""
+    """The suffix in lower case; of a file compressed by gzip, the suffix before ``.gz``."""
     return Path(path.name.lower().removesuffix(".gz")).suffix
 
 
@@ -49,8 +67,21 @@ def is_parquet(path: Path) -> bool:
     return path.suffix.lower() in PARQUET or (path.is_dir() and any(path.glob("*.parquet")))
 
 
-def read_table(path: Path, index: str | None = None) -> pd.DataFrame:
-    """A table of covariates, with names of rows where it has any."""
+def read_table(path: Any, index: str | None = None) -> pd.DataFrame:
+    """The table in a file, with row names as its index where it has any, else a RangeIndex.
+
+    Files are .csv, .tsv or .txt (also compressed, .gz), .parquet (a file or a folder), .npy, .npz, .zarr, and .h5ad or
+    .h5mu, of which ``obs`` is read. ``index`` is the column with the row names; without it they are the first column,
+    if its header is empty or if it is text that never repeats.
+
+    >>> import pathlib, tempfile, covalign as ca
+    >>> from covalign.tables.table_files import read_table
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "clinic.csv"
+    >>> _ = file.write_text("patient,age\\np1,40\\np2,52\\n")
+    >>> read_table(file)["age"].to_dict()
+    {'p1': 40, 'p2': 52}
+    """
+    path = Path(path)
     if not path.exists():
         raise errors.data_not_found(path, "a table of covariates")
     if is_text(path):
@@ -63,20 +94,23 @@ def read_table(path: Path, index: str | None = None) -> pd.DataFrame:
         frame = _read_array(path)
     elif suffix_of(path) == ".npz":
         frame = _read_archive(path)
+    elif is_zarr(path):
+        frame = _columns(np.concatenate([dense(chunk) for chunk in open_rows(path, single=True).chunks()]), None, path)
     else:
-        raise errors.not_a_table(path)
+        need = "a table needs to be .csv, .tsv, .txt (also .gz), .parquet, .h5ad, .h5mu, .npy, .npz or .zarr"
+        raise ValueError(message(need, got=repr(str(path)), remedy="export it to one of these"))
     return named(frame.set_axis([str(name) for name in frame.columns], axis=1), index, path)
 
 
 def read_text(path: Path, index: str | None = None) -> pd.DataFrame:
-    """A CSV or TSV, also compressed; ``index`` is used if there is such a column."""
+    """A table as text, also compressed; ``index`` is used if the table has such a column."""
     try:
         separator, header = _layout(path)
         first = header[0] if header else ""
         labels = index if index in header else "" if first in ("", "Unnamed: 0") else None
         options: dict[str, Any] = {"sep": separator, "float_precision": "round_trip", "encoding": "utf-8-sig"}
         frame = _read_csv(path, options)
-        if labels is not None:  # as text, and as it stands there: 007 is a name, and so is NA
+        if labels is not None:  # as text, exactly as written: 007 is a name, and so is NA
             at = header.index(labels) if labels else 0
             text = pd.read_csv(path, usecols=[at], dtype=str, keep_default_na=False, **options)
             frame.isetitem(at, text.iloc[:, 0].astype(object))
@@ -86,14 +120,17 @@ def read_text(path: Path, index: str | None = None) -> pd.DataFrame:
     if repeated:  # pandas would call the second one x.1
         raise errors.repeated_columns(str(path), repeated)
     if not isinstance(frame.index, pd.RangeIndex) and (frame.index.nlevels > 1 or frame.iloc[:, -1].isna().all()):
-        raise errors.rows_longer_than_header(path, len(header))  # pandas would move all columns to the right
+        # pandas would move all columns to the right
+        need = f"rows need a value for each of the {len(header)} names in the first line, and at most a row name before"
+        remedy = "complete the first line, or remove separators at the ends of rows"
+        raise ValueError(message(need, got=f"more in {str(path)!r}", remedy=remedy))
     if labels == "":
         return _indexed(frame, str(frame.columns[0]), path)
     return named(frame, index, path)
 
 
 def _read_csv(path: Path, options: dict[str, Any]) -> pd.DataFrame:
-    """The table; where semicolons separate columns, a comma is the decimal mark if that finds more numbers."""
+    """The table; where semicolons separate columns, commas are decimal marks if that gives more columns of numbers."""
     frame: pd.DataFrame = pd.read_csv(path, **options)
     if options["sep"] != ";":
         return frame
@@ -102,7 +139,7 @@ def _read_csv(path: Path, options: dict[str, Any]) -> pd.DataFrame:
 
 
 def _layout(path: Path) -> tuple[str, list[str]]:
-    """What separates columns, and their names: the separator that finds most in the first line that is not empty."""
+    """The separator that gives most columns in the first line that is not empty, and the names of these columns."""
     kind = suffix_of(path)
     candidates = "\t" if kind == ".tsv" else ",\t; " if kind == ".txt" else ",\t;"
     opened: Any = gzip.open if path.name.lower().endswith(".gz") else open
@@ -115,20 +152,27 @@ def _layout(path: Path) -> tuple[str, list[str]]:
 
 
 def named(frame: pd.DataFrame, index: str | None, where: Any) -> pd.DataFrame:
-    """The frame with its names of rows as index, all of them text; or with a RangeIndex."""
+    """The frame with its row names as index, all of them text; or with a RangeIndex."""
     if index is not None and index in frame.columns:
         return _indexed(frame, index, where)
-    if frame.index.nlevels > 1:
-        raise errors.several_names(where, frame.index.nlevels)
     if not isinstance(frame.index, pd.RangeIndex):
-        return frame.set_axis(frame.index.astype(str), axis=0)
+        return frame.set_axis(as_text(frame.index, where), axis=0)
     if frame.shape[1] > 1 and are_names(frame.iloc[:, 0]):
         return _indexed(frame, str(frame.columns[0]), where)
     return frame
 
 
+def as_text(index: pd.Index, where: Any) -> pd.Index:
+    """Row names as text: every file has them in its own type."""
+    if index.nlevels > 1:
+        got = f"an index of {index.nlevels} levels in {str(where)!r}"
+        remedy = "join the levels into one, or write the table without its index"
+        raise ValueError(message("every row needs one name", got=got, remedy=remedy))
+    return index.astype(str)
+
+
 def are_names(column: pd.Series) -> bool:
-    """Text that never repeats; numbers among a few marks for gaps are a covariate, not names."""
+    """Whether a column has text that never repeats; numbers and a few marks for gaps are a covariate, not names."""
     text = types.is_object_dtype(column.dtype) or types.is_string_dtype(column.dtype)
     if not text or isinstance(column.dtype, pd.CategoricalDtype) or len(column) < 2:
         return False
@@ -138,9 +182,10 @@ def are_names(column: pd.Series) -> bool:
 
 
 def row_names(labels: pd.Series, where: Any) -> pd.Index:
-    """A column as names of rows, which every row needs."""
+    """A column as row names; none may be empty."""
     if labels.isna().any() or (labels.astype(str).str.strip() == "").any():
-        raise errors.nameless_rows(where, str(labels.name))
+        got, remedy = f"an empty one in {str(where)!r}", f"fill it in, or {INDEX}"
+        raise ValueError(message(f"every row needs a name in the column {str(labels.name)!r}", got=got, remedy=remedy))
     names: pd.Index = pd.Index(labels.astype(str).to_numpy(dtype=object))
     return names
 
@@ -150,14 +195,20 @@ def _indexed(frame: pd.DataFrame, column: str, where: Any) -> pd.DataFrame:
 
 
 def check_index(index: str | None, headers: dict[Path, Sequence[str]]) -> None:
-    """The column with names needs to be in one of the files."""
+    """The column of row names needs to be in one of the files."""
     if index is not None and not any(index in columns for columns in headers.values()):
         where = " and ".join(str(path) for path in headers)
-        raise errors.unknown_columns(where, [index], list(dict.fromkeys(c for cs in headers.values() for c in cs)))
+        raise unknown_columns(where, [index], list(dict.fromkeys(c for cs in headers.values() for c in cs)))
+
+
+def unknown_columns(where: Any, wrong: Sequence[str], have: Sequence[str]) -> ValueError:
+    """The error for columns that a file does not have."""
+    problem = f"{str(where)!r} has no column {listed(wrong)}"
+    return ValueError(message(problem, remedy=f"It has {listed(have, 20) or 'none'}", wrong=wrong, known=have))
 
 
 def columns_in(path: Path) -> list[str]:
-    """Names of columns as they stand in a file, where it is one with named columns."""
+    """The names of the columns in a file, as they are written; none where the file has no named columns."""
     if is_text(path) and path.exists():
         try:
             return _layout(path)[1]
@@ -171,34 +222,37 @@ def columns_in(path: Path) -> list[str]:
             raise errors.unreadable_data(path, "a parquet file", error) from error
     if suffix_of(path) in (".h5ad", ".h5mu") and path.exists():
         return [str(name) for name in obs_of(path).columns]
+    if suffix_of(path) == ".npz" and path.exists():
+        return list(_read_archive(path, needed=False).columns)
     return []
 
 
 def chosen(
     frame: pd.DataFrame, covariates: Sequence[str] | None, confounders: Sequence[str] | None, where: Any
 ) -> pd.DataFrame:
-    """The columns asked for, covariates first; without a choice all but the confounders are covariates."""
+    """The columns asked for, covariates first; without a choice all columns but the confounders are covariates."""
     confounders = list(dict.fromkeys(confounders or []))
-    if not covariates and not frame.empty and _look_like_numbers_of_rows(frame.iloc[:, 0]):
-        name = frame.columns[0]
-        note(
-            f"column {name!r} of {where} has another whole number in each row and counts as a covariate: if these are "
-            f"names of rows, say --index {shlex.quote(str(name))}"
-        )
     covariates = list(dict.fromkeys(covariates or [name for name in frame.columns if name not in confounders]))
     wrong = [name for name in [*covariates, *confounders] if name not in frame.columns]
     if wrong:
-        raise errors.unknown_columns(where, wrong, list(frame.columns))
-    if set(covariates) & set(confounders):
-        raise errors.both_roles(sorted(set(covariates) & set(confounders)))
+        raise unknown_columns(where, wrong, list(frame.columns))
+    both = sorted(set(covariates) & set(confounders))
+    if both:
+        need = "a column needs to be a covariate or a confounder"
+        raise ValueError(message(need, got=f"{listed(both)} as both", remedy="name it once"))
     if not covariates:
-        raise errors.only_confounders_left(where)
+        remedy = "leave a column of interest besides the confounders"
+        raise ValueError(message("at least one covariate is needed", got=f"none in {str(where)!r}", remedy=remedy))
     return frame[[*covariates, *confounders]]
 
 
-def _look_like_numbers_of_rows(column: pd.Series) -> bool:
-    """Whole numbers that never repeat, and rows enough for that to be no accident."""
-    return bool(types.is_integer_dtype(column.dtype) and len(column) >= 10 and column.is_unique)
+def numbers_as_names(frame: pd.DataFrame, where: Any) -> list[str]:
+    """A note if the first column may hold row names: whole numbers that never repeat, in ten rows or more."""
+    column = frame.iloc[:, 0] if frame.shape[1] else pd.Series(dtype=object)
+    if not (types.is_integer_dtype(column.dtype) and len(column) >= 10 and column.is_unique):
+        return []
+    what = f"column {str(column.name)!r} of {where} has another whole number in each row and is used as a covariate"
+    return [f"{what}: if these are row names, {INDEX.replace('...', repr(str(column.name)))}"]
 
 
 def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pd.DataFrame:
@@ -213,28 +267,31 @@ def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pd.DataFra
 
 
 def _read_array(path: Path) -> pd.DataFrame:
-    """Columns y0, y1, ...; a single one is called as the file is."""
+    """Columns y0, y1, ...; a single column has the name of the file."""
     try:
         values = np.load(path, allow_pickle=False)
     except UNREADABLE as error:
         raise errors.unreadable_data(path, "an array of numbers or text saved with numpy.save", error) from error
-    return _columns(values, None, path.stem, path)
+    return _columns(values, None, path)
 
 
-def _columns(values: Any, names: Any, alone: str, path: Path) -> pd.DataFrame:
+def _columns(values: Any, names: Any, path: Path, single: str | None = None) -> pd.DataFrame:
     if values.ndim not in (1, 2):
         raise errors.not_two_dimensional(str(path), values.shape)
     values = values[:, None] if values.ndim == 1 else values
     if names is None:
-        names = [alone] if values.shape[1] == 1 else [f"y{i}" for i in range(values.shape[1])]
+        names = [single or path.stem] if values.shape[1] == 1 else [f"y{i}" for i in range(values.shape[1])]
     if len(names) != values.shape[1]:
         raise errors.names_differ_from_columns(values.shape[1], np.shape(names))
     frame = pd.DataFrame(values, columns=[str(name) for name in names])
     return frame.astype(object).where(frame != "") if values.dtype.kind == "U" else frame
 
 
-def _read_archive(path: Path) -> pd.DataFrame:
-    """Of what ``covalign embed`` wrote, the columns; else Y (with names); else labels; else all of one dimension."""
+def _read_archive(path: Path, *, needed: bool = True) -> pd.DataFrame:
+    """Of an archive of ``covalign embed`` its columns; else Y (with names); else labels; else arrays of one dimension.
+
+    An array that is alone in the archive is the table. ``needed`` refuses an archive without a table.
+    """
     try:
         with zipfile.ZipFile(path), np.load(path, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files if name != "Z"}
@@ -242,13 +299,25 @@ def _read_archive(path: Path) -> pd.DataFrame:
         raise errors.unreadable_data(path, "an .npz with arrays of numbers and text", error) from error
     labels = {name.removeprefix("column_"): a for name, a in arrays.items() if name.startswith("column_")}
     if not labels and "Y" in arrays:
-        return _columns(arrays["Y"], arrays.get("names"), "Y", path)
+        return _columns(arrays["Y"], arrays.get("names"), path, "Y")
     if not labels:
         flat = {name: array for name, array in arrays.items() if array.ndim == 1}
         labels = {"labels": flat["labels"]} if "labels" in flat else flat
     if not labels:
-        raise errors.covariates_needed(path)
+        labels = arrays if len(arrays) == 1 else {}
+    if not labels and not needed:
+        return pd.DataFrame()
+    if not labels:
+        raise covariates_needed(path)
     lengths = {name: len(array) for name, array in labels.items()}
     if len(set(lengths.values())) > 1:
-        raise errors.columns_of_lengths(path, lengths)
-    return pd.concat([_columns(array, None, name, path) for name, array in labels.items()], axis=1)
+        got = ", ".join(f"{name} {length}" for name, length in lengths.items())
+        need, remedy = "columns of one table need the same length", "save the covariates in a file of their own"
+        raise ValueError(message(need, got=f"{got} in {str(path)!r}", remedy=remedy))
+    return pd.concat([_columns(array, None, path, name) for name, array in labels.items()], axis=1)
+
+
+def covariates_needed(path: Any) -> ValueError:
+    """The error for rows without covariates."""
+    need = "covariates are needed"
+    return ValueError(message(need, got=f"none, and {str(path)!r} does not contain any", remedy=GIVE_COVARIATES))

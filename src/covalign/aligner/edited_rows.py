@@ -1,0 +1,193 @@
+"""Back from aligned dimensions to Z: inverse, erasure, steering, and the map as a layer of a network."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from covalign._core import validation as errors
+from covalign._core.linalg import Array, affine, dense
+from covalign._core.messages import listed, message
+from covalign.aligner.solution import Solution
+from covalign.closed_form import editing
+from covalign.closed_form.aligned_model import AlignedModel
+from covalign.exceptions import DependentCovariatesError, LeastSquaresWarning
+from covalign.moments.adjustment import Adjustment
+from covalign.moments.moments import Moments
+from covalign.tables.confounders import Coding
+
+
+class EditedRows(AlignedModel):
+    """The methods of ``LatentAligner`` that return rows of Z, or the map itself."""
+
+    _coding: Coding
+    _dtype: Any
+
+    if TYPE_CHECKING:  # properties of ``LatentAligner``, where their documentation is
+
+        @property
+        def moments_(self) -> Moments: ...
+        @property
+        def transform_(self) -> Array: ...
+
+    @property
+    @abstractmethod
+    def _solution(self) -> Solution:
+        """The regime in use."""
+
+    @property
+    @abstractmethod
+    def _adjustment(self) -> Adjustment:
+        """What confounders explain."""
+
+    @abstractmethod
+    def _check_rows(self, Z: Any) -> Any:
+        """Z as finite numbers with the columns of the fit."""
+
+    @abstractmethod
+    def _mapped(self, Z: Any, C: Array, matrix: Array, dtype: Any = None) -> Any:
+        """(Z - mean_z - (C - mean_c) B_z) matrix."""
+
+    @abstractmethod
+    def _erasing_shrinkage(self) -> float:
+        """The shrinkage of the regressions behind ``erase``."""
+
+    def inverse_transform(self, Zt: Any, *, confounders: Any = None) -> Any:
+        """Back to the space of Z: exact if the rest was kept and T is regular, else the best linear reconstruction.
+
+        What confounders explain is put back.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> al = ca.LatentAligner(keep_rest=True).fit(s.Z, s.Y)
+        >>> bool(abs(al.inverse_transform(al.transform(s.Z)) - s.Z).max() < 1e-9)
+        True
+        """
+        s = self._solution
+        decoder = np.hstack([editing.decoder(self.moments_, s.polar, s.mixing), self.moments_.cov_z @ s.rest.T])
+        rows = np.asarray(Zt)
+        if rows.ndim != 2 or rows.shape[1] != decoder.shape[1]:
+            raise errors.columns_differ("inverse_transform", decoder.shape[1], rows.shape[-1] if rows.ndim else 0)
+        C = self._coding.table(Zt, confounders, len(rows))
+        why = why_inexact(s)
+        if why:
+            text = f"inverse_transform is not exact because {why}: returning the best linear reconstruction of Z."
+            warnings.warn(text, LeastSquaresWarning, stacklevel=2)
+        if C.shape[1] == 0:
+            return affine(rows, 0.0, decoder.T, self.moments_.mean_z)
+        dtype = rows.dtype if rows.dtype == np.float32 else np.float64
+        centre = np.concatenate([np.zeros(rows.shape[1]), self._adjustment.centre])
+        back = np.vstack([decoder.T, self._adjustment.B_z])
+        return affine(np.hstack([rows, C]), centre, back, self.moments_.mean_z, dtype=dtype)
+
+    def erase(
+        self, Z: Any, names: str | Iterable[str], *, protect_others: bool = False, confounders: Any = None
+    ) -> Any:
+        """Z without a linear trace of these covariates: Z - S_zy (B'S_zy)^+ B'(Z - mean).
+
+        On the fitted rows the result is uncorrelated with every named covariate, whatever the shrinkage; unshrunk it is
+        the smallest change of these rows that achieves this. With ``shrinkage="auto"`` B is shrunk for the smallest
+        change of left-out rows, otherwise as the aligner is. Other covariates that correlate with a named one lose what
+        they share with it; ``protect_others=True`` leaves their covariance with Z exactly as it was instead. The name
+        of a category stands for all its dummies. With confounders this is about what they leave of Z; what they explain
+        of it stays.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> al = ca.LatentAligner().fit(s.Z, s.Y)
+        >>> blind = ca.Moments.from_arrays(al.erase(s.Z, "y0"), s.Y)
+        >>> bool(abs(blind.cov_zy[:, 0]).max() < 1e-9)
+        True
+        """
+        rows = self._check_rows(Z)
+        C = self._coding.table(Z, confounders, rows.shape[0])
+        named, rho = self._positions_of(names), self._erasing_shrinkage()
+        E, S_zy = editing.eraser(self.moments_, self._solution.polar, rho, named, protect_others)
+        erased = self._mapped(rows, C, E, dtype=np.float64) @ S_zy.T
+        return _in_container_of(Z, dense(rows) - erased, rows.dtype)
+
+    def _positions_of(self, names: str | Iterable[str]) -> list[int]:
+        """Positions of covariates; the name of a category stands for all its dummies."""
+        names = [names] if isinstance(names, str) else list(names)
+        sources = {column.source: column.names for column in self._coding.covariates.columns}
+        _check_known(names, [*self.covariate_names_, *sources])
+        wanted = {
+            covariate for name in names for covariate in ([name] if name in self.covariate_names_ else sources[name])
+        }
+        return [i for i, name in enumerate(self.covariate_names_) if name in wanted]
+
+    def steer(self, Z: Any, amounts: Mapping[str, Any]) -> Any:
+        """Z with dimensions moved by these amounts (standard deviations; a number, or one per row) and mapped back.
+
+        Every other dimension, and the rest of the space, stays where it was; so does what confounders explain.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> al = ca.LatentAligner().fit(s.Z, s.Y)
+        >>> moved = al.transform(al.steer(s.Z, {"y0": 1.0})) - al.transform(s.Z)
+        >>> abs(moved).round(6)[0].tolist()
+        [1.0, 0.0, 0.0, 0.0, 0.0]
+        """
+        rows = self._check_rows(Z)
+        _check_known(list(amounts), self.covariate_names_)
+        s = self._solution
+        if s.singular:
+            need = "steering needs an invertible map"
+            got = f"linearly dependent covariates {listed(s.polar.dependent, 12)}"
+            raise DependentCovariatesError(
+                message(need, got=got, remedy="use at(lam=...) with lam < 1, or drop one of them")
+            )
+        decoder = editing.decoder(self.moments_, s.polar, s.mixing)
+        moved = np.array(dense(rows), dtype=np.float64)
+        for name, amount in amounts.items():
+            by = np.asarray(amount, dtype=np.float64)
+            if by.ndim > 1 or (by.ndim == 1 and len(by) != len(moved)):
+                raise errors.lengths_differ(len(moved), by.shape[0])
+            moved += np.multiply.outer(np.broadcast_to(by, len(moved)), decoder[:, self.covariate_names_.index(name)])
+        return _in_container_of(Z, moved, rows.dtype)
+
+    def to_torch(self, dtype: Any = None) -> Any:
+        """``torch.nn.Linear`` with the output of ``transform``; by default in the precision of the fitted data.
+
+        With confounders its input is [Z C], where C are the numbers that ``confounder_names_`` names: a number as it
+        is, a dummy as 1 for its level and 0 otherwise.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> al = ca.LatentAligner().fit(s.Z, s.Y)
+        >>> layer = al.to_torch()  # doctest: +SKIP
+        >>> layer(torch.from_numpy(s.Z))  # the same numbers as al.transform(s.Z)  # doctest: +SKIP
+        """
+        T, (centre, B_z, _) = self.transform_, self._adjustment
+        bias = -T @ self.moments_.mean_z
+        if len(centre):
+            T, bias = np.hstack([T, -T @ B_z.T]), bias + T @ (centre @ B_z)
+        return editing.layer(T, bias, self._dtype == np.float32, dtype)
+
+
+def why_inexact(s: Solution) -> str | None:
+    """Why there is no exact inverse; None if there is one."""
+    if s.singular:
+        return "the transformation is singular"
+    if len(s.mixing) + len(s.rest) < len(s.polar.whitener):
+        return "the rest of the space was not kept (keep_rest=True keeps it)"
+    return None
+
+
+def _check_known(names: list[str], known: list[str]) -> None:
+    wrong, known = [name for name in names if name not in known], list(dict.fromkeys(known))
+    if wrong:
+        problem = f"this model has no covariate {listed(wrong)}"
+        remedy = f"Its covariates are {listed(known, 10)}"
+        raise ValueError(message(problem, remedy=remedy, wrong=wrong, known=known))
+
+
+def _in_container_of(Z: Any, values: Array, dtype: Any) -> Any:
+    """The values in the container, and the precision, of Z."""
+    values = values.astype(dtype, copy=False)
+    return pd.DataFrame(values, index=Z.index, columns=Z.columns) if isinstance(Z, pd.DataFrame) else values

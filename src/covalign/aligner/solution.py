@@ -1,0 +1,60 @@
+"""A regime solved from moments, and the checks of what was asked."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from covalign._core.linalg import Array
+from covalign._core.messages import message
+from covalign.closed_form import regimes
+from covalign.closed_form.regimes import Polar
+from covalign.moments.moments import Moments
+
+
+class Solution(NamedTuple):
+    """A regime solved: everything the aligner shows follows from this and the moments."""
+
+    regime: str
+    lam: float
+    shrinkage: float
+    path: pd.DataFrame | None
+    polar: Polar
+    mixing: Array  # P x P
+    rest: Array  # (k - P) x K, or 0 x K if not asked for
+
+    @property
+    def T(self) -> Array:
+        """The map without the rest of the space (P x K)."""
+        return np.asarray(self.mixing @ self.polar.T_0)
+
+    @property
+    def singular(self) -> bool:
+        """T merges dimensions."""
+        return bool(np.linalg.matrix_rank(self.mixing) < len(self.mixing))
+
+    def moved(self, regime: str, lam: float) -> Solution:
+        """Another regime from the same polar form."""
+        return self._replace(regime=regime, lam=lam, mixing=regimes.mixing(self.polar, regime, lam))
+
+
+def solved(
+    m: Moments, regime: str, lam: float, shrinkage: float, keep_rest: bool, path: pd.DataFrame | None
+) -> Solution:
+    """The regime at this shrinkage; ``path`` are the shrinkages that were compared."""
+    polar = regimes.whitened_polar(m, shrinkage)
+    rest = regimes.rest_of_space(m, polar) if keep_rest else np.empty((0, polar.T_0.shape[1]))
+    return Solution(regime, lam, shrinkage, path, polar, regimes.mixing(polar, regime, lam), rest)
+
+
+def check_shrinkage(shrinkage: Any) -> float | None:
+    """A weight in [0, 1], or None for ``"auto"``."""
+    if isinstance(shrinkage, str) and shrinkage == "auto":
+        return None
+    if isinstance(shrinkage, Real) and not isinstance(shrinkage, bool) and 0 <= float(shrinkage) <= 1:
+        return float(shrinkage)
+    need = 'shrinkage needs "auto" or a number in [0, 1]'
+    raise ValueError(message(need, got=repr(shrinkage), remedy='use "auto" if in doubt'))

@@ -1,0 +1,370 @@
+"""What both estimators have in common: the regime, how it is changed, and what they report of alignment.
+
+The regimes of either follow from a polar form and the moments of (Z, Y): in the aligner Z is the representation, in a
+factor model Z are the informed factors before any regime.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import pandas as pd
+from sklearn.exceptions import NotFittedError
+
+from covalign._core import validation as errors
+from covalign._core.linalg import Array
+from covalign._core.messages import message
+from covalign._core.output_tables import OutputTables
+from covalign.closed_form import heldout, regimes
+from covalign.closed_form.heldout import HeldOut
+from covalign.closed_form.regimes import Polar
+from covalign.moments.incomplete import Rows
+from covalign.tables.covariates import Encoding
+
+HELD_OUT_COLUMNS = ("alignment", "alignment_se", "coupling")
+
+
+class AlignedModel(OutputTables):
+    """An estimator whose dimension p stands for covariate p."""
+
+    covariate_names_: list[str]
+    confounder_names_: list[str]
+    n_features_in_: int
+
+    if TYPE_CHECKING:  # properties of the estimators, where their documentation is
+
+        @property
+        def regime_(self) -> str | None: ...
+        @property
+        def lam_(self) -> float | None: ...
+        @property
+        def n_rows_(self) -> int: ...
+        @property
+        def T_(self) -> Array: ...
+
+    # -- what an estimator has to say ---------------------------------------------------------------------------------
+
+    @abstractmethod
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether there is a fit."""
+
+    @abstractmethod
+    def _coded_covariates(self) -> Encoding:
+        """How covariates became numbers."""
+
+    @abstractmethod
+    def _polar(self) -> Polar:
+        """What every regime is a function of."""
+
+    @abstractmethod
+    def _fitted_sums(self) -> Rows:
+        """Moments of (Z, Y) of the fitted rows."""
+
+    @abstractmethod
+    def _pair_counts(self) -> Any:
+        """Rows with each covariate."""
+
+    @abstractmethod
+    def _held_out(self) -> HeldOut | None:
+        """Fits without each fold; None if nothing is held out."""
+
+    @abstractmethod
+    def _alignment_on(self, X: Any, y: Any, confounders: Any) -> Array:
+        """corr(z~_p, y_p) on these rows."""
+
+    @abstractmethod
+    def _moved(self, regime: str, lam: float) -> Self:
+        """A copy of this model in another regime."""
+
+    @abstractmethod
+    def _default_lam(self) -> float | None:
+        """Lambda of ``at(regime="tunable")``."""
+
+    @abstractmethod
+    def _names_out(self) -> list[str]:
+        """Names of the columns of ``transform``."""
+
+    def _check_fitted(self) -> None:
+        if not self.__sklearn_is_fitted__():
+            raise NotFittedError(message(f"This {type(self).__name__} is not fitted", remedy="Call fit first"))
+
+    # -- how well it is aligned ---------------------------------------------------------------------------------------
+
+    @property
+    def n_pairs_(self) -> pd.Series:
+        """Number of fitted rows that have each covariate.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> s.Y[:50, 2] = float("nan")
+        >>> ca.LatentAligner().fit(s.Z, s.Y).n_pairs_["y2"].item()
+        150
+        """
+        self._check_fitted()
+        return pd.Series(np.asarray(self._pair_counts(), dtype=int), index=self.covariate_names_, name="rows")
+
+    @property
+    def alignment_(self) -> pd.Series:
+        """corr(z~_p, y_p) on the fitted rows that have y_p; one for each dummy of a category.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> ca.LatentAligner().fit(s.Z, s.Y).alignment_.round(1).tolist()
+        [0.8, 0.8, 0.6, 0.5, 0.4]
+        >>> ca.InformedFactorAnalysis(10).fit(s.X, s.Y).alignment_.index.tolist()
+        ['y0', 'y1', 'y2', 'y3', 'y4']
+        """
+        self._check_fitted()
+        values = regimes.observed_alignment(self.T_, self._fitted_sums())
+        return pd.Series(values, index=self.covariate_names_, name="alignment")
+
+    @property
+    def coupling_(self) -> float:
+        """|corr(z~) - I|_F^2 of the dimensions that stand for covariates, on the fitted rows.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> al = ca.LatentAligner().fit(s.Z, s.Y)
+        >>> al.at(regime="independent").coupling_ < 1e-9 < al.coupling_
+        True
+        """
+        self._check_fitted()
+        return regimes.coupling(self.T_, self._fitted_sums())
+
+    @property
+    def held_out_alignment_(self) -> pd.Series:
+        """corr(z~_p, y_p) on left-out rows, averaged over folds; NaN if nothing is held out.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> al = ca.LatentAligner().fit(s.Z, s.Y)
+        >>> bool(al.held_out_alignment_.mean() < al.alignment_.mean())
+        True
+        """
+        return self.summary()["held_out"]
+
+    @property
+    def mean_alignment_(self) -> pd.Series:
+        """Means over covariates: in_sample, held_out, and the standard error and 90 % interval of the latter.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> ca.LatentAligner().fit(s.Z, s.Y).mean_alignment_.index.tolist()
+        ['in_sample', 'held_out', 'se', 'low', 'high']
+        """
+        in_sample = self.alignment_.mean()
+        means = np.array([regimes.mean_or_nan(fold) for fold in self._per_fold()]).reshape(-1, 1)
+        held = {name: float(column[0]) for name, column in heldout.summarised(means).items()}
+        return pd.Series({"in_sample": in_sample, **held})
+
+    @property
+    def category_alignment_(self) -> pd.DataFrame:
+        """One row per category with several dummies: covariate, eta_squared, dummies.
+
+        The eta squared of a dimension is the share of its variance that lies between the levels of the category (R^2 on
+        all its dummies, 0 to 1); the category's is the mean over the dimensions of its dummies.
+
+        >>> import covalign as ca, pandas as pd
+        >>> s = ca.simulate.scenario("PN", n_samples=300)
+        >>> Y = pd.DataFrame({"dose": s.Y[:, 0], "stage": pd.qcut(s.Y[:, 1], 3, labels=["low", "mid", "high"])})
+        >>> Y["stage"] = Y["stage"].astype(str)
+        >>> ca.LatentAligner().fit(s.Z, Y).category_alignment_["dummies"].tolist()
+        [('stage_high', 'stage_low', 'stage_mid')]
+        """
+        self._check_fitted()
+        encoding = self._coded_covariates()
+        rows = [
+            (column.source, self._eta_squared(block), column.names)
+            for column, block in zip(encoding.columns, encoding.blocks, strict=True)
+            if column.kind == "dummies" and len(block) > 1
+        ]
+        return pd.DataFrame(rows, columns=["covariate", "eta_squared", "dummies"])
+
+    def _eta_squared(self, block: tuple[int, ...]) -> float:
+        """Over the rows that have the category; its dummies are missing together."""
+        T = self.T_[list(block)]
+        for columns, seen in self._fitted_sums().pairs:
+            at = np.arange(len(self.covariate_names_))[columns].tolist()
+            if block[0] in at:
+                return regimes.mean_or_nan(regimes.eta_squared(T, seen, [at.index(column) for column in block]))
+        return float("nan")
+
+    def summary(self) -> pd.DataFrame:
+        """One row per covariate: in_sample and held_out alignment, and the number of rows that have the covariate.
+
+        ``se`` is the standard error of ``held_out`` over folds; ``low`` and ``high`` are a 90 % interval for the
+        alignment on new rows (``heldout.interval``). All four are NaN if nothing is held out: ``folds=0``, or a fixed
+        ``shrinkage`` of an aligner. A factor model is fitted again without each fold, and left-out samples are placed
+        from their features alone. In sample, a factor also knows its covariate from the prior, so with few or noisy
+        features it may show little else. Where there are categories, ``eta_squared`` is that of
+        ``category_alignment_``.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> ca.LatentAligner().fit(s.Z, s.Y).summary().columns.tolist()
+        ['in_sample', 'held_out', 'se', 'low', 'high', 'rows']
+        """
+        frame = self.alignment_.rename("in_sample").to_frame()
+        frame = frame.assign(**heldout.summarised(self._per_fold()), rows=self.n_pairs_)
+        found = self.category_alignment_.itertuples(index=False)
+        shares = {name: share for _, share, dummies in found for name in dummies}
+        return frame.assign(eta_squared=pd.Series(shares).reindex(frame.index)) if shares else frame
+
+    def _per_fold(self) -> Array:
+        """Held-out alignment, folds x P; no folds if nothing is held out."""
+        self._check_fitted()
+        held = self._held_out()
+        if held is None:
+            return np.empty((0, len(self.covariate_names_)))
+        return held.measure_mixed([self._mixing(polar) for polar in held.polars])[0]
+
+    def _mixing(self, polar: Polar) -> Array:
+        """F of this model's regime; without a regime, z itself in the coordinates of T_0."""
+        if self.regime_ is None:
+            return np.asarray(np.linalg.inv(polar.T_0), dtype=np.float64)
+        return regimes.mixing(polar, self.regime_, np.nan if self.lam_ is None else self.lam_)
+
+    def score(self, X: Any, y: Any, *, confounders: Any = None) -> float:
+        """Mean over covariates of corr(transform(X)_p, y_p) on these rows; ``transform`` does not see y.
+
+        A covariate counts on the rows that have it, and not at all if it is constant there; NaN if none is left. With
+        confounders, it is the correlation of what they leave of both, as the fitted rows say. ``GridSearchCV`` takes
+        this for the score of a setting.
+
+        >>> import covalign as ca
+        >>> from sklearn.model_selection import GridSearchCV
+        >>> s = ca.simulate.scenario("PN", n_samples=300)
+        >>> search = GridSearchCV(ca.LatentAligner(), {"lam": [0.0, 0.5, 1.0]}).fit(s.Z, s.Y)
+        >>> search.best_params_
+        {'lam': 1.0}
+        """
+        self._check_fitted()
+        return regimes.mean_or_nan(self._alignment_on(X, y, confounders))
+
+    # -- other regimes ------------------------------------------------------------------------------------------------
+
+    def at(self, lam: float | None = None, *, regime: str | None = None, max_coupling: float | None = None) -> Self:
+        """A new fitted model in another regime; the data are not needed again.
+
+        ``at(0.5)`` is the tunable regime, ``at(regime="exclusive")`` names one, and ``at(max_coupling=c)`` takes the
+        largest lambda whose ``coupling_`` stays within c. ``regime_`` and ``lam_`` say what was chosen, ``T_`` is the
+        map. A factor model starts again from its first stage, which all its regimes share; ``realign`` is another name
+        of this method there.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> al = ca.LatentAligner().fit(s.Z, s.Y)
+        >>> al.at(regime="exclusive").regime_, round(al.at(max_coupling=0.2).coupling_, 6)
+        ('exclusive', 0.2)
+        >>> fa = ca.InformedFactorAnalysis(10).fit(s.X, s.Y)
+        >>> bool(fa.at(0.9).alignment_.mean() > fa.at(0).alignment_.mean())
+        True
+        """
+        self._check_fitted()
+        return self._moved(*self._chosen_regime(lam, regime, max_coupling))
+
+    def _chosen_regime(self, lam: Any, regime: Any, max_coupling: Any) -> tuple[str, float]:
+        """(regime, lam), lam NaN for the exclusive regime."""
+        tunable = regime is None or regime == "tunable"
+        if max_coupling is not None and lam is None and regime is None:
+            return "tunable", self._lam_within(errors.check_max_coupling(max_coupling))
+        if max_coupling is None and regime is not None and lam is None:
+            known = errors.check_regime(regime)
+            lam = self._default_lam() if tunable else regimes.ENDS.get(known, np.nan)
+            if lam is not None:
+                return known, lam
+        if max_coupling is None and tunable and lam is not None:
+            return "tunable", errors.check_lam(lam)
+        raise ValueError(
+            message(
+                "at() needs one of lam=, regime= or max_coupling=",
+                got="none, or several that exclude each other",
+                remedy="for example at(lam=0.9), at(regime='exclusive') or at(max_coupling=0.5)",
+            )
+        )
+
+    def _lam_within(self, budget: float) -> float:
+        polar = self._polar()
+        C = self._fitted_sums().transform(polar.T_0).cov_z
+        lam = regimes.lam_within(polar.M, budget, C)
+        if np.isnan(lam):
+            text = f"no lambda keeps the coupling of the fitted rows within {budget:g}"
+            raise ValueError(message(text, remedy="frontier() shows what each lambda reaches"))
+        return lam
+
+    def path(self, lams: Iterable[float]) -> dict[float, Self]:
+        """lam -> ``at(lam)``.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> list(ca.LatentAligner().fit(s.Z, s.Y).path([0, 0.5, 1]))
+        [0.0, 0.5, 1.0]
+        """
+        return {float(lam): self.at(lam) for lam in lams}
+
+    def frontier(self, lams: Iterable[float] | None = None) -> pd.DataFrame:
+        """Alignment and coupling along lambda, and of the exclusive regime where it exists.
+
+        Columns: regime, lam, alignment, coupling (fitted rows); held_out_alignment, held_out_alignment_se,
+        held_out_coupling (left-out rows, NaN if nothing is held out); the alignment of each covariate (fitted rows).
+        ``frame.attrs["exclusive"]`` says why there is no exclusive row if there is none.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> al = ca.LatentAligner().fit(s.Z, s.Y)
+        >>> al.frontier([0, 0.5, 1])["regime"].tolist()
+        ['independent', 'tunable', 'strongest', 'exclusive']
+        """
+        self._check_fitted()
+        lams = None if lams is None else np.atleast_1d(np.asarray(lams)).tolist()
+        frame = regimes.frontier_of(self._polar(), self._fitted_sums(), lams, self.covariate_names_)
+        held = self._held_out()
+        if held is None:
+            left_out = pd.DataFrame(np.nan, index=frame.index, columns=list(HELD_OUT_COLUMNS))
+        else:
+            left_out = heldout.held_out_frontier(held, lams, self.covariate_names_).set_index(["regime", "lam"])
+            left_out = left_out.reindex(pd.MultiIndex.from_frame(frame[["regime", "lam"]]))
+        for at, column in enumerate(HELD_OUT_COLUMNS, start=4):
+            frame.insert(at, f"held_out_{column}", left_out[column].to_numpy())
+        return frame
+
+    # -- scikit-learn -------------------------------------------------------------------------------------------------
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        """The parameters, and once fitted the number of rows, and of rows with each covariate that has gaps."""
+        parameters: str = super().__repr__(N_CHAR_MAX)
+        if not self.__sklearn_is_fitted__():
+            return parameters
+        fewer = self.n_pairs_[self.n_pairs_ < self.n_rows_]
+        gaps = "".join(f", {name} in {count}" for name, count in fewer.items())
+        return f"{parameters} fitted on {self.n_rows_} rows{gaps}"
+
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """Names of the columns of ``transform``: covariates first, then the rest of the space or the free factors.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> ca.LatentAligner(keep_rest=True).fit(s.Z, s.Y).get_feature_names_out()[3:7].tolist()
+        ['y3', 'y4', 'rest0', 'rest1']
+        >>> ca.InformedFactorAnalysis(7).fit(s.X, s.Y).get_feature_names_out()[3:].tolist()
+        ['y3', 'y4', 'free0', 'free1']
+        """
+        self._check_fitted()
+        if input_features is not None:
+            if hasattr(self, "feature_names_in_") and not np.array_equal(input_features, self.feature_names_in_):
+                remedy = "Pass None or the names seen in fit"
+                raise ValueError(message("input_features is not equal to feature_names_in_", remedy=remedy))
+            if len(input_features) != self.n_features_in_:
+                need = f"input_features should have length equal to number of features ({self.n_features_in_})"
+                raise ValueError(message(need, got=len(input_features)))
+        return np.array(self._names_out(), dtype=object)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        tags.input_tags.sparse = True
+        return tags

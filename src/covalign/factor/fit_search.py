@@ -1,0 +1,87 @@
+"""Where a fit starts and how many sweeps it gets: starts, warm-up, alternatives, the number of factors."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from covalign._core import validation as errors
+from covalign._core.progress import Progress
+from covalign.factor.inference import n_factors as selection
+from covalign.factor.inference import sweeps, updates
+from covalign.factor.inference.kernel import kernel_of
+from covalign.factor.inference.n_factors import Choice
+from covalign.factor.inference.start import alternatives, covariate_turn, start, starts
+from covalign.factor.inference.state import Problem
+from covalign.factor.inference.sweeps import Fit
+
+TRIAL_SWEEPS = 1  # enough to tell which mirror image is better
+EXPLORE_SWEEPS = 20  # enough to tell which covariate is best given up, where a fit has not converged by then
+
+
+class Search(NamedTuple):
+    """The settings of ``InformedFactorAnalysis`` that decide which optimum is found."""
+
+    choose_factors: bool
+    accelerate: bool
+    max_iter: int
+    tol: float
+    pretrain_iter: int
+    n_init: int
+    random_state: Any
+
+    def best(self, problem: Problem) -> Choice:
+        """The fit with the highest bound over all starts, and the bounds of the numbers of factors that were tried."""
+        problem, first, tried = self._first(problem)
+        seeds = errors.check_random_state(self.random_state).spawn(self.n_init - 1)
+        fits = [first, *(self.run(problem, self._begin(problem, rng)) for rng in seeds)]
+        return Choice(problem, max(fits, key=sweeps.height), tried)
+
+    def _first(self, problem: Problem) -> Choice:
+        """A fit from the deterministic start; it chooses the number of factors if that is wanted."""
+
+        def begin(chosen: Problem) -> Fit:
+            return self._explored(chosen, self._begin(chosen, None))
+
+        if self.choose_factors:
+            return selection.choose(problem, begin, self.run)
+        return Choice(problem, self.run(problem, begin(problem)), {})
+
+    def _begin(self, problem: Problem, rng: Any) -> Fit:
+        """A start: the best of its mirror images after a few sweeps, or the result of a warm-up without covariates."""
+        if rng is None and self.accelerate and not self.pretrain_iter:
+            images = starts(problem)
+            trial = min(TRIAL_SWEEPS, self.max_iter) if len(images) > 1 else 0
+            return max((sweeps.fit(problem, image, True, trial, -np.inf) for image in images), key=sweeps.height)
+        state = start(problem, rng)
+        if not self.pretrain_iter:
+            return Fit(state, [], False)
+        state = state._replace(beta=np.zeros(problem.p))
+        state = state._replace(z=kernel_of(problem).update_factors(problem, state.views, state.beta))
+        state = sweeps.fit(problem, state, self.accelerate, self.pretrain_iter, self.tol, supervised=False).state
+        turn = covariate_turn(state.z.zy, problem.k)  # K x K orthonormal: the first P factors at the covariates
+        return Fit(updates.transformed(state, turn.T, problem.full), [], False)
+
+    def _explored(self, problem: Problem, begun: Fit) -> Fit:
+        """The fit after some sweeps; where it has not converged by then, the best of it and of alternative starts."""
+        if not self.accelerate or self.pretrain_iter or self.max_iter <= EXPLORE_SWEEPS:
+            return begun
+        first = self.run(problem, begun, EXPLORE_SWEEPS)
+        if first.converged:
+            return first
+        others = [Fit(state, [], False) for state in alternatives(problem)]
+        return max([first, *(self.run(problem, other, EXPLORE_SWEEPS) for other in others)], key=sweeps.height)
+
+    def run(self, problem: Problem, begun: Fit, most: int | None = None) -> Fit:
+        """Sweeps until there are ``most`` of them, or the fit has converged."""
+        left = (self.max_iter if most is None else most) - len(begun.elbo)
+        if begun.converged or left < 1:
+            return begun
+        with Progress(None) as bar:
+
+            def tick(elbo: list[float]) -> None:
+                bar.update(len(elbo), sweeps.described(elbo, self.tol))
+
+            rest = sweeps.fit(problem, begun.state, self.accelerate, left, self.tol, tick=tick)
+        return rest._replace(elbo=[*begun.elbo, *rest.elbo])

@@ -1,0 +1,143 @@
+"""Sums over rows that dask holds: every chunk is summed where it lies, and only sums travel.
+
+A task adds a run of neighbouring chunks, one at a time, to sums of its own; the results are merged four at a time, in
+an order that depends on nothing but the chunks. Which threads, processes or machines do it, when, and whether some of
+them are lost on the way (dask then runs their tasks again) does not change the result.
+
+The scheduler is the one in use (``dask.config``, or the ``distributed.Client`` made last) unless a client is passed.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from covalign._core.extras import optional
+from covalign._core.messages import message
+from covalign._core.threads import limited
+
+FAN_IN = 4  # few, so that most sums travel while others are still made
+
+# The sums of a task cost as much as some hundred rows of every fold, so a task should have many rows; but small data
+# should still be enough tasks to keep several workers busy.
+LEAST_BYTES, MOST_BYTES, TASKS = 2**26, 2**28, 32
+
+
+class ChunkSums(Protocol):
+    """``reduction.Sums`` of chunks."""
+
+    def add_chunk(self, number: int, start: int | None, x: Any, y: Any) -> None:
+        """Add a chunk of both tables: its number, and that of its first row, None where unknown."""
+
+    def finish(self) -> Any:
+        """The result for all rows added."""
+
+
+def of_dask(
+    X: Any, Y: Any, new: Callable[[], ChunkSums], merge: Callable[[Sequence[Any]], Any], client: Any = None
+) -> Any:
+    """The result of the sums ``new()`` over two dask arrays in the same chunks of rows, all columns in one.
+
+    ``merge`` may not change what it is given: if a worker is lost, dask asks for it again.
+    """
+    dask = optional("dask", "dask")
+    tasks = [dask.delayed(_task)(run, new) for run in _runs(X, Y)]
+    while len(tasks) > 1:
+        tasks = [dask.delayed(_merge_task)(tasks[i : i + FAN_IN], merge) for i in range(0, len(tasks), FAN_IN)]
+    (found,) = compute(tasks[0], client=client)
+    return found
+
+
+def compute(*lazy: Any, client: Any = None) -> Any:
+    """Their values, from the client given or else the scheduler in use."""
+    dask = optional("dask", "dask")
+    with warnings.catch_warnings():
+        # Covariates in memory are sent with the tasks: what was scattered instead would be lost with its worker.
+        warnings.filterwarnings("ignore", message="Sending large graph", category=UserWarning)
+        return dask.compute(*lazy, **({} if client is None else {"scheduler": client}))
+
+
+class _Run:
+    """Neighbouring chunks (Z, Y), which are computed where they are summed: graphs of tasks of their own, and keys.
+
+    dask does not look into it, so to the scheduler a run is one task, however many chunks it has.
+    """
+
+    def __init__(self, first: int, start: int | None, graphs: Sequence[Any], keys: Sequence[Any]) -> None:
+        self.first, self.start, self.graphs, self.keys = first, start, list(graphs), list(keys)
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        get = optional("dask.core", "dask").get  # a scheduler, even the synchronous one, would take 1 ms a chunk
+        for graph, keys in zip(self.graphs, self.keys, strict=True):
+            yield tuple(get(graph, list(keys)))
+
+
+def _runs(Z: Any, Y: Any) -> list[Any]:
+    """What the tasks are to sum: runs of chunks, each (number of the first chunk, its first row or None, chunks)."""
+    dask = optional("dask", "dask")
+    distributed = sys.modules.get("distributed")
+    held = distributed is not None and bool(distributed.futures_of([Z, Y]))  # what a cluster has computed already
+    if not held:  # which would lose sight of it
+        Z, Y = dask.optimize(Z, Y)
+    keys = [tuple(_flat(pair)) for pair in zip(Z.__dask_keys__(), Y.__dask_keys__(), strict=True)]
+    ends = np.cumsum(Z.chunks[0])
+    starts = [None if np.isnan(end) else int(end - size) for end, size in zip(ends, Z.chunks[0], strict=True)]
+    bounds = _cut(Z)
+    graphs = None if held else _separate_graphs(Z, Y, keys)
+    if graphs is not None:
+        return [_Run(i, starts[i], graphs[i:j], keys[i:j]) for i, j in bounds]
+    chunks = list(zip(Z.to_delayed(False).ravel(), Y.to_delayed(False).ravel(), strict=True))
+    return [(i, starts[i], chunks[i:j]) for i, j in bounds]
+
+
+def _flat(keys: Any) -> Iterator[Any]:
+    for key in keys:
+        yield from _flat(key) if isinstance(key, list) else (key,)
+
+
+def _cut(Z: Any) -> list[tuple[int, int]]:
+    """Runs [i, j) of chunks, of about the same number of bytes where it is known, else of chunks."""
+    sizes = np.array(Z.chunks[0], dtype=np.float64) * Z.shape[1] * Z.dtype.itemsize
+    if np.isnan(sizes).any():
+        sizes, most = np.ones(len(sizes)), min(max(1, len(sizes) // TASKS), TASKS)
+    else:
+        most = int(np.clip(sizes.sum() / TASKS, LEAST_BYTES, MOST_BYTES))
+    runs, held = [0], 0.0
+    for i, size in enumerate(sizes):
+        if held and held + size / 2 > most:
+            runs.append(i)
+            held = 0.0
+        held += size
+    return list(zip(runs, [*runs[1:], len(sizes)], strict=True))
+
+
+def _separate_graphs(Z: Any, Y: Any, keys: Sequence[tuple[Any, Any]]) -> list[Any] | None:
+    """The graph of every chunk where no two share a task, which then would be computed for each of them; else None."""
+    cull = optional("dask.optimization", "dask").cull
+    whole = {**dict(Z.__dask_graph__()), **dict(Y.__dask_graph__())}
+    graphs = [dict(cull(whole, list(pair))[0]) for pair in keys]
+    return graphs if sum(map(len, graphs)) == len(set().union(*graphs)) else None
+
+
+def _task(run: Any, new: Callable[[], ChunkSums]) -> Any:
+    first, row, chunks = (run.first, run.start, run) if isinstance(run, _Run) else run
+    with limited():
+        sums = new()
+        for i, (x, y) in enumerate(chunks, start=first):
+            if x.shape[0] != y.shape[0]:
+                problem = "Z and Y need the same number of rows in every partition"
+                remedy = "cut both in the same way, or pass Y from memory"
+                got = f"{x.shape[0]} and {y.shape[0]} in partition {i}"
+                raise ValueError(message(problem, got=got, remedy=remedy))
+            sums.add_chunk(i, row, x, y)
+            row = None if row is None else row + x.shape[0]
+        return sums.finish()
+
+
+def _merge_task(parts: Sequence[Any], merge: Callable[[Sequence[Any]], Any]) -> Any:
+    with limited():
+        return merge(parts)

@@ -1,0 +1,453 @@
+"""Rows of numbers with their names, and the covariates that belong to them, opened from files and joined by name.
+
+Text is read whole, anything else is streamed. The commands and the estimators both open files here.
+"""
+
+from __future__ import annotations
+
+import warnings
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from covalign._core import validation as errors
+from covalign._core.extras import optional
+from covalign._core.linalg import dense
+from covalign.stream import is_elsewhere, is_source, open_rows
+from covalign.stream.derived import Derived
+from covalign.stream.h5ad import obs_of, pulling
+from covalign.stream.memory import frame_dtype, frame_values
+from covalign.stream.parquet import columns_of, parquet_files
+from covalign.tables import join
+from covalign.tables import table_files as files
+
+LOADED_BYTES = 2**28  # of all views as float64, up to which they are loaded into memory to be joined by name
+SINGLE = "X"  # the name of the view where X is one table
+
+
+@dataclass(frozen=True, eq=False)
+class Representation:
+    """Rows of numbers in memory or streamed, and what messages call them."""
+
+    data: Any  # a DataFrame, an array, or a Source
+    where: str
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return int(self.data.shape[0])
+
+    @cached_property
+    def labels(self) -> pd.Index | None:
+        """Row names as they are stored; None where rows have no names."""
+        index = join.names_of(self.data)
+        return None if isinstance(index, pd.RangeIndex) else index
+
+    @property
+    def names(self) -> pd.Index | None:
+        """Row names as text, as in tables."""
+        return None if self.labels is None else files.as_text(self.labels, self.where)
+
+
+class Named(Derived):
+    """The rows of a source with other names, or without any."""
+
+    def __init__(self, source: Any, index: pd.Index | None) -> None:
+        super().__init__(source if is_source(source) else open_rows(source))
+        self._index = index
+
+    @property
+    def index(self) -> Any:
+        """Names of the rows, or None."""
+        return self._index
+
+    def chunks(self, rows: int | None = None, start: int = 0) -> Iterator[Any]:
+        """The chunks of the source."""
+        return self.source.chunks(rows, start)
+
+
+# -- files of rows ----------------------------------------------------------------------------------------------------
+
+
+def open_representation(
+    path: Path,
+    key: str | None = None,
+    index: str | None = None,
+    *,
+    without: Sequence[str] = (),
+    only: Sequence[str] | None = None,
+    chunk_rows: int | None = None,
+) -> Representation:
+    """The rows in a file or folder.
+
+    ``without`` are columns with another role. ``only`` are the columns that a model knows, chosen if all are there.
+    """
+    if not path.exists():
+        raise errors.data_not_found(path, "a file or folder of rows")
+    if files.is_text(path) and key is None:
+        return from_frame(files.read_text(path, index), str(path), without, only)
+    if files.is_parquet(path) and key is None:
+        return _from_parquet(path, index, without, only, chunk_rows)
+    if files.suffix_of(path) == ".npz" and key is None and "Z" in _members(path):
+        key = "Z"  # the name that covalign embed gives it
+    return Representation(open_rows(path, key=key, chunk_rows=chunk_rows), str(path))
+
+
+def from_frame(
+    frame: pd.DataFrame, where: str, without: Sequence[str] = (), only: Sequence[str] | None = None
+) -> Representation:
+    """The numbers of a table in memory."""
+    frame = frame.drop(columns=[name for name in without if name in frame.columns])
+    if only is not None and {*only} <= {*frame.columns}:
+        frame = frame[list(only)]
+    if 0 in frame.shape:
+        raise errors.source_without_rows(where, frame.shape)
+    dtype = frame_dtype(frame.dtypes, where)
+    numbers = frame_values(frame, dtype if dtype.kind == "f" else np.dtype(np.float64))
+    return Representation(pd.DataFrame(numbers, frame.index, frame.columns), where)
+
+
+def _from_parquet(
+    path: Path, index: str | None, without: Sequence[str], only: Sequence[str] | None, chunk_rows: int | None
+) -> Representation:
+    """Streamed; row names are the index that pandas wrote, or a column of text, which is read."""
+    have = columns_of(path)
+    labels = None
+    if index in have:
+        labels = files.read_parquet(path, [str(index)])[index]
+    elif have == files.columns_in(path) and have[0] not in without:  # pandas wrote no names
+        labels = _text(path, have[0])
+    wanted = [name for name in have if name not in without and (labels is None or name != labels.name)]
+    if only is not None and {*only} <= {*wanted}:
+        wanted = list(only)
+    source = open_rows(path, wanted, chunk_rows=chunk_rows)
+    return Representation(source if labels is None else Named(source, files.row_names(labels, path)), str(path))
+
+
+def _text(path: Path, name: str) -> pd.Series | None:
+    """The column if it is text that never repeats; a column of numbers is not read."""
+    types = optional("pyarrow", "parquet").types
+    kind = optional("pyarrow.parquet", "parquet").read_schema(parquet_files(path)[0]).field(name).type
+    if not (types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)):
+        return None
+    column = files.read_parquet(path, [name])[name]
+    return column if files.are_names(column) else None
+
+
+def _members(path: Path) -> list[str]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return [name.removesuffix(".npy") for name in archive.namelist()]
+    except (zipfile.BadZipFile, OSError):
+        return []  # the reader has the better message
+
+
+def open_views(
+    paths: Mapping[str, Path], key: str | None, index: str | None, only: Mapping[str, list[str]] | None = None
+) -> dict[str, Representation]:
+    """Views from files. ``key`` is for files of several arrays; ``only`` has the features that a model knows."""
+    several = [name for name, path in paths.items() if files.suffix_of(path) in (".h5ad", ".h5", ".npz", ".zarr")]
+    return {
+        name: open_representation(
+            path, key if name in several or not several else None, index, only=(only or {}).get(name)
+        )
+        for name, path in paths.items()
+    }
+
+
+def is_study(path: Any) -> bool:
+    """A file of several views."""
+    return files.is_path(path) and files.suffix_of(Path(path)) == ".h5mu"
+
+
+def modalities(path: Path, key: str | None = None, wanted: Sequence[str] | None = None) -> dict[str, Representation]:
+    """The views of an ``.h5mu``: X of each modality, or ``key``; the wanted ones, if any of them is there."""
+    if not path.exists():
+        raise errors.data_not_found(path, "a file of several views (.h5mu)")
+    mudata = optional("mudata", "scverse")
+    try:
+        with pulling(False):
+            data = mudata.read_h5mu(path)
+    except (OSError, KeyError, ValueError) as error:
+        raise errors.unreadable_data(path, "an .h5mu file written by mudata", error) from error
+    names = [name for name in data.mod if wanted is None or name in wanted] or list(data.mod)
+    where = {name: f"{path}[{name}]" for name in names}
+    return {str(name): Representation(open_rows(data.mod[name], key=key, name=at), at) for name, at in where.items()}
+
+
+# -- rows and covariates ----------------------------------------------------------------------------------------------
+
+
+class Study(NamedTuple):
+    """Views and their table of covariates and confounders, not yet in the same order."""
+
+    views: dict[str, Representation]
+    table: pd.DataFrame
+    where: str  # the file of the table
+    together: bool  # views and table are in one file, hence in the same order
+    notes: list[str]
+
+
+def open_study(
+    data: Path | None,
+    paths: Mapping[str, Path],
+    table: Path | None,
+    covariates: Sequence[str] | None = None,
+    confounders: Sequence[str] | None = None,
+    index: str | None = None,
+    key: str | None = None,
+    chunk_rows: int | None = None,
+) -> Study:
+    """One file of rows, or views by name, and a table. Without a table its columns come from the file of the rows."""
+    several = data is None or is_study(data)
+    source = table or data
+    if source is None:
+        raise files.covariates_needed(" and ".join(map(str, paths.values())))
+    every = [*([] if data is None else [data]), *paths.values(), *([] if table is None else [table])]
+    files.check_index(index, {file: files.columns_in(file) for file in every if index is not None})
+    together = table is None and not several
+    among = together and files.suffix_of(source) not in (".h5ad", ".npz")  # covariates are columns among the rows
+    if among:
+        known = _columns_beside(source, [*(covariates or []), *(confounders or [])] if covariates else [], index)
+    else:
+        known = files.read_table(source, index)
+    notes = [] if covariates else files.numbers_as_names(known, source)
+    known = files.chosen(known, covariates, confounders, source)
+    without = list(known.columns) if among else []
+    if data is None:
+        views = open_views(paths, key, index)
+    elif several:
+        views = modalities(data, key)
+    else:
+        views = {SINGLE: open_representation(data, key, index, without=without, chunk_rows=chunk_rows)}
+    return Study(views, known, str(source), together, notes)
+
+
+def _columns_beside(path: Path, names: Sequence[str], index: str | None) -> pd.DataFrame:
+    """Columns in the file of the rows; of a parquet file only these are read."""
+    if names and files.is_parquet(path):
+        have = files.columns_in(path)
+        wrong = [name for name in dict.fromkeys(names) if name not in have]
+        if wrong:
+            raise files.unknown_columns(path, wrong, have)
+        return files.read_parquet(path, list(dict.fromkeys(names)))
+    if names and files.is_text(path):
+        return files.read_table(path, index)
+    if not path.exists():
+        raise errors.data_not_found(path, "a file or folder of rows")
+    raise files.covariates_needed(path)
+
+
+class Matched(NamedTuple):
+    """A table in the order of rows, and what was left out or left empty."""
+
+    table: pd.DataFrame
+    notes: list[str]
+
+
+def matched(
+    rows: Representation, table: pd.DataFrame, where: str, *, by_position: bool = False, needed: bool = False
+) -> Matched:
+    """The table with a row for each of ``rows``, and with their index where they have one.
+
+    By name where both have names: rows that only the table has are left out. Rows that the table lacks are empty in
+    all columns, or an error where they are ``needed``. By position otherwise.
+    """
+    names, called = rows.names, (where, rows.where)
+    if by_position or names is None or isinstance(table.index, pd.RangeIndex):
+        if len(table) != rows.n:
+            raise errors.lengths_differ(rows.n, len(table))
+        notes = []
+        if names is None and not by_position and _says_something(table.index):
+            notes = [f"{rows.where} has no row names: rows of {where} are taken by position"]
+        index = getattr(rows.data, "index", None) if names is None else rows.labels
+        return Matched(table if index is None else table.set_axis(index, axis=0), notes)
+    join.refuse_duplicates(names, rows.where)
+    join.refuse_duplicates(table.index, where)
+    join.refuse_disjoint(table.index, names, called)
+    absent = "refuse" if needed else "leave empty"
+    ordered = join.in_order(table, names, absent=absent, extra="leave out", called=called)
+    return Matched(ordered.set_axis(rows.labels, axis=0), join.notes(table.index, names, called))
+
+
+def _says_something(index: pd.Index) -> bool:
+    """Whether the names are not just the numbers of the rows."""
+    return not isinstance(index, pd.RangeIndex) and list(index) != [str(i) for i in range(len(index))]
+
+
+class Joined(NamedTuple):
+    """Views of the same samples: DataFrames, or Sources read in step where they are large."""
+
+    views: dict[str, Any]
+    rows: Representation  # all samples: what tables are matched with
+    notes: list[str]
+
+
+def joined(views: Mapping[str, Representation], *, by_position: bool = False) -> Joined:
+    """Views over the union of their samples, in order of appearance, where they have names; else by position."""
+    named = [name for name, view in views.items() if view.labels is not None]
+    if not by_position:
+        join.refuse_unnamed(named, [name for name in views if name not in named])
+    where = " and ".join(view.where for view in views.values())
+    first = next(iter(views.values()))
+    nameless = by_position or not named
+    if not _fit_into_memory(views):
+        sources = {name: Named(view.data, None) if nameless else view.data for name, view in views.items()}
+        return Joined(sources, Representation(next(iter(sources.values())), where), [])
+    if nameless:
+        counts = {name: view.n for name, view in views.items()}
+        if len(set(counts.values())) > 1:
+            raise errors.view_rows_differ(counts)
+        index = first.names if first.names is not None and first.names.is_unique else pd.RangeIndex(first.n)
+        frames = {name: loaded(view, index) for name, view in views.items()}
+        return Joined(frames, Representation(pd.DataFrame(index=index), where), [])
+    samples = join.union({view.where: view.names for view in views.values() if view.names is not None})
+    frames = {name: loaded(view, view.names).reindex(samples) for name, view in views.items()}
+    notes = [
+        f"{len(samples) - view.n} of {len(samples)} samples are not in {view.where}: {name} is missing for them"
+        for name, view in views.items()
+        if view.n < len(samples)
+    ]
+    return Joined(frames, Representation(pd.DataFrame(index=samples), where), notes)
+
+
+def _fit_into_memory(views: Mapping[str, Representation]) -> bool:
+    """Whether the views are in memory, or small."""
+    there = not any(is_source(view.data) for view in views.values())
+    return there or sum(8 * view.n * view.data.shape[1] for view in views.values()) <= LOADED_BYTES
+
+
+def loaded(view: Representation, index: Any) -> pd.DataFrame:
+    """The rows as a DataFrame with this index."""
+    if isinstance(view.data, pd.DataFrame):
+        return view.data.set_axis(index, axis=0)
+    source = view.data if is_source(view.data) else open_rows(view.data, name=view.where)
+    values = np.concatenate([dense(chunk) for chunk in source.chunks()])
+    values = values if values.dtype.kind == "f" else values.astype(np.float64)
+    return pd.DataFrame(values, index, None if source.names is None else list(source.names))
+
+
+# -- what estimators are given ----------------------------------------------------------------------------------------
+
+
+def rows_of(
+    Z: Any, chunk_rows: int | None = None, only: Sequence[str] | None = None, where: str = "Z"
+) -> Representation:
+    """Z with its file opened: a table in memory as it is, anything else as a Source."""
+    if files.is_path(Z):
+        return open_representation(Path(Z), only=only, chunk_rows=chunk_rows)
+    if is_elsewhere(Z) and not is_source(Z):
+        Z = open_rows(Z, chunk_rows=chunk_rows, name=where)
+    elif not hasattr(Z, "shape"):
+        Z = np.asarray(Z)
+    return Representation(Z, where)
+
+
+def as_source(rows: Representation, chunk_rows: int | None = None) -> Any:
+    """The rows as a Source, with the names they have in their file."""
+    if is_source(rows.data):
+        return rows.data
+    return Named(open_rows(rows.data, name=rows.where, chunk_rows=chunk_rows), rows.labels)
+
+
+def open_pair(Z: Any, Y: Any, chunk_rows: int | None = None) -> tuple[Any, Any]:
+    """Z and Y with their files opened, and Y, if it was in a file, in the order of the rows of Z.
+
+    Y is a table, a path to one, or the names of columns in the file of Z (of ``obs`` where Z is an AnnData). What is
+    left out of Y, or empty in it, is a warning.
+    """
+    names = _column_names(Z, Y)
+    if names is not None and files.is_path(Z):
+        study = open_study(Path(Z), {}, None, names, chunk_rows=chunk_rows)
+        rows = study.views[SINGLE]
+        return as_source(rows, chunk_rows), matched(rows, study.table, study.where, by_position=True).table
+    rows = rows_of(Z, chunk_rows)
+    if names is not None:
+        return rows.data, files.chosen(obs_of(Z), names, None, rows.where)
+    return as_source(rows, chunk_rows) if files.is_path(Z) else rows.data, table_of(Y, rows)
+
+
+def table_of(Y: Any, rows: Representation) -> Any:
+    """Y; from a file, or from a Source, loaded and in the order of the rows. What does not match is a warning."""
+    if files.is_path(Y):
+        table = files.read_table(Y)
+        found = matched(rows, table, str(Y))
+        _warn([*files.numbers_as_names(table, Y), *found.notes])
+        return found.table
+    if not is_elsewhere(Y):
+        return Y
+    source = Y if is_source(Y) else open_rows(Y, name="Y", single=True)
+    values = np.concatenate([dense(chunk) for chunk in source.chunks()])
+    return values if source.names is None else pd.DataFrame(values, source.index, list(source.names))
+
+
+def _column_names(Z: Any, Y: Any) -> list[str] | None:
+    """Y as names of columns that are stored with the rows of Z, if it is that."""
+    names = [Y] if isinstance(Y, str) and not files.is_table_path(Y) else Y
+    if not (isinstance(names, list | tuple) and names and all(isinstance(name, str) for name in names)):
+        return None
+    if files.is_path(Z):
+        stored = files.columns_in(Path(Z))
+    else:
+        stored = [str(name) for name in obs_of(Z).columns] if hasattr(Z, "obs_names") else []
+    absent = [name for name in names if name not in stored]
+    if not stored or (absent and len(names) > len(stored) and len(names) == rows_of(Z).n):
+        return None  # a label for every row
+    return [str(name) for name in names]
+
+
+def open_tables(
+    X: Any, y: Any, only: Mapping[str, list[str]] | None = None, chunk_rows: int | None = None
+) -> tuple[Any, Any]:
+    """X (a table, or views by name) and y with their files opened and joined by name; anything else as it is.
+
+    Views that are streamed stay so if their rows have the same names; else they are loaded to be joined.
+    """
+    given = {str(name): view for name, view in X.items()} if isinstance(X, Mapping) else {SINGLE: X}
+    if not any(files.is_path(item) for item in (*given.values(), y)):
+        return X, y
+    names = _column_names(X, y) if files.is_path(X) else None
+    study = None if names is None else open_study(Path(X), {}, None, names, chunk_rows=chunk_rows)
+    if study is not None:
+        views = study.views
+    elif is_study(X):
+        views = modalities(Path(X), wanted=None if only is None else list(only))
+    else:
+        known = only or {}
+        views = {name: rows_of(view, chunk_rows, known.get(name), name) for name, view in given.items()}
+    found = _in_step(views)
+    if found is None and y is not None and not (files.is_path(y) or isinstance(y, pd.DataFrame | pd.Series)):
+        return {name: view.data for name, view in views.items()}, y  # an array needs views in one order
+    found = found or joined(views)
+    _warn(found.notes)
+    if study is not None:
+        y = matched(found.rows, study.table, study.where, by_position=study.together).table
+    elif files.is_path(y):
+        y = table_of(y, found.rows)
+    elif isinstance(y, pd.DataFrame | pd.Series) and found.rows.labels is None:
+        y = y.set_axis(pd.RangeIndex(len(y)), axis=0)  # files without row names have positions only
+    return (found.views[SINGLE] if [*found.views] == [SINGLE] and not isinstance(X, Mapping) else found.views), y
+
+
+def _in_step(views: Mapping[str, Representation]) -> Joined | None:
+    """Views that can be read in step as they are: only one, or streamed and with the same row names where any."""
+    first = next(iter(views.values()))
+    if len(views) > 1:
+        labels = [view.labels for view in views.values() if view.labels is not None]
+        same = all(index.equals(labels[0]) for index in labels) and len({view.n for view in views.values()}) == 1
+        if not same or not any(is_source(view.data) for view in views.values()):
+            return None
+        first = next((view for view in views.values() if view.labels is not None), first)
+    where = " and ".join(view.where for view in views.values())
+    return Joined({name: view.data for name, view in views.items()}, Representation(first.data, where), [])
+
+
+def _warn(notes: Sequence[str]) -> None:
+    for note in notes:
+        warnings.warn(note, UserWarning, stacklevel=5)
