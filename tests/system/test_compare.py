@@ -307,7 +307,7 @@ def test_tables_without_names_are_joined_by_position(data):
 
 def test_nothing_left_is_an_error_with_a_remedy(tables):
     views, clinic = tables
-    with pytest.raises(ValueError, match="no sample is complete"):
+    with pytest.raises(ValueError, match="needs complete samples, got none"):
         complete({**views, "empty": views["rna"] * np.nan}, clinic, "drop")
     with pytest.raises(ValueError, match="drop, mean"):
         complete(views, clinic, "guess")
