@@ -17,6 +17,7 @@ testing = pytest.importorskip("typer.testing", reason="the command line needs ty
 
 from covalign.cli import app  # noqa: E402  (only where typer is installed)
 from covalign.cli import command_fit as factoring  # noqa: E402
+from covalign.factor import fit_search  # noqa: E402
 from covalign.stream.h5ad import pulling  # noqa: E402
 from covalign.tables import representations as matching  # noqa: E402
 
@@ -344,7 +345,7 @@ def test_an_interrupted_fit_leaves_nothing(folder, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(ca.InformedFactorAnalysis, "_run", interrupted)
+    monkeypatch.setattr(fit_search.Search, "run", interrupted)
     before = sorted(path.name for path in folder.iterdir())
     stderr = run("fit", *STUDY, "-o", "m.covalign", "--loadings-out", "l", "--factors-out", "f.csv", code=130).stderr
     assert "covalign: interrupted" in stderr
