@@ -289,7 +289,9 @@ def test_score_takes_what_confounders_explain_out(make):
 def test_score_reads_files(fitted, tmp_path):
     X, Y = rows(seed=1)
     X.to_parquet(tmp_path / "x.parquet")
-    assert fitted.score(tmp_path / "x.parquet", Y) == pytest.approx(fitted.score(X, Y), abs=1e-9)
+    Y.to_csv(tmp_path / "y.csv")
+    for labels in (Y, tmp_path / "y.csv"):
+        assert fitted.score(tmp_path / "x.parquet", labels) == pytest.approx(fitted.score(X, Y), abs=1e-9)
 
 
 def test_score_needs_y(fitted):

@@ -17,7 +17,7 @@ testing = pytest.importorskip("typer.testing", reason="the command line needs ty
 
 from covalign.cli import app  # noqa: E402  (only where typer is installed)
 from covalign.cli import command_fit as factoring  # noqa: E402
-from covalign.factor import fit_search  # noqa: E402
+from covalign.factor.fit_search import Search  # noqa: E402
 from covalign.stream.h5ad import pulling  # noqa: E402
 from covalign.tables import representations as matching  # noqa: E402
 
@@ -140,6 +140,15 @@ def test_settings_are_looked_at_before_any_work(words, says, folder):
     stderr = run("fit", "no.csv", "--covariates", "no.csv", "-o", "m.covalign", *words, code=2).stderr
     assert says in stderr
     assert not (folder / "m.covalign").exists()
+
+
+def test_a_budget_of_coupling():
+    answer = json.loads(run("fit", *STUDY, "-o", "m.covalign", "--max-coupling", "0.1", "--json").stdout)
+    want = expected().at(max_coupling=0.1)
+    assert 0 < want.lam_ < 1
+    assert (answer["regime"], answer["lam"]) == ("tunable", pytest.approx(want.lam_, rel=1e-4))
+    assert answer["coupling"] == pytest.approx(want.coupling_, rel=1e-4)
+    assert "--max-coupling" in run("fit", *STUDY, "--max-coupling", "1", "--lam", "1", "-o", "n", code=2).stderr
 
 
 def test_regimes_by_name():
@@ -345,7 +354,7 @@ def test_an_interrupted_fit_leaves_nothing(folder, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(fit_search.Search, "run", interrupted)
+    monkeypatch.setattr(Search, "run", interrupted)
     before = sorted(path.name for path in folder.iterdir())
     stderr = run("fit", *STUDY, "-o", "m.covalign", "--loadings-out", "l", "--factors-out", "f.csv", code=130).stderr
     assert "covalign: interrupted" in stderr
@@ -354,13 +363,13 @@ def test_an_interrupted_fit_leaves_nothing(folder, monkeypatch):
 
 ENDLESS = """
 import pathlib
-import covalign.factor.informed as model
-real = model.fitting.fit
+from covalign.factor.inference import sweeps
+real = sweeps.fit
 def endless(*given, **named):
     while True:
         real(*given, **named)
         pathlib.Path("fitting").touch()
-model.fitting.fit = endless
+sweeps.fit = endless
 """
 
 

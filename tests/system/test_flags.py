@@ -13,7 +13,7 @@ from typer.main import get_command  # noqa: E402  (only where typer is installed
 
 import covalign as ca  # noqa: E402
 from covalign.cli import app  # noqa: E402
-from covalign.cli.application import SYNONYMS, in_flags  # noqa: E402
+from covalign.cli.application import REMEDIES, SYNONYMS, in_flags  # noqa: E402
 from covalign.study import comparison, costs, reproduction  # noqa: E402
 from covalign.study.profiles import Inputs, Profile  # noqa: E402
 
@@ -35,8 +35,7 @@ def parameters(*functions):
 
 STANDS_FOR = {
     "align": parameters(ca.LatentAligner, ca.LatentAligner.fit, ca.LatentAligner.at),
-    "fit": parameters(ca.InformedFactorAnalysis, ca.InformedFactorAnalysis.fit, ca.InformedFactorAnalysis.realign)
-    | {"folds"},
+    "fit": parameters(ca.InformedFactorAnalysis, ca.InformedFactorAnalysis.fit, ca.InformedFactorAnalysis.at),
     "transform": parameters(ca.LatentAligner.transform, ca.InformedFactorAnalysis.transform),
     "frontier": parameters(ca.cross_validated_frontier),
     "compare": parameters(comparison.compare),
@@ -65,10 +64,20 @@ def test_the_same_flag_has_the_same_help_and_the_same_place():
         for second in ("align", "frontier", "fit", "transform", "compare"):
             shared = [flag for flag in order[first] if flag in order[second]]
             assert shared == [flag for flag in order[second] if flag in shared]
-    for flag in ("covariate", "confounder", "index", "by_position", "key", "lam", "shrinkage", "drop_first", "report"):
+    for flag in (
+        "covariate",
+        "confounder",
+        "index",
+        "by_position",
+        "key",
+        "lam",
+        "max_coupling",
+        "shrinkage",
+        "report",
+    ):
         said = {options(command)[flag].help for command in COMMANDS.values() if flag in options(command)}
         assert len(said) == 1, said
-    for flag in ("random_state", "force", "json"):
+    for flag in ("drop_first", "random_state", "force", "json"):
         said = {options(command)[flag].help for command in COMMANDS.values() if flag in options(command)}
         assert len(said) == 1, said
 
@@ -170,3 +179,12 @@ def test_synonyms_are_of_flags_that_exist():
     known = {f"--{flag.replace('_', '-')}" for command in COMMANDS.values() for flag in options(command)}
     assert {*SYNONYMS.values()} <= known
     assert not {*SYNONYMS} & known
+
+
+def test_remedies_of_the_library_become_those_of_commands():
+    said = in_flags(
+        "if these are row names, name the column of row names with read_table(path, index='case')", COMMANDS["align"]
+    )
+    assert said == "if these are row names, name the column of row names with --index case"
+    for remedy, here in REMEDIES.items():
+        assert in_flags(f"rename these, or {remedy}.", COMMANDS["align"]) == f"rename these, or {here}."

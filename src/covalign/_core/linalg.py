@@ -1,4 +1,4 @@
-"""Linear algebra shared by everything above it, and the only place where a rank is decided."""
+"""Linear algebra that all rooms share, and the only place where a rank is decided."""
 
 from __future__ import annotations
 
@@ -10,11 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import cython_blas, lapack, solve_triangular
-
-from covalign._core.threads import blas_threads as blas_threads
-from covalign._core.threads import in_threads as in_threads
-from covalign._core.threads import limited as limited
-from covalign._core.threads import one_thread as one_thread
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -28,7 +23,7 @@ def rank_cutoff(size: int, scale: float) -> float:
     A covariance summed from rows carries a rounding error of about eps relative to its entries, hence of at most
     size * eps in spectral norm, and the decompositions add as much again. Ten times that separates a direction that
     varies from a direction of rounding noise, and still counts one whose standard deviation is a millionth of the
-    largest. It means something only on a common scale, so covariances are brought to unit diagonal first.
+    largest. It needs a common scale, so covariances are scaled to unit diagonal first.
     """
     return 10 * size * EPS * scale
 
@@ -46,7 +41,7 @@ def is_explained(left: Array, variance: Array) -> NDArray[np.bool_]:
 def whitener(cov: Array, constant: NDArray[np.bool_]) -> Array:
     """W (k x K) with W cov W' = I_k, where k is the rank of cov; constant variables get zero columns.
 
-    Nothing built on W in this package depends on which of the many whitenings it is.
+    Results of this package do not depend on which of the many possible whitenings W is.
     """
     keep = np.flatnonzero(~constant)
     scale = 1 / np.sqrt(np.diag(cov)[keep])
@@ -94,7 +89,7 @@ def unit_rows(F: Array) -> Array:
 
 
 def to_correlation(cov: Array) -> Array:
-    """cov scaled to unit diagonal; a constant variable correlates with nothing, itself included."""
+    """cov scaled to unit diagonal; the row and column of a constant variable are 0, the diagonal included."""
     variance = np.diag(cov)
     scale = np.divide(1.0, np.sqrt(variance), out=np.zeros_like(variance), where=variance > 0)
     return cov * scale * scale[:, None]
@@ -103,7 +98,7 @@ def to_correlation(cov: Array) -> Array:
 def positive_semidefinite(C: Array) -> Array:
     """C with the negative eigenvalues of its correlation matrix set to zero and its variances restored.
 
-    A matrix that has none beyond rounding stays as it is.
+    A matrix without negative eigenvalues beyond rounding is returned unchanged.
     """
     variance = np.maximum(np.diag(C), 0.0)
     C = C - np.diag(np.diag(C) - variance)
@@ -124,15 +119,15 @@ def affine(X: Any, centre: Any, matrix: Array, shift: Any, dtype: Any = None) ->
 
 
 def dense(X: Any) -> Any:
-    """X without its sparseness."""
+    """X as a dense array."""
     return X.toarray() if sparse.issparse(X) else X
 
 
 def _blas_syrk() -> Callable[..., None] | None:
     """dsyrk as SciPy exports it to Cython, called through ctypes, or None where its signature is not the one we know.
 
-    SciPy's Python wrapper of dsyrk holds the interpreter lock, so threads would wait for each other; ``B.T @ B`` does
-    not, but computes into a new matrix, mirrors it, and leaves the adding to a further pass.
+    SciPy's Python wrapper of dsyrk holds the interpreter lock, so threads would wait for each other. ``B.T @ B`` does
+    not, but it makes a new matrix, mirrors it, and needs another pass for the addition.
     """
     capsule = getattr(cython_blas, "__pyx_capi__", {}).get("dsyrk")
     if capsule is None:

@@ -1,4 +1,4 @@
-"""The paper's data as tables, read from files you have: nothing is downloaded, and nothing in a file is executed.
+"""The paper's data as tables, read from your files. Nothing is downloaded, and no code in a file is run.
 
 >>> import covalign as ca
 >>> data = ca.datasets.embedding("z.npz")  # doctest: +SKIP
@@ -35,13 +35,13 @@ VIEWS = {"train": ("mrna", "mirna", "protein"), "test": ("mrna", "mirna")}
 OMICS = "a folder with mrna.csv.gz, mirna.csv.gz, protein.csv.gz and subtype.csv, or mixOmics' breast.TCGA.rda"
 EMBEDDING = "a folder with embeddings.npy and labels.csv, or an .npz with Z and Y or labels"
 MISSING = ["", "NA", "NaN", "nan"]
-# What readers of text, gzip, zip and .npy say of a file that is damaged or something else.
+# Errors of readers of text, gzip, zip and .npy for a damaged or foreign file.
 UNREADABLE = (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error)
 
 
 @dataclass(frozen=True, eq=False)
 class MultiOmics:
-    """Several views of the same samples, and their covariates: one index, in one order.
+    """Several views of the same samples, and their covariates, all with the same index.
 
     >>> import pandas as pd
     >>> from covalign.bridges.datasets import MultiOmics
@@ -102,7 +102,7 @@ def breast_tcga(path: Any, part: str = "train") -> MultiOmics:
 
 def _from_folder(folder: Path) -> dict[str, pd.DataFrame]:
     files = {name: _csv_in(folder, name) for name in (*VIEWS["train"], "subtype")}
-    tables = {name: _named_rows(_csv(file)) for name, file in files.items()}
+    tables = {name: _named_rows(csv_table(file)) for name, file in files.items()}
     if "subtype" not in tables["subtype"].columns:
         raise table_without_column(files["subtype"].name, "subtype", tables["subtype"].columns)
     subtype = tables.pop("subtype")[["subtype"]].astype("category")
@@ -116,8 +116,8 @@ def _csv_in(folder: Path, name: str) -> Path:
     raise data_not_found(folder / f"{name}.csv", OMICS)
 
 
-def _csv(file: Path, text: Iterable[str] | None = None) -> pd.DataFrame:
-    """A table whose columns ``text`` (the first, if not said) stay as written: 001 is not 1, and NA is a name."""
+def csv_table(file: Path, text: Iterable[str] | None = None) -> pd.DataFrame:
+    """A table whose columns ``text`` (by default the first) stay text: 001 is not 1, and NA is a name."""
     try:
         columns = pd.read_csv(file, nrows=0).columns
         kept = set(columns[:1] if text is None else text)
@@ -199,16 +199,16 @@ def _objects(path: Path) -> dict[str, Any]:
     rdata = optional("rdata", "rdata")
     constructors = {**rdata.conversion.DEFAULT_CLASS_MAP, "factor": _factor}
     try:
-        # Old files do not say how their text is encoded; it is ASCII, which is UTF-8.
+        # Old files do not name their encoding; it is ASCII, which is valid UTF-8.
         contents = rdata.read_rda(path, constructor_dict=constructors, default_encoding="utf-8")
-    except Exception as error:  # a parser fed with foreign bytes can fail in any way, and all mean the same
+    except Exception as error:  # foreign bytes can raise any error in a parser, and all mean the same
         raise unreadable_data(path, OMICS, error or type(error).__name__) from error
     return contents if isinstance(contents, dict) else {}
 
 
 def _factor(codes: Any, attributes: Mapping[str, Any]) -> Any:
-    """An R factor as a Categorical, or as a Series where its elements have names (which rdata would drop)."""
-    # Codes count from 1; a missing one is masked, NaN or R's most negative integer, depending on the way it came.
+    """An R factor as a Categorical, or as a Series if its elements have names (which rdata would drop)."""
+    # Codes count from 1. A missing code is masked, NaN or R's most negative integer.
     numbers = pd.Series(codes if isinstance(codes, np.ndarray) else codes.values, dtype=np.float64)
     from_zero = numbers.fillna(0).clip(lower=0).to_numpy(dtype=np.intp) - 1
     values = pd.Categorical.from_codes(from_zero, categories=pd.Index(attributes["levels"]))
@@ -217,7 +217,7 @@ def _factor(codes: Any, attributes: Mapping[str, Any]) -> Any:
 
 
 def _matrix(value: Any, name: str, path: Path) -> pd.DataFrame:
-    """An R matrix, with its dimnames where it has them."""
+    """An R matrix, with its dimnames if it has any."""
     if np.ndim(value) != 2:
         raise foreign_rda(path, f"a matrix {name!r}", [type(value).__name__])
     table: pd.DataFrame = value.to_pandas() if hasattr(value, "to_pandas") else pd.DataFrame(value)
@@ -274,7 +274,7 @@ def _memory_map(file: Path) -> NDArray[Any]:
 def _labels(file: Path) -> pd.DataFrame:
     if not file.is_file():
         raise data_not_found(file, EMBEDDING)
-    labels = _csv(file, text=("file", "wnid", "name"))
+    labels = csv_table(file, text=("file", "wnid", "name"))
     if "name" not in labels.columns:
         raise table_without_column(file.name, "name", labels.columns)
     return labels
@@ -282,7 +282,7 @@ def _labels(file: Path) -> pd.DataFrame:
 
 def _from_archive(file: Path) -> tuple[NDArray[Any], pd.DataFrame, pd.DataFrame | None]:
     """Z, the covariates, and the labels if the covariates were made from them."""
-    arrays = _arrays(file)
+    arrays = npz_arrays(file)
     if "Z" not in arrays or ("Y" in arrays) == ("labels" in arrays):
         problem = f"{str(file)!r} needs an array Z and either Y or labels, got {listed(arrays) or 'none'}"
         how = "numpy.savez(path, Z=Z, labels=labels)  or  numpy.savez(path, Z=Z, Y=Y, names=names)"
@@ -302,14 +302,15 @@ def _from_archive(file: Path) -> tuple[NDArray[Any], pd.DataFrame, pd.DataFrame 
     return arrays["Z"], _dummies(labels, file), labels
 
 
-def _arrays(file: Path) -> dict[str, NDArray[Any]]:
+def npz_arrays(file: Path, need: str = "an .npz with arrays of numbers and text") -> dict[str, NDArray[Any]]:
+    """All arrays of an .npz file."""
     try:
         with zipfile.ZipFile(file):  # np.load would open other formats, too
             pass
         with np.load(file, allow_pickle=False) as archive:
             return {name: np.asarray(archive[name]) for name in archive.files}
     except UNREADABLE as error:
-        raise unreadable_data(file, "an .npz with arrays of numbers and text", error) from error
+        raise unreadable_data(file, need, error) from error
 
 
 def _named_columns(Y: NDArray[Any], names: NDArray[Any] | None) -> pd.DataFrame:

@@ -18,6 +18,8 @@ from covalign._core import validation as errors
 from covalign._core.json_values import json_value
 from covalign._core.messages import message
 from covalign.exceptions import MissingExtraError, TargetExistsError
+from covalign.tables.join import BY_POSITION
+from covalign.tables.table_files import GIVE_COVARIATES
 
 try:
     import typer
@@ -44,6 +46,12 @@ SYNONYMS = {
     "--rows": "--n-samples",
     "--dims": "--n-features",
     "--overwrite": "--force",
+}
+
+# Remedies that commands have another way for.
+REMEDIES = {
+    BY_POSITION: "use --by-position if rows are in the same order",
+    GIVE_COVARIATES: "give a table of covariates, or name columns of that file with --covariate",
 }
 
 RUNNING: ContextVar[Any] = ContextVar("RUNNING", default=None)  # the command that runs, as click knows it
@@ -128,7 +136,9 @@ def in_flags(text: Any, command: Any = None) -> str:
     ``--confounder batch``. Bare names are replaced at the start ("lam needs ...") and where they have an underscore.
     Quoted text, such as the name of a file, stays as it is, and so do arguments that the command has no flag for.
     """
-    line = " ".join(str(text).split())
+    line = re.sub(r"read_table\(path, (index=[^)]*)\)", r"\1", " ".join(str(text).split()))
+    for remedy, here in REMEDIES.items():
+        line = line.replace(remedy, here)
     known = _arguments(RUNNING.get() if command is None else command)
     if not known:
         return line

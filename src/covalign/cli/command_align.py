@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import pandas as pd
 import typer
@@ -21,12 +21,12 @@ from covalign.cli.outputs import (
     frame_of,
     is_table,
     no_remains,
+    regime_line,
+    say_alignment,
     say_files,
-    say_table,
     working,
     write_frame,
 )
-from covalign.closed_form import regimes
 from covalign.show import report
 
 
@@ -110,20 +110,18 @@ def write_transformed(
 
 def answer(aligner: LatentAligner, files: list[str], as_json: bool) -> None:
     """Print the alignment of every covariate, and the coupling."""
-    summary, mean, shown = aligner.summary(), aligner.mean_alignment_, list(ALIGNMENT)
-    lam = None if aligner.regime == "exclusive" else float(regimes.ENDS.get(aligner.regime, aligner.lam))
-    setting: dict[str, Any] = {
-        **{"regime": aligner.regime, "lam": lam, "coupling": float(aligner.coupling_)},
-        **{"shrinkage": float(aligner.shrinkage_), "rows": aligner.n_rows_, "dimensions": aligner.n_features_in_},
-        "confounders": list(aligner.confounder_names_),
-    }
     if as_json:
-        per_covariate = {name: {**row[shown].to_dict(), "rows": int(row["rows"])} for name, row in summary.iterrows()}
-        say_json({**setting, "alignment": per_covariate, "mean": mean[shown].to_dict(), "files": files})
+        columns = [*ALIGNMENT, "rows"]
+        say_json(
+            {
+                **{"regime": aligner.regime_, "lam": aligner.lam_, "coupling": aligner.coupling_},
+                **{"shrinkage": aligner.shrinkage_, "rows": aligner.n_rows_, "dimensions": aligner.n_features_in_},
+                **{"confounders": aligner.confounder_names_, "alignment": aligner.summary()[columns].to_dict("index")},
+                **{"mean": aligner.mean_alignment_[list(ALIGNMENT)].to_dict(), "files": files},
+            }
+        )
         return
-    lines = [(name, *row[shown]) for name, row in summary.iterrows()]
-    say_table(["covariate", *ALIGNMENT.values()], [*lines, ("mean", *mean[shown])] if len(lines) > 1 else lines)
-    along = "" if lam is None else f", lambda {lam:.3g}"
-    say(f"{aligner.regime}{along}, coupling {setting['coupling']:.3f}, shrinkage {setting['shrinkage']:.3g}")
-    say(f"{setting['rows']} rows, {setting['dimensions']} dimensions")
+    say_alignment(aligner)
+    say(f"{regime_line(aligner)}, shrinkage {aligner.shrinkage_:.3g}")
+    say(f"{aligner.n_rows_} rows, {aligner.n_features_in_} dimensions")
     say_files(files)

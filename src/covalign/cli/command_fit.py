@@ -26,6 +26,8 @@ from covalign.cli.outputs import (
     TABLES,
     check_outputs,
     frame_of,
+    regime_line,
+    say_alignment,
     say_files,
     say_table,
     working,
@@ -57,6 +59,7 @@ def fit(
         Regime | None, option(METHOD, "REGIME", f"{options.REGIME} Default: the factors stay as fitted.")
     ] = None,
     lam: options.Lam = None,
+    max_coupling: options.MaxCoupling = None,
     posterior: Annotated[
         Posterior, option(METHOD, "CHOICE", "Family of the posterior: full, or mean_field.")
     ] = Posterior.full,
@@ -101,7 +104,7 @@ def fit(
         paths = named_paths(view or [])
         files = check_outputs(outputs, [data, covariates, *paths.values()], force=force, needed=True)
         check_given(data, paths)
-        options.check_setting(regime, lam, None)
+        options.check_setting(regime, lam, max_coupling)
         folds = folds and errors.check_folds(folds)
         model = InformedFactorAnalysis(
             options.auto_or(int, "--n-factors", n_factors),
@@ -116,13 +119,14 @@ def fit(
         X, Y = together(study, by_position, bool(confounder))
         model.fit(X[SINGLE] if [*X] == [SINGLE] else X, Y, confounders=confounder or None)
         converged = bool(model.converged_)
-        model = realigned(model, regime, lam)
+        if regime is not None or lam is not None or max_coupling is not None:
+            model = moved(model, regime, lam, max_coupling)
         write(model, Y.index, out, factors_out, loadings_out)
-        summary = judged(model)
+        judged = checked_folds(model)
         if report_file is not None:
             title = f"Informed factors of {', '.join(paths) if data is None else data.name}"
-            report.write(model, report_file, title=title, command=options.refit(ctx), overwrite=force)
-        answer(model, summary, converged and bool(model.converged_), len(Y), files, as_json)
+            report.write(judged, report_file, title=title, command=options.refit(ctx), overwrite=force)
+        answer(judged, converged and bool(model.converged_), len(Y), files, as_json)
     if not as_json and out is not None:
         new = ["NEW"] if not paths else ["--view", f"{next(iter(paths))}=NEW"]
         note(f"next: {options.line('transform', out, *new, '-o', 'OUT')}")
@@ -141,21 +145,24 @@ def together(study: Any, by_position: bool, needed: bool) -> tuple[dict[str, Any
     return views, Y
 
 
-def realigned(model: InformedFactorAnalysis, regime: Regime | None, lam: float | None) -> InformedFactorAnalysis:
-    """The model in the regime that was asked for, if any; lambda alone means tunable, tunable alone means 0.5."""
-    if regime in (None, Regime.tunable):
-        return model if regime is None and lam is None else model.realign(0.5 if lam is None else lam)
-    return model.realign(regime=str(regime))
+def moved(
+    model: InformedFactorAnalysis, regime: Regime | None, lam: float | None, max_coupling: float | None
+) -> InformedFactorAnalysis:
+    """The model in the regime that was asked for; lambda alone means tunable, tunable alone means 0.5."""
+    if max_coupling is not None:
+        return model.at(max_coupling=max_coupling)
+    return model.at(0.5 if lam is None else lam) if regime in (None, Regime.tunable) else model.at(regime=str(regime))
 
 
-def judged(model: InformedFactorAnalysis) -> pd.DataFrame:
-    """The model's summary; where nothing can be held out, a note says why, and these numbers are NaN."""
+def checked_folds(model: InformedFactorAnalysis) -> InformedFactorAnalysis:
+    """The model; without folds, and with a note, if nothing can be held out."""
     try:
-        return model.summary()
+        model.summary()
     except CannotHoldOutError as why:
         note(f"nothing is held out: {in_flags(why)}")
         without: InformedFactorAnalysis = copy(model).set_params(folds=0)
-        return without.summary()
+        return without
+    return model
 
 
 def write(
@@ -201,35 +208,31 @@ def write_loadings(frames: dict[str, pd.DataFrame], path: Path) -> None:
             shutil.move(Path(temporary) / file, path / file)
 
 
-def answer(
-    model: InformedFactorAnalysis, summary: pd.DataFrame, converged: bool, samples: int, files: list[str], as_json: bool
-) -> None:
+def answer(model: InformedFactorAnalysis, converged: bool, samples: int, files: list[str], as_json: bool) -> None:
     """Print the alignment of every covariate, the variance explained, and whether the fit converged."""
-    alignment, total = summary["in_sample"], model.total_variance_explained()
+    total = model.total_variance_explained()
     if as_json:
-        shares = model.variance_explained()
+        summary, shares = model.summary(), model.variance_explained()
+        explained = {name: {"total": total[name], "factors": shares.loc[name].to_dict()} for name in shares.index}
+        active = np.array(model.factor_names_)[model.active_factors_]
         say_json(
             {
-                "alignment": alignment.to_dict(),
-                "held_out": summary[[*ALIGNMENT][1:]].to_dict("index"),
-                "beta": dict(zip(alignment.index, model.beta_.tolist(), strict=True)),
-                "variance_explained": {
-                    name: {"total": total[name], "factors": shares.loc[name].to_dict()} for name in shares.index
+                **{"regime": model.regime_, "lam": model.lam_, "coupling": model.coupling_},
+                **{
+                    "alignment": summary["in_sample"].to_dict(),
+                    "mean": model.mean_alignment_[list(ALIGNMENT)].to_dict(),
                 },
-                "factors": model.n_factors_,
-                "factor_names": model.factor_names_,
-                "active": np.array(model.factor_names_)[model.active_factors_].tolist(),
+                **{"held_out": summary[["held_out", "low", "high"]].to_dict("index")},
+                **{"beta": dict(zip(summary.index, model.beta_, strict=True)), "variance_explained": explained},
+                **{"factors": model.n_factors_, "factor_names": model.factor_names_, "active": active},
                 **{"confounders": model.confounder_names_, "samples": samples, "converged": converged},
-                **{"sweeps": model.n_iter_, "bound": float(model.elbo_[-1])},
-                **{"regime": model.regime_, "lam": model.lam_, "files": files},
+                **{"sweeps": model.n_iter_, "bound": model.elbo_[-1], "files": files},
             }
         )
         return
-    shown = summary[list(ALIGNMENT)].assign(beta=model.beta_)
-    say_table(["covariate", *ALIGNMENT.values(), "beta"], shown.itertuples(name=None))
+    say_alignment(model, beta=model.beta_)
     say_table(["view", "variance explained"], total.items())
-    lam = "" if model.lam_ is None or model.lam_ != model.lam_ else f", lambda {model.lam_:.3g}"
-    regime = "" if model.regime_ is None else f", {model.regime_}{lam}"
-    say(f"{samples} samples, {model.n_factors_} factors ({int(model.active_factors_.sum())} active){regime}")
+    say(regime_line(model))
+    say(f"{samples} samples, {model.n_factors_} factors ({int(model.active_factors_.sum())} active)")
     say(f"{'converged' if converged else 'not converged'} after {model.n_iter_} sweeps, bound {model.elbo_[-1]:.2f}")
     say_files(files)

@@ -1,11 +1,8 @@
-"""Files that commands are given: opened and joined as the estimators do it, with notes, flags and a progress bar."""
+"""Files that commands are given: opened and joined as the estimators do it, with notes and a progress bar."""
 
 from __future__ import annotations
 
-import re
-import shlex
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,8 +13,7 @@ from covalign._core.messages import message
 from covalign.cli.application import in_flags, note
 from covalign.cli.watched import Watched
 from covalign.stream import is_source
-from covalign.tables import join, representations
-from covalign.tables import table_files as files
+from covalign.tables import representations
 from covalign.tables.representations import SINGLE, Joined, Representation, Study, is_study
 
 __all__ = [
@@ -35,41 +31,11 @@ __all__ = [
     "open_views",
 ]
 
-FLAGS = {
-    join.BY_POSITION: "say --by-position if rows are in the same order",
-    files.GIVE_COVARIATES: "give a table of covariates, or name columns of that file with --covariate",
-}
-INDEX = re.compile(re.escape(files.INDEX).replace(r"\.\.\.", "(.*?)"))
-
-
-def reworded(text: str) -> str:
-    """A message of the library with flags in place of arguments."""
-    for argument, flag in FLAGS.items():
-        text = text.replace(argument, flag)
-
-    def say(found: re.Match[str]) -> str:
-        column = found[1].strip("'")
-        return "name that column with --index" if column == "..." else f"say --index {shlex.quote(column)}"
-
-    return INDEX.sub(say, text)
-
-
-@contextmanager
-def flags() -> Iterator[None]:
-    """Errors of the library in this block name flags."""
-    try:
-        yield
-    except ValueError as error:
-        text = reworded(str(error))
-        if text == str(error):
-            raise
-        raise ValueError(text) from error
-
 
 def notes(lines: Sequence[str]) -> None:
-    """Lines on standard error."""
+    """Print notes of the library to standard error."""
     for line in lines:
-        note(in_flags(reworded(line)))
+        note(in_flags(line))
 
 
 def named_paths(texts: Sequence[str]) -> dict[str, Path]:
@@ -127,8 +93,7 @@ def open_study(
     key: str | None,
 ) -> Study:
     """What ``fit`` is given. Covariates come from the table; else from obs, or from columns of the only file."""
-    with flags():
-        study = representations.open_study(data, paths, table, covariates, confounders, index, key)
+    study = representations.open_study(data, paths, table, covariates, confounders, index, key)
     notes(study.notes)
     return study._replace(views=_watched(study.views))
 
@@ -137,14 +102,12 @@ def open_views(
     paths: Mapping[str, Path], key: str | None, index: str | None, only: Mapping[str, list[str]] | None = None
 ) -> dict[str, Representation]:
     """Views from files."""
-    with flags():
-        return _watched(representations.open_views(paths, key, index, only))
+    return _watched(representations.open_views(paths, key, index, only))
 
 
 def open_new(path: Path, key: str | None, index: str | None, only: Sequence[str] | None) -> Representation:
     """New rows for an aligner."""
-    with flags():
-        rows = representations.open_representation(path, key, index, only=only)
+    rows = representations.open_representation(path, key, index, only=only)
     return _watched({SINGLE: rows})[SINGLE]
 
 
@@ -159,16 +122,14 @@ def matched(
     rows: Representation, table: pd.DataFrame, where: str, *, by_position: bool, needed: bool = False
 ) -> pd.DataFrame:
     """The table in the order of the rows; what is left out or empty is a note."""
-    with flags():
-        found = representations.matched(rows, table, where, by_position=by_position, needed=needed)
+    found = representations.matched(rows, table, where, by_position=by_position, needed=needed)
     notes(found.notes)
     return found.table
 
 
 def joined(views: Mapping[str, Representation], *, by_position: bool) -> Joined:
     """Views over the union of their samples; what a view lacks is a note."""
-    with flags():
-        found = representations.joined(views, by_position=by_position)
+    found = representations.joined(views, by_position=by_position)
     notes(found.notes)
     return found
 

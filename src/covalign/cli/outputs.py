@@ -157,6 +157,21 @@ def say_table(header: Sequence[Any], rows: Iterable[Sequence[Any]], *, left: int
         say(line)
 
 
+def say_alignment(model: Any, **more: Any) -> None:
+    """Print the alignment of every covariate and, for several, the mean; ``more`` are further columns."""
+    shown = model.summary()[list(ALIGNMENT)].assign(**more)
+    rows = list(shown.itertuples(name=None))
+    mean = [("mean", *model.mean_alignment_.reindex(shown.columns))] if len(rows) > 1 else []
+    say_table(["covariate", *ALIGNMENT.values(), *more], rows + mean)
+
+
+def regime_line(model: Any) -> str:
+    """The regime of a fitted model and its coupling."""
+    lam = "" if model.lam_ is None or model.lam_ != model.lam_ else f", lambda {model.lam_:.3g}"
+    regime = "" if model.regime_ is None else f"{model.regime_}{lam}, "
+    return f"{regime}coupling {model.coupling_:.3f}"
+
+
 def say_files(files: Iterable[Any]) -> None:
     """Print the names of the files that were written, a line each."""
     for file in files:

@@ -1,4 +1,4 @@
-"""Back from aligned dimensions to Z: the decoder behind inverses and steering, erasure, and the map as a layer."""
+"""From aligned dimensions back to Z: the decoder of inverses and steering, erasure, and the map as a torch layer."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def decoder(m: Moments, polar: Polar, mixing: Array) -> Array:
 def eraser(
     m: Moments, polar: Polar, shrinkage: float, named: Sequence[int], protect_others: bool
 ) -> tuple[Array, Array]:
-    """E (K x p) and S (K x p) such that Z - (Z - mean) E S' has no linear trace of these covariates.
+    """E (K x p) and S (K x p) such that Z - (Z - mean) E S' is uncorrelated with these covariates.
 
-    E = B (S_zy'B)^+, B the (ridge) regressions. Over the named covariates alone the change is the smallest; over all of
-    them, with the columns of the named, the covariance of Z with every other covariate stays as it is.
+    E = B (S_zy'B)^+, B the (ridge) regressions. With B of the named covariates alone the change is the smallest. With B
+    of all covariates, and the columns of the named ones, the covariance of Z with all other covariates is unchanged.
     """
     S_zy = regimes.standardised_cross_covariance(m)
     B = regimes.ridge(m, shrinkage) if shrinkage > 0 else polar.whitener.T @ polar.whitener @ S_zy
@@ -40,7 +40,7 @@ def eraser(
 
 
 def layer(weight: Array, bias: Array, single: bool, dtype: Any = None) -> Any:
-    """``torch.nn.Linear`` with these numbers; float32 where ``single`` and nothing else is asked for."""
+    """``torch.nn.Linear`` with these weights, as ``dtype``; by default float32 if ``single``, else float64."""
     torch = optional("torch", "torch")
     if dtype is None:
         dtype = torch.float32 if single else torch.float64
@@ -52,15 +52,15 @@ def layer(weight: Array, bias: Array, single: bool, dtype: Any = None) -> Any:
 
 
 def response(polar: Polar, mixing: Array) -> Array:
-    """M mixing^+ (P x P): how far the least-squares probe of covariate q moves per unit of dimension p, fitted rows.
+    """M mixing^+ (P x P): change of the least-squares probe of covariate q per unit of dimension p, on fitted rows.
 
     Probes are B = S_z^-1 S_zy (Y standardised), moves the columns of the decoder D, and B'D = S_yz T_0' mixing^+, where
-    T_0 S_zy = M whatever the shrinkage.
+    T_0 S_zy = M for any shrinkage.
     """
     return np.asarray(polar.M @ np.linalg.pinv(mixing))
 
 
 def leakage(R: Array) -> float:
-    """sum_(q != p) R_qp^2 / sum_p R_pp^2: what a move does to other probes, relative to what it does to its own."""
+    """sum_(q != p) R_qp^2 / sum_p R_pp^2: the effect of a move on other probes, relative to that on its own."""
     own = float(np.sum(np.diag(R) ** 2))
     return float((np.sum(R**2) - own) / own) if own > 0 else float("nan")

@@ -17,7 +17,8 @@ import pandas as pd
 from scipy.special import expit, logit
 from scipy.stats import t as student
 
-from covalign._core.linalg import Array, in_threads, range_eigh, to_correlation
+from covalign._core.linalg import Array, range_eigh, to_correlation
+from covalign._core.threads import in_threads
 from covalign.closed_form import regimes
 from covalign.closed_form.regimes import Polar
 from covalign.moments.adjustment import adjusted, explained

@@ -1,17 +1,18 @@
-"""Is an alignment more than luck? The same procedure on rows of Y that were shuffled against those of Z.
+"""Permutation test of alignments: the same procedure after the rows of Y are shuffled against those of Z.
 
-With many latent dimensions shuffled covariates are aligned with, too, in sample; that is what an alignment is compared
-with. In whitened coordinates everything a regime needs is P x P: with A = W S_zy (k x P) and shrinkage as the matrix
+With many latent dimensions, even shuffled covariates have a high alignment in sample, so an alignment is compared with
+that. In whitened coordinates everything a regime needs is P x P: with A = W S_zy (k x P) and shrinkage as the matrix
 N = W S_z R^-1 S_z W', R the ridged covariance of ``regimes.ridge``,
 
     M^2 = (A'NA) (A'N^2 A)^+ (A'NA),    N = I without shrinkage,    alignment = diag(F M),   F = unit_rows(f(M)),
 
-so Z is whitened once, turned to the axes of N, and a permutation costs one k x n x P product. Where covariates are
-linearly dependent, the dimensions that nothing fixes are taken to be uncorrelated with them, as ``regimes`` has them
-where there is room.
+so Z is whitened once, rotated to the axes of N, and a permutation costs one k x n x P product. If covariates are
+linearly dependent, the undetermined dimensions count as uncorrelated with them, as in ``regimes`` if the dimensions
+suffice.
 
-With confounders, Z is what they leave of it, and what they leave of Y is shuffled (Freedman and Lane 1983). Shuffled it
-correlates with them again by chance, so they are regressed out anew: that changes no covariance with Z, only var(y).
+With confounders, Z and Y are replaced by their residuals, and those of Y are shuffled (Freedman and Lane 1983).
+Shuffled residuals correlate with the confounders again by chance, so these are regressed out again: this changes
+var(y), and no covariance with Z.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ TIE = 1e-8  # statistics this close are equal: M is the root of a matrix that ca
 
 
 class Permutable(NamedTuple):
-    """What permutations share: rows of Z whitened and turned, the covariates, and which of them shrinkage keeps."""
+    """What all permutations share: the whitened, rotated rows of Z, the covariates, and the eigenvalues of N."""
 
     Q: Array  # n x k, Q'Q = n I
     C: Array  # n x r, C'C = n I, C'Q = 0: the confounders
@@ -47,7 +48,7 @@ class Permutable(NamedTuple):
 
 
 def permutable(Z: Any, Y: Array, blocks: Blocks, shrinkage: float, q: int = 0) -> Permutable:
-    """Whiten Z and centre Y, both less what the last q columns of Z, the confounders, explain of them."""
+    """Whiten Z and centre Y, after regressing out the last q columns of Z, the confounders."""
     sums = IncompleteMoments.from_batches([(Z, Y)], blocks)
     z, rows, C = sums.rows, dense(Z), np.empty((len(Y), 0))
     if q:
@@ -64,7 +65,7 @@ def permutable(Z: Any, Y: Array, blocks: Blocks, shrinkage: float, q: int = 0) -
 
 
 def _adjusted(sums: IncompleteMoments, rows: Array, Y: Array, q: int) -> tuple[Moments, Array, Array, Array]:
-    """Moments and rows of what confounders leave of Z, the same of Y, and the confounders themselves, whitened."""
+    """Moments and rows of the residuals of Z given the confounders, residuals of Y, and the whitened confounders."""
     m, (c, B_z, b_y) = adjusted(sums, q)
     C, S_c = rows[:, -q:] - c, sums.cov_z[-q:, -q:]
     return m, rows[:, :-q] - C @ B_z, Y - C @ b_y, C @ whitener(S_c, is_constant(c, np.diag(S_c))).T
@@ -89,7 +90,7 @@ def alignments(data: Permutable, orders: NDArray[np.intp], regime: str, lam: flo
 def _completed(data: Permutable, rows: NDArray[np.bool_], s: Array, columns: list[int]) -> Array:
     """W S_z b / sd(y) of ``incomplete``, in whitened coordinates: b = C^-1 s_zy, var(y) = b'b + var(y - b'z).
 
-    s = (s_zy, s_cy); whatever confounders c explain on these rows is taken out of S_z(o), s_zy and var(y).
+    s = (s_zy, s_cy); what the confounders c explain on these rows is subtracted from S_z(o), s_zy and var(y).
     """
     n_p, k = int(rows.sum()), data.Q.shape[1]
     Q, C, s_zy = data.Q[rows], data.C[rows], s[:k]
@@ -109,7 +110,7 @@ def _covariance(A: Array, B: Array) -> Array:
 
 
 def _roots(At: Array, kept: Array) -> Array:
-    """M (b x P x P) of A' (b x P x k); directions that Z cannot see, by rounding alone, are zero."""
+    """M (b x P x P) of A' (b x P x k); directions of rounding noise are set to zero."""
     C = At * kept
     X = At @ C.transpose(0, 2, 1)
     squared = X @ np.linalg.pinv(C @ C.transpose(0, 2, 1), rcond=1e-12, hermitian=True) @ X

@@ -5,15 +5,15 @@ is unit_rows(f(M)) T_0:
 
     independent   f(M) = I                      TZ uncorrelated
     tunable       f(M) = (1 - lam) I + lam M    between the two
-    strongest     f(M) = M                      least-squares regression, scaled: the largest corr(z~_p, y_p) there is
+    strongest     f(M) = M                      least-squares regression, scaled: the largest possible corr(z~_p, y_p)
     exclusive     f(M) = M^-1                   z~_p uncorrelated with every y_q, q != p
 
 Per covariate, alignment never falls in the order exclusive, independent, tunable (rising in lam), strongest.
 
 **Ties.** Where S_zy has rank r < P (all dummies of a category), P - r dimensions of T_0 are uncorrelated with every
-covariate and nothing in the problem fixes them. Among all solutions we take the one whose dimensions lie closest to
-Z's own first P columns (orthogonal Procrustes), a continuous choice that does not depend on row order or chunking.
-A covariate that Z knows nothing about keeps its T_0 dimension under ``strongest``.
+covariate, and the problem does not determine them. Of all solutions we take the one whose dimensions are closest to the
+first P columns of Z (orthogonal Procrustes), a continuous choice that does not depend on row order or chunking.
+A covariate that is uncorrelated with Z keeps its T_0 dimension under ``strongest``.
 
 >>> import covalign as ca
 >>> m = ca.simulate.population_moments("PN")
@@ -32,10 +32,10 @@ import scipy.linalg
 from numpy.typing import ArrayLike
 
 from covalign._core import validation as errors
+from covalign._core.checks import check_lam, check_regime, no_exclusive, too_few_rows, too_many_covariates
 from covalign._core.linalg import (
     Array,
     is_constant,
-    one_thread,
     orthonormal_range,
     range_eigh,
     rank_cutoff,
@@ -43,19 +43,21 @@ from covalign._core.linalg import (
     unit_rows,
     whitener,
 )
+from covalign._core.messages import message
+from covalign._core.threads import one_thread
 from covalign.moments.incomplete import Rows
 from covalign.moments.moments import Moments
 
-ENDS = {"independent": 0.0, "strongest": 1.0}  # regimes that are a lambda
+ENDS = {"independent": 0.0, "strongest": 1.0}  # regimes that are an end of the lambda scale
 DEFAULT_LAMS = tuple(np.linspace(0, 1, 21).round(2).tolist())
-FRONTIER_COLUMNS = (  # of every kind of frontier: a covariate called like one of them is "... (covariate)" in all
+FRONTIER_COLUMNS = (  # of all kinds of frontiers; a covariate of the same name becomes "... (covariate)" in all of them
     *("regime", "lam", "alignment", "alignment_se", "coupling", "alignment_in_sample", "coupling_in_sample"),
     *("held_out_alignment", "held_out_alignment_se", "held_out_coupling"),
 )
 
 
 class Polar(NamedTuple):
-    """What every regime is a function of; ``null`` (P x (P - rank)): combinations of covariates Z cannot see.
+    """The matrices behind every regime; ``null`` (P x (P - rank)): combinations of covariates uncorrelated with Z.
 
     >>> import covalign as ca
     >>> m = ca.simulate.population_moments("PN")
@@ -80,7 +82,7 @@ class Polar(NamedTuple):
 
 
 def independent(m: Moments, *, shrinkage: float = 0.0) -> Array:
-    """T_0 = V U' W: uncorrelated dimensions, as aligned as uncorrelated dimensions can be.
+    """T_0 = V U' W: the uncorrelated dimensions with the highest alignment.
 
     >>> import covalign as ca
     >>> m = ca.simulate.population_moments("PN")
@@ -148,17 +150,17 @@ def mixing(polar: Polar, regime: str, lam: float = 0.5) -> Array:
     >>> ca.regimes.mixing(polar, "independent").trace().item()
     5.0
     """
-    errors.check_regime(regime)
+    check_regime(regime)
     if regime == "exclusive":
         if polar.M_inverse is None:
-            raise errors.no_exclusive(polar.dependent)
+            raise no_exclusive(polar.dependent)
         return unit_rows(polar.M_inverse)
     lam = ENDS.get(regime, lam)
-    return mixed(polar.M, errors.check_lam(lam))
+    return mixed(polar.M, check_lam(lam))
 
 
 def mixed(M: Array, lam: float | Array) -> Array:
-    """unit_rows((1 - lam) I + lam M); M and lam may carry leading axes.
+    """unit_rows((1 - lam) I + lam M); M and lam may have leading axes.
 
     >>> import covalign as ca
     >>> m = ca.simulate.population_moments("PN")
@@ -170,10 +172,10 @@ def mixed(M: Array, lam: float | Array) -> Array:
 
 
 def whitened_polar(m: Moments, shrinkage: float = 0.0) -> Polar:
-    """T_0, M and what they came from. With shrinkage, U is first confined to the span of the ridge regressions.
+    """T_0, M and the matrices behind them. With shrinkage, U is restricted to the span of the ridge regressions.
 
-    Inside that span the problem is solved exactly, so every regime keeps its constraint to the last digit; at
-    shrinkage 0 the span is that of the regressions themselves and nothing changes.
+    Within that span the problem is solved exactly, so every regime meets its constraint exactly. At shrinkage 0 the
+    span is that of the ordinary regressions.
 
     >>> import covalign as ca
     >>> m = ca.simulate.population_moments("PN")
@@ -183,9 +185,9 @@ def whitened_polar(m: Moments, shrinkage: float = 0.0) -> Polar:
     """
     k, p = m.cov_zy.shape
     if p > k:
-        raise errors.too_many_covariates(p, k)
+        raise too_many_covariates(p, k)
     if m.n is not None and m.n < 2:
-        raise errors.too_few_rows(m.n)
+        raise too_few_rows(m.n)
     with one_thread(k):
         return _whitened_polar(m, shrinkage)
 
@@ -195,10 +197,12 @@ def _whitened_polar(m: Moments, shrinkage: float) -> Polar:
     S_zy = standardised_cross_covariance(m)
     W = whitener(m.cov_z, is_constant(m.mean_z, np.diag(m.cov_z)))
     if len(W) < p:
-        raise errors.too_little_rank(p, len(W), k)
+        problem = f"{p} covariates need {p} linearly independent latent dimensions, but the {k} columns of Z span only "
+        remedy = "Columns are constant or repeated, or there are fewer rows than columns: drop covariates, or add rows"
+        raise ValueError(message(f"{problem}{len(W)}", remedy=remedy))
     A = W @ S_zy
     U, d, Vt = np.linalg.svd(A, full_matrices=False)
-    # S_zy is rounded on the scale of unit variances; W, on that scale, multiplies the error.
+    # S_zy has rounding errors on the scale of unit variances, and W on that scale multiplies them.
     r = int(np.sum(d > rank_cutoff(k, float(np.linalg.norm(W * np.sqrt(np.diag(m.cov_z)))))))
     U, d, V, null = U[:, :r], d[:r], Vt[:r].T, Vt[r:].T
     if shrinkage > 0 and r > 0:
@@ -220,9 +224,10 @@ def _whitened_polar(m: Moments, shrinkage: float) -> Polar:
 
 
 def _nearest_completion(m: Moments, W: Array, A: Array, U: Array, null: Array) -> Array:
-    """P - r whitened directions for the covariates' null space, as close as can be to Z's own first P columns.
+    """P - r whitened directions for the covariates' null space, as close as possible to the first P columns of Z.
 
-    They avoid U, and where there is room all that correlates with a covariate in sample (which shrinkage leaves out).
+    They are orthogonal to U and, if the dimensions suffice, to all that correlates with a covariate in sample (which
+    shrinkage leaves out).
     """
     need = null.shape[1]
     used = orthonormal_range(np.hstack([U, A]), scale=1.0)
@@ -233,7 +238,7 @@ def _nearest_completion(m: Moments, W: Array, A: Array, U: Array, null: Array) -
     left, strength, right = np.linalg.svd(own[:, : len(null)] @ null, full_matrices=False)
     if strength[-1] > 1e-6:
         return np.asarray(left @ right)
-    # The first P columns leave the choice open: take Z's columns in the order of what they add instead.
+    # The first P columns do not determine the directions: take the columns of Z in the order of what they add.
     Q, R, _ = scipy.linalg.qr(own, mode="economic", pivoting=True)
     return np.asarray(Q[:, :need] * np.where(np.diag(R)[:need] < 0, -1.0, 1.0))
 
@@ -241,9 +246,9 @@ def _nearest_completion(m: Moments, W: Array, A: Array, U: Array, null: Array) -
 def rest_of_space(m: Moments, polar: Polar) -> Array:
     """(k - P) x K: unit-variance dimensions, uncorrelated with T_0 Z and each other.
 
-    Without shrinkage they are uncorrelated with every covariate, too. They are the principal components of what T_0 Z
-    leaves of Z, the largest first, each with its largest loading positive. Stacked under an invertible T they make the
-    map invertible on the range of Z.
+    Without shrinkage they are also uncorrelated with every covariate. They are the principal components of the residual
+    of Z given T_0 Z, the largest first, each with its largest loading positive. Below an invertible T they make the map
+    invertible on the range of Z.
 
     >>> import covalign as ca
     >>> s = ca.simulate.scenario("PN", n_samples=200)
@@ -293,11 +298,11 @@ def standardised_cross_covariance(m: Moments) -> Array:
     return m.cov_zy / np.sqrt(variance)
 
 
-# -- what a transformation achieves, on any moments -------------------------------------------------------------------
+# -- alignment and coupling of a transformation, on any moments -------------------------------------------------------
 
 
 def alignment(T: Array, m: Moments) -> Array:
-    """corr(z~_p, y_p) for every covariate; NaN where either does not vary in these moments.
+    """corr(z~_p, y_p) of every covariate; NaN if either is constant in these moments.
 
     >>> import covalign as ca
     >>> m = ca.simulate.population_moments("PN")
@@ -312,7 +317,7 @@ def alignment(T: Array, m: Moments) -> Array:
 
 
 def observed_alignment(T: Array, m: Rows) -> Array:
-    """corr(z~_p, y_p) over the rows that have y_p, whatever the gaps; NaN where these do not tell.
+    """corr(z~_p, y_p) over the rows that have y_p; NaN if it is not defined there.
 
     >>> import covalign as ca
     >>> m = ca.simulate.population_moments("PN")
@@ -344,7 +349,7 @@ def eta_squared(T: Array, m: Moments, columns: Sequence[int]) -> Array:
     between = np.sum((W @ (T @ m.cov_zy[:, at]).T) ** 2, axis=0)
     known = variance > 0
     share = np.divide(between, variance, out=np.full(len(T), np.nan), where=known)
-    return np.asarray(np.minimum(share, 1.0))  # 1 + rounding is 1
+    return np.asarray(np.minimum(share, 1.0))  # rounding can exceed 1
 
 
 def coupling(T: Array, m: Rows) -> float:
@@ -369,10 +374,10 @@ def squared_distance_from_identity(C: Array) -> float:
 
 
 def frontier(m: Moments, lams: Iterable[float] | None = None, *, shrinkage: float = 0.0) -> pd.DataFrame:
-    """One row per lambda, and the exclusive point where it exists: regime, lam, alignment, coupling, each covariate.
+    """One row per lambda, and the exclusive regime if it exists: regime, lam, alignment, coupling, each covariate.
 
-    lam = 0 is named independent, lam = 1 strongest, the rest tunable. ``frame.attrs["exclusive"]`` says why there is
-    no exclusive row when there is none.
+    lam = 0 is called independent, lam = 1 strongest, others tunable. If there is no exclusive row,
+    ``frame.attrs["exclusive"]`` says why.
 
     >>> import covalign as ca
     >>> m = ca.simulate.population_moments("PN")
@@ -402,7 +407,7 @@ def frontier_of(polar: Polar, rows: Rows, lams: Iterable[float] | None, names: S
 
 
 def frontier_settings(polar: Polar, lams: Iterable[float] | None) -> tuple[list[tuple[str, float]], str | None]:
-    """(regime, lam) of every row of a frontier, and why the exclusive one is not among them (None if it is).
+    """(regime, lam) of every row of a frontier, and the reason if the exclusive regime does not exist (else None).
 
     >>> import covalign as ca
     >>> m = ca.simulate.population_moments("PN")
@@ -410,13 +415,11 @@ def frontier_settings(polar: Polar, lams: Iterable[float] | None) -> tuple[list[
     >>> ca.regimes.frontier_settings(polar, [0, 0.5])
     ([('independent', 0.0), ('tunable', 0.5), ('exclusive', nan)], None)
     """
-    checked = [
-        errors.check_lam(lam) for lam in (DEFAULT_LAMS if lams is None else np.atleast_1d(np.asarray(lams)).tolist())
-    ]
+    checked = [check_lam(lam) for lam in (DEFAULT_LAMS if lams is None else np.atleast_1d(np.asarray(lams)).tolist())]
     named = {0.0: "independent", 1.0: "strongest"}
     settings = [(named.get(lam, "tunable"), lam) for lam in checked]
     if polar.M_inverse is None:
-        return settings, str(errors.no_exclusive(polar.dependent))
+        return settings, str(no_exclusive(polar.dependent))
     return [*settings, ("exclusive", float("nan"))], None
 
 
@@ -440,7 +443,7 @@ def frontier_frame(rows: Sequence[tuple[str, float, Array, float]], names: Seque
 
 
 def mean_or_nan(values: ArrayLike) -> float:
-    """The mean of what is there, NaN (and no warning) if nothing is.
+    """The mean of the values that are not NaN; NaN (without a warning) if there is none.
 
     >>> import covalign as ca
     >>> ca.regimes.mean_or_nan([1.0, float("nan"), 3.0]), ca.regimes.mean_or_nan([])

@@ -35,7 +35,7 @@ PN = np.array(
 
 @dataclass(frozen=True, eq=False)
 class Scenario:
-    """A simulated data set and the truth it came from. X and W are dicts when several views were asked for.
+    """A simulated data set and its true parameters. X and W are dicts if there are several views.
 
     >>> import covalign as ca
     >>> s = ca.simulate.scenario("PN", n_samples=50)
@@ -87,7 +87,7 @@ def coefficients(n_covariates: int = 5, b: float = 1.0) -> Array:
 
 
 def population_moments(name: str, alpha: float = 1.0, b: float = 1.0, n_covariates: int = 5) -> Moments:
-    """S_z = D_b S_y D_b + D_(1-b^2), S_zy = D_b S_y (n = None): what a scenario's sample moments tend to.
+    """S_z = D_b S_y D_b + D_(1-b^2), S_zy = D_b S_y (n = None): the limit of a scenario's sample moments.
 
     >>> import covalign as ca
     >>> ca.simulate.population_moments("N").cov_y[0].tolist()
@@ -123,7 +123,7 @@ def scenario(
     _check_sizes(n_samples, n_factors, n_covariates, noise)
     rng = check_random_state(random_state)
     Sigma, beta = covariate_correlation(name, n_covariates, alpha), coefficients(n_covariates, b)
-    values, vectors = np.linalg.eigh(Sigma)  # a square root that also exists where Sigma is singular
+    values, vectors = np.linalg.eigh(Sigma)  # this square root exists also for a singular Sigma
     root = vectors * np.sqrt(np.maximum(values, 0))
     Y = rng.standard_normal((n_samples, n_covariates)) @ root.T
     Z = rng.standard_normal((n_samples, n_factors))

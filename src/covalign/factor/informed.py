@@ -211,7 +211,8 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         >>> ca.InformedFactorAnalysis(10).fit_transform(s.X, s.Y).shape
         (200, 10)
         """
-        return self._as_table(self.fit(X, y, confounders=confounders).factors_, X)
+        samples = self.fit(X, y, confounders=confounders)._table.samples
+        return self._as_table(self.factors_, None if samples is None else pd.DataFrame(index=pd.Index(samples)))
 
     def _check_parameters(self) -> None:
         if self.posterior not in ("full", "mean_field"):
@@ -369,13 +370,13 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
     def _alignment_on(self, X: Any, y: Any, confounders: Any) -> Array:
         if y is None:
             raise errors.y_required()
-        Y: Any
+        X, Y = self._opened(X, y)
         stages = [new_samples.Stage(self._state, self._sy, self.T_)]
         if is_in_memory(X):
-            rows, Y = new_samples.whole(self._table, X, y, confounders)
+            rows, Y = new_samples.whole(self._table, X, Y, confounders)
             z = new_samples.placed(rows, np.full_like(Y, np.nan), stages, None)
         else:
-            incoming = new_samples.Incoming(self._table, X, y, confounders, self.chunk_rows)
+            incoming = new_samples.Incoming(self._table, X, Y, confounders, self.chunk_rows)
             Y, incoming.Y = incoming.Y, None
             z = new_samples.by_chunks(
                 new_samples.Placer(incoming, stages, None), incoming, self.factor_names_, None, False
@@ -416,8 +417,7 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         ((5, 10), (5, 10))
         """
         self._check_fitted()
-        known = {name: scale.names for name, scale in self._table.views.items()}
-        X, y = open_tables(X, y, known, self.chunk_rows)
+        X, y = self._opened(X, y)
         stages = [new_samples.Stage(self._state, self._sy, self.T_)]
         if self._realigned is not None and return_std:  # which starts from the means before realigning
             stages = [new_samples.Stage(self._stage_1, self._sy, np.eye(self._problem.p)), *stages]
@@ -433,6 +433,11 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         if out is not None:
             return result
         return tuple(self._as_table(part, X) for part in result) if return_std else self._as_table(result, X)
+
+    def _opened(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """New samples with their files opened, the features of the fit where they have names."""
+        known = {name: scale.names for name, scale in self._table.views.items()}
+        return open_tables(X, y, known, self.chunk_rows)
 
     def _row_names(self, X: Any) -> pd.Index | None:
         """Those of the joined views."""

@@ -18,7 +18,7 @@ FORMAT, VERSION = "covalign", 1
 
 
 def write(path: Any, meta: dict[str, Any], arrays: dict[str, Array]) -> None:
-    """A model's file; readers see the old one or the new, never half."""
+    """Write a model to a file. The file appears only when it is complete."""
     head = {"format": FORMAT, "version": VERSION, "covalign": package.__version__, **meta}
     text = np.frombuffer(json.dumps(head, ensure_ascii=False).encode(), dtype=np.uint8)
     contents: dict[str, Any] = {"meta.json": text, **arrays}
@@ -27,7 +27,7 @@ def write(path: Any, meta: dict[str, Any], arrays: dict[str, Array]) -> None:
 
 
 def read(path: Any) -> tuple[dict[str, Any], dict[str, Array]]:
-    """What ``write`` wrote; a truncated, foreign or newer file is an error that says which."""
+    """Read what ``write`` wrote. A damaged, foreign or newer file is an error that says which it is."""
     try:
         with zipfile.ZipFile(path) as zipped:  # np.load would open other formats, too
             zipped.getinfo("meta.json.npy")

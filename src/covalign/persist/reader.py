@@ -1,4 +1,4 @@
-"""Reading models back."""
+"""Load saved models."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KINDS = {"LatentAligner": "covalign.aligner.latent", "InformedFactorAnalysis": "
 
 
 def load(path: Any) -> LatentAligner | InformedFactorAnalysis:
-    """A model as it was saved, of either kind: it transforms, realigns and goes on fitting to the same numbers.
+    """Load a saved model of either kind. It transforms, realigns and continues to fit as the original would.
 
     >>> import covalign as ca, tempfile, pathlib
     >>> data = ca.simulate.scenario("PN", n_samples=100)
@@ -32,7 +32,7 @@ def load(path: Any) -> LatentAligner | InformedFactorAnalysis:
 
 
 def opened(path: Any) -> tuple[dict[str, Any], LatentAligner | InformedFactorAnalysis]:
-    """The head of a model's file, and the model."""
+    """The header of a model's file, and the model."""
     meta, arrays = store.read(path)
     kind = meta.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:

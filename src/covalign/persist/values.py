@@ -1,7 +1,7 @@
-"""Values as JSON knows them, and back: parameters, levels of categories, and how tables became numbers.
+"""Values as JSON and back: parameters, levels of categories, and the coding of tables.
 
-A level has to come back as what it was, or further rows would not be recognised: a date that became text is equal to no
-date. What JSON has no word for is therefore a small object with its kind, {"date": "2024-05-01"}.
+A loaded level must equal the saved one, or new rows would not match it: text is not equal to a date. Types that JSON
+does not have are therefore saved as a small object with the type, {"date": "2024-05-01"}.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from covalign.tables.covariates import Column, Encoding
 
 
 class Kind(NamedTuple):
-    """A type that JSON has no word for: how it is written, and read."""
+    """A type that JSON does not have: how to write it, and how to read it."""
 
     type: type
     written: Callable[[Any], Any]
@@ -34,13 +34,13 @@ def _moment(saved: list[Any]) -> pd.Timestamp:
 
 
 def _clock(moment: pd.Timestamp) -> list[Any]:
-    """In UTC, where no hour occurs twice, with the name of its own zone."""
+    """Time in UTC, where no hour occurs twice, with the name of the time zone."""
     if moment.tz is None:
         return [moment.isoformat(), None, moment.unit]
     return [moment.tz_convert("UTC").tz_localize(None).isoformat(), str(moment.tz), moment.unit]
 
 
-KINDS = {  # the first that fits: a Timestamp is a date, too
+KINDS = {  # the first that fits counts: a Timestamp is also a date
     "timestamp": Kind(pd.Timestamp, _clock, _moment),
     "timedelta": Kind(pd.Timedelta, lambda t: [t.isoformat(), t.unit], lambda s: pd.Timedelta(s[0]).as_unit(s[1])),
     "period": Kind(pd.Period, lambda t: [t.ordinal, t.freqstr], lambda s: pd.Period(ordinal=s[0], freq=s[1])),
@@ -58,7 +58,7 @@ KINDS = {  # the first that fits: a Timestamp is a date, too
 
 
 def packed(value: Any) -> Any:
-    """The value in the words of JSON; ``unpacked`` makes an equal one of it. Refused where there is no way."""
+    """The value as JSON, from which ``unpacked`` makes an equal value; an error if that is impossible."""
     value = value.item() if isinstance(value, np.generic) else value
     if value is None or isinstance(value, bool | int | float | str):
         return value
@@ -78,7 +78,7 @@ def unpacked(saved: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """A parameter as JSON knows it; what JSON does not know (a generator) as text."""
+    """A parameter as JSON; as text if JSON does not have its type (a generator)."""
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
@@ -86,7 +86,7 @@ def plain(value: Any) -> Any:
 
 
 def label(name: Any) -> Any:
-    """The name of a row, ``packed`` where there is a way, else as text."""
+    """The name of a row, ``packed`` if possible, else as text."""
     try:
         return packed(name)
     except CannotBeSavedError:
@@ -94,7 +94,7 @@ def label(name: Any) -> Any:
 
 
 def pack_coding(coding: Coding) -> dict[str, Any]:
-    """How covariates and confounders became numbers."""
+    """The coding of covariates and confounders, as JSON."""
     return {
         "encoding": [_pack_column(column) for column in coding.covariates.columns],
         "confounders": [_pack_column(column) for column in coding.confounders.columns],

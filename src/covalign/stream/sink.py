@@ -118,7 +118,7 @@ class Sink:
                     raise disk_full(self.path, need, self.start)
         except BaseException:
             if not any((self._folder / name).exists() for name in ("progress.json", "old")):  # nothing to resume
-                shutil.rmtree(self._folder, ignore_errors=True)
+                self._remove_folder()
             self._release()
             raise
 
@@ -129,7 +129,8 @@ class Sink:
         """
         path = self._folder / "lock"
         while True:
-            self._folder.mkdir(exist_ok=True)
+            with suppress(FileExistsError):
+                self._folder.mkdir()
             with suppress(FileNotFoundError):
                 lock = locked(path, target=self.path)
                 if path.exists() and os.path.samestat(os.fstat(lock.fileno()), path.stat()):
@@ -173,10 +174,10 @@ class Sink:
                 self._refuse_existing()
                 whole = self._writer.finish()
                 _rename(whole, self.path, self._folder / "old")
-            shutil.rmtree(self._folder, ignore_errors=True)
+            self._remove_folder()
         finally:
             self._release()
-        if os.name == "nt":  # which removes no open file
+        if os.name == "nt":  # Windows removes no open file
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def interrupt(self) -> None:
@@ -224,6 +225,17 @@ class Sink:
         old = self._folder / "old"
         if old.exists() and not self.path.exists():
             os.rename(old, self.path)
+
+    def _remove_folder(self) -> None:
+        """Remove the lock last: from then on another run may use the folder."""
+        for entry in list(self._folder.iterdir()):
+            if entry.is_dir():
+                shutil.rmtree(entry, ignore_errors=True)
+            elif entry.name != "lock":
+                entry.unlink(missing_ok=True)
+        with suppress(OSError):
+            (self._folder / "lock").unlink()
+            self._folder.rmdir()
 
     def _release(self) -> None:
         self._writer.close()

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from covalign._core import validation as errors
-from covalign._core.extras import optional as optional
 from covalign._core.messages import listed, message
 
 # Large enough that opening, seeking and starting BLAS do not show. Below 32 MB the C library hands freed buffers out

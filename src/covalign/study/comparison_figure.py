@@ -1,4 +1,4 @@
-"""The figure of a comparison: alignment against coupling, every method by name, and its time. Frame in, Axes out."""
+"""The figure of a comparison: alignment against coupling, with the name and time of every method."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ STYLES = {
     "package": ("#D55E00", "D", "published packages"),
 }
 SIZE = 58
-GAP = 5.0  # points between a name and what is near it
+GAP = 5.0  # points between a name and its neighbours
 
 
 def comparison(frame: pd.DataFrame, axes: Any = None, *, title: str = "") -> Any:
-    """Two Axes: the plane of coupling and alignment, and seconds a fit.
+    """Two Axes: the plane of coupling and alignment, and seconds per fit.
 
     ``frame`` is what ``covalign.study.comparison.compare`` returns. In sample is hollow, held out is filled.
     """
@@ -86,11 +86,11 @@ def keys(frame: pd.DataFrame) -> list[Any]:
 
 
 def name_points(frame: pd.DataFrame, ax: Any) -> None:
-    """Names beside the held-out points (or the in-sample ones, where there is no other), none over another."""
+    """Names beside the held-out points (or the in-sample ones, if there are no others), without overlaps."""
     from matplotlib.patheffects import withStroke
 
     figure = ax.figure
-    figure.canvas.draw()  # the layout is settled now, and stays as it is
+    figure.canvas.draw()  # the layout is final now
     figure.set_layout_engine("none")
     held = frame["held_out_alignment"].notna()
     x = frame["held_out_coupling"].where(held, frame["coupling"])

@@ -1,4 +1,4 @@
-"""Pretrained representations in numbers: every route on unseen rows, and ours against each, split by split."""
+"""Pretrained representations in numbers: every route on held-out rows, and ours compared with each, split by split."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def every_route(wide: pd.DataFrame) -> str:
 
 
 def against(wide: pd.DataFrame) -> str:
-    """For every baseline, the most aligned of our routes that couples no more than it (on average): differences."""
+    """For every baseline, the most aligned of our routes with no larger coupling (on average): differences."""
     a, c = wide["alignment, held out"], wide["coupling, held out"]
     ours = [route for route in a.columns if route.startswith(OURS)]
     lines = []
     for route in [route for route in a.columns if route not in ours]:
         within = [r for r in ours if over_splits(c[r] - c[route]).mean <= 0]
-        # Where none couples less on average, the least coupled of ours is shown, and what it couples more.
+        # If all of ours have a larger coupling on average, the least coupled one is shown, with the difference.
         chosen = max(within, key=lambda r: a[r].mean()) if within else min(ours, key=lambda r: c[r].mean())
         gain, more = over_splits(a[chosen] - a[route]), over_splits(c[chosen] - c[route])
         words = f"alignment {compared(gain)}, coupling {compared(more)}"

@@ -1,4 +1,4 @@
-"""All experiments: which units there are, and how one is run."""
+"""All experiments: their units, and how to run one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from covalign.study.results_store import Row, Unit
 
 
 class Experiment(NamedTuple):
-    """``alone``: units run one after the other, since they are timed."""
+    """``alone``: units run one after another, because they are timed."""
 
     units: Callable[[Profile, Inputs], list[Unit]]
     measure: Callable[[Unit, Profile, Inputs], Iterator[Row]]

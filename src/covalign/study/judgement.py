@@ -1,20 +1,20 @@
-"""What a method achieves on samples it has seen, and on samples it has not.
+"""Scores of a method on the samples it was fitted to, and on held-out samples.
 
-Metrics are the paper's, on the rows fitted. Beside them stands **held-out alignment**, as with many features any
-supervised method aligns well with the rows it was given. It is the mean over folds of corr(z_p, y_p) on left-out rows,
-and it is fair in this sense: every method is fitted to the same training rows, features and covariates are standardised
-by these rows' means and deviations, informed factors are chosen and signed on them, and a left-out sample is placed
-**from its features alone, by what the method itself has learned**:
+Metrics are the paper's, on the fitted rows. In addition there is **held-out alignment**, because with many features any
+supervised method aligns well on the rows it was fitted to. It is the mean over folds of corr(z_p, y_p) on left-out
+rows. The comparison is fair: every method is fitted to the same training rows, features and covariates are standardised
+by these rows' means and deviations, informed factors are chosen and signed on them, and the factors of a left-out
+sample come **from its features alone, by what the method itself has learned**:
 
 - PCA, PLS and both supervised PCAs have factors F = X R; new samples get theirs by the same R, exactly.
 - iFA and the aligner have a ``transform``; iFA's is the posterior mean with the covariates integrated out.
 - MOFA, SOFA, MOFA-FLEX and MuVI decode linearly; a sample gets the posterior mean under the fitted loadings, noise and
   covariance of factors, as in iFA (``covalign.study.baselines.linear_decoder``).
-- "Y as factors" and the iVAE know a sample's factors only if they are told its covariates: no number, and a note that
+- "Y as factors" and the iVAE need the covariates of a sample for its factors: they have no held-out number, and a note
   says so.
 
-A regression of the fitted factors on X was considered as one rule for all and rejected: where a method's factor is (all
-but) the covariate, it would measure that regression and not the method. Held-out coupling is that of the correlations
+A regression of the fitted factors on X for all methods was rejected: if a method's factor is (almost) the covariate, it
+would measure that regression and not the method. Held-out coupling is that of the correlations
 averaged over folds, as in ``covalign.closed_form.heldout``.
 """
 
@@ -35,7 +35,7 @@ from covalign.study.results_store import Row
 
 
 class Settings(NamedTuple):
-    """What all methods share."""
+    """Settings that all methods share."""
 
     n_factors: int
     seed: int
@@ -64,7 +64,7 @@ def in_sample(method: Method, data: Data, settings: Settings) -> Iterator[Row]:
 
 
 def held_out(method: Method, data: Data, settings: Settings, folds: int) -> Iterator[Row]:
-    """Alignment and coupling of left-out samples, placed from their features by a fit to the others."""
+    """Alignment and coupling of left-out samples, with factors from their features by a fit to the others."""
     name, aligned, correlations, sizes = method.name, [], [], []
     for train, test in divisions(data.Y, folds, settings.seed):
         place = run(method, data.rows(train), settings).place
@@ -104,7 +104,7 @@ def correlation(Z: Array) -> Array:
 
 
 def divisions(Y: Array, folds: int, seed: int) -> list[tuple[Any, Any]]:
-    """(rows to fit, rows left out) of each fold: the same for all methods, flags and classes in equal shares."""
+    """(rows to fit, rows left out) of each fold: the same for all methods, stratified by flags and classes."""
     from sklearn.model_selection import KFold, StratifiedKFold
 
     if folds == 0:

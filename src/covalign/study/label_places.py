@@ -1,4 +1,4 @@
-"""Where to put names beside points so that no two overlap. Pure geometry: boxes in, corners out."""
+"""Places for names beside points, without overlaps. Pure geometry: from boxes to corners."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def corners(
 ) -> Array:
     """Lower left corners (m x 2) of labels of these sizes (m x 2), near their anchors (m x 2).
 
-    Labels keep apart from each other and inside ``box`` (x0, y0, x1, y1) wherever that can be done, and off the points
-    (q x 2), the lines drawn (given as points along them) and the lines to each other's anchors where that is cheap.
-    Each is put in turn where it does best given the others, several times over.
+    Labels do not overlap and stay inside ``box`` (x0, y0, x1, y1) if possible. They avoid the points (q x 2), the lines
+    drawn (given as points along them) and the lines to other anchors if that costs little. Each label in turn takes its
+    best place given the others, several times.
     """
     m = len(anchors)
     found = np.full((m, 2), np.nan)
@@ -63,7 +63,7 @@ def covered(corner: Array, size: Array, points: Array) -> Array:
 
 
 def among(tried: Array, anchor: Array, size: Array, corner: Array, anchors: Array, sizes: Array, gap: float) -> Array:
-    """What a label costs beside others that have their places."""
+    """The cost of a label's overlap with labels that are placed already."""
     apart: Any = (tried[:, None] > corner + sizes + gap / 2) | (tried[:, None] + size + gap / 2 < corner)
     overlapping = ~apart.any(axis=2)
     ends = np.stack([nearest(c[None], s, a)[0] for c, s, a in zip(corner, sizes, anchors, strict=True)])

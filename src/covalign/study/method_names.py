@@ -1,4 +1,4 @@
-"""The methods of the comparison by name, and how patient one must be with each."""
+"""The methods of the comparison by name, and the expected time of each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ FAST = (*CLASSICAL, "MOFA", "iVAE")
 
 
 def slow(scaling_factors: tuple[float, ...]) -> list[str]:
-    """Methods that take a minute a fit."""
+    """Methods that take a minute per fit."""
     return [*(f"SOFA (sf={sf:g})" for sf in scaling_factors), "MOFA-FLEX", "MuVI"]
 
 
@@ -22,7 +22,7 @@ def by_name(name: str) -> Method:
 
 
 def expected_seconds(name: str) -> float:
-    """A guess, for the time left: what a fit of the paper's size takes."""
+    """The expected time of a fit of the paper's size, for the progress bar."""
     for start, seconds in (("SOFA", 45.0), ("MOFA-FLEX", 40.0), ("MuVI", 40.0), ("iVAE", 10.0), ("MOFA", 3.0)):
         if name.startswith(start):
             return seconds

@@ -1,4 +1,4 @@
-"""How large a study is: the paper's own size, a quick look, and the smallest that still goes everywhere."""
+"""The sizes of a study: the paper's, a quick one, and the smallest that runs every part."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ SIMULATED = ("PN", "AR", "P", "N")
 
 
 class Profile(NamedTuple):
-    """Sizes. The b grid of the paper's table is not evenly spread although it says so; ours is."""
+    """Sizes. The b grid of the paper's table is not evenly spaced, although the paper says so; ours is."""
 
     name: str = "full"
     reps: int = 20
-    slow_reps: int = 2  # of methods that take a minute a fit
+    slow_reps: int = 2  # of methods that take a minute per fit
     n: int = 500
     d: int = 100
     k: int = 10
@@ -23,7 +23,7 @@ class Profile(NamedTuple):
     lams: tuple[float, ...] = (0.0, 0.25, 0.5, 0.75, 1.0)
     budget: int = 2000
     scaling_factors: tuple[float, ...] = (0.01, 0.02, 0.03, 0.04, 0.05, 0.1)
-    slow_scenarios: tuple[str, ...] = SIMULATED  # where methods that take a minute a fit are run
+    slow_scenarios: tuple[str, ...] = SIMULATED  # in which methods that take a minute per fit are run
     sizes: tuple[int, ...] = (100, 200, 500, 1000, 2000, 5000, 10_000)  # consistency
     inference_sizes: tuple[int, ...] = (500, 5000)
     real_lams: tuple[float, ...] = (0.0, 0.25, 0.5, 0.75, 0.9)
@@ -77,7 +77,7 @@ PROFILES = {profile.name: profile for profile in (FULL, QUICK, TINY)}
 
 
 class Inputs(NamedTuple):
-    """Data that does not come with the package."""
+    """Data that are not part of the package."""
 
     tcga: Path | None = None
     embeddings: Mapping[str, Path] = {}

@@ -44,7 +44,7 @@ def tcga_units(profile: Profile, inputs: Inputs) -> list[Unit]:
 
 
 def tcga(unit: Unit, profile: Profile, inputs: Inputs) -> Iterator[Row]:
-    """Alignment, coupling and variance on the rows fitted; for iFA also on the fold left out, labels unseen."""
+    """Alignment, coupling and variance on the rows fitted; for iFA also on the fold left out, without its labels."""
     data = datasets.breast_tcga(inputs.tcga)
     fitted, unseen = split(data.covariates["subtype"], profile.folds, int(parsed(unit)["fold"]), unit.rep)
     X = {name: view.iloc[fitted] for name, view in data.views.items()}
@@ -70,7 +70,7 @@ def tcga(unit: Unit, profile: Profile, inputs: Inputs) -> Iterator[Row]:
 
 
 def split(labels: pd.Series, folds: int, fold: int, seed: int) -> tuple[Rows, Rows]:
-    """Rows to fit and rows left out, the labels' shares kept in both."""
+    """Rows to fit and rows left out, with the same shares of labels."""
     from sklearn.model_selection import StratifiedKFold
 
     divisions = StratifiedKFold(folds, shuffle=True, random_state=seed)
@@ -84,7 +84,7 @@ ROUTES = {"exclusive": np.nan, "independent": 0.0, "tunable": 0.5, "strongest": 
 
 
 def embedding_units(profile: Profile, inputs: Inputs) -> list[Unit]:
-    """Every representation, halved anew in each repetition."""
+    """Every representation, with new halves in each repetition."""
     reps = min(profile.reps, 5)
     return [Unit("embedding", name, setting(embedding=name), rep) for name in inputs.embeddings for rep in range(reps)]
 
@@ -128,6 +128,6 @@ def routes(Z: Array, Y: Array) -> dict[str, Array]:
 
 
 def procrustes(m: Moments) -> Array:
-    """V U' (P x K) with S_zy = U D V', Y standardised: the rotation of Z that comes closest to Y."""
+    """V U' (P x K) with S_zy = U D V', Y standardised: the rotation of Z closest to Y."""
     U, _, Vt = np.linalg.svd(m.cov_zy / np.sqrt(np.diag(m.cov_y)), full_matrices=False)
     return np.asarray((U @ Vt).T)

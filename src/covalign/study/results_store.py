@@ -1,7 +1,7 @@
-"""Results as tidy rows: one file per experiment, appended a unit at a time, so that nothing done is ever lost.
+"""Results as tidy rows: one file per experiment, appended unit by unit, so that finished work is never lost.
 
-A unit's rows go out in one write and end with a row ``done``. What a crash cut short has no such row and is ignored,
-and the unit is run again.
+The rows of a unit are written at once and end with a row ``done``. After a crash, rows without it are ignored, and the
+unit is run again.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Store:
         self.folder = Path(folder)
 
     def path(self, experiment: str) -> Path:
-        """Where an experiment's rows are."""
+        """The file of an experiment."""
         return self.folder / f"{experiment}.csv"
 
     def append(self, unit: Unit, rows: Iterable[Row]) -> None:
@@ -73,15 +73,15 @@ class Store:
             os.fsync(file.fileno())
 
     def units(self, experiment: str) -> set[Unit]:
-        """What is finished."""
+        """The finished units."""
         rows = self._rows(experiment)
         done = rows[rows["metric"] == DONE]
         return {Unit(experiment, *key) for key in zip(done["method"], done["setting"], done["rep"], strict=True)}
 
     def frame(self, experiment: str) -> pd.DataFrame:
-        """The rows of finished units, settings spread into columns of their own (numbers as numbers)."""
+        """The rows of finished units, with a column for each setting (numbers as numbers)."""
         rows = self._rows(experiment)
-        whole = (rows["metric"] == DONE)[::-1].cummax()[::-1]  # rows after the last "done" belong to nobody
+        whole = (rows["metric"] == DONE)[::-1].cummax()[::-1]  # rows after the last "done" are unfinished
         rows = rows[whole & (rows["metric"] != DONE)]
         rows = rows.drop_duplicates(COLUMNS[:-1], keep="last").reset_index(drop=True)
         parsed = {text: dict(pair.split("=", 1) for pair in text.split()) for text in rows["setting"].unique()}
@@ -95,7 +95,7 @@ class Store:
     def _rows(self, experiment: str) -> pd.DataFrame:
         path = self.path(experiment)
         text = path.read_text() if path.exists() else ""
-        text = text[: text.rfind("\n") + 1]  # a torn last line is nobody's
+        text = text[: text.rfind("\n") + 1]  # an incomplete last line is ignored
         if not text:
             return pd.DataFrame(columns=COLUMNS).astype({"rep": int, "value": float})
         types = {"method": str, "setting": str, "rep": int, "metric": str, "value": float}
@@ -103,7 +103,7 @@ class Store:
 
 
 def _drop_unfinished(file: BinaryIO) -> None:
-    """Cut the file after its last ``done`` row (or its header): what follows was never finished."""
+    """Cut the file after its last ``done`` row (or its header): what follows is unfinished."""
     end = file.seek(0, os.SEEK_END)
     file.seek(max(end - 4096, 0))
     if end == 0 or _finished(file.read().rpartition(b"\n")):

@@ -1,4 +1,4 @@
-"""Doing what is left to do: in several processes, with the time left on the terminal, and stoppable at any moment."""
+"""Run the units that are not finished: in several processes, with a progress bar. It can be stopped at any time."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 class Outcome(NamedTuple):
-    """What a run did: units done now, units that failed (with the last line of why), methods that are not installed."""
+    """The outcome of a run: units done, units that failed (with the last line of the error), methods not installed."""
 
     done: int
     failed: dict[str, str]
@@ -51,10 +51,10 @@ def run(
     with_peers: bool = True,
     client: Any = None,
 ) -> Outcome:
-    """Run every unit of these experiments that the store does not have. Ctrl-C leaves the store whole.
+    """Run every unit of these experiments that the store does not have. Ctrl-C keeps the store intact.
 
-    With the client of a dask cluster units run there, but for those that are timed, which run here. Results are written
-    here, so the workers need no disk in common, but covalign, and the data where the inputs say.
+    With the client of a dask cluster, units run there, except timed ones, which run here. Results are written here, so
+    workers need no common disk, only covalign and the data at the paths of the inputs.
     """
     wanted = [unit for name in experiments for unit in EXPERIMENTS[name].units(profile, inputs)]
     absent = absentees(wanted, with_peers)
@@ -86,14 +86,14 @@ def absentees(units: Sequence[Unit], with_peers: bool) -> dict[str, str]:
         if name.startswith("iFA"):
             continue
         method = by_name(name)
-        why = "left out, as asked" if not with_peers and isinstance(method, peers.Peer) else method.absent()
+        why = "left out on request" if not with_peers and isinstance(method, peers.Peer) else method.absent()
         if why is not None:
             found[name] = why
     return found
 
 
 def measure(unit: Unit, profile: Profile, inputs: Inputs) -> list[Row] | str:
-    """A unit's rows, or the last line of what went wrong: one failure must not end a night's work."""
+    """The rows of a unit, or the last line of its error: one failure must not end the whole run."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # budgets are part of the comparison
@@ -105,7 +105,7 @@ def measure(unit: Unit, profile: Profile, inputs: Inputs) -> list[Row] | str:
 def measured(
     units: Sequence[Unit], profile: Profile, inputs: Inputs, jobs: int
 ) -> Generator[tuple[Unit, list[Row] | str], None, None]:
-    """Units with their results, as they finish; the slowest begin first, so that none is waited for at the end."""
+    """Units with their results, as they finish. The slowest start first, so that the end is short."""
     if jobs <= 1 or len(units) <= 1:
         for unit in units:
             yield unit, measure(unit, profile, inputs)
@@ -128,7 +128,7 @@ def measured(
 def sent(
     units: Sequence[Unit], profile: Profile, inputs: Inputs, client: Any
 ) -> Generator[tuple[Unit, list[Row] | str], None, None]:
-    """Units with their results, as a dask cluster finishes them; a unit whose worker is lost is run again."""
+    """Units with their results, as a dask cluster finishes them. If a worker is lost, its unit runs again."""
     as_completed = optional("distributed", "dask").as_completed
     queue = sorted(units, key=lambda unit: -expected_seconds(unit.method))
     options = {"pure": False, "priority": 0, "retries": 3}
@@ -139,12 +139,12 @@ def sent(
         for future in finished:
             error = future.exception()
             yield running.pop(future), future.result() if error is None else f"{type(error).__name__}: {error}"
-    finally:  # whatever ends us: the cluster is not ours, and should not go on with what nobody waits for
+    finally:  # in any case: the cluster belongs to others, and no one waits for these results
         client.cancel(list(running))
 
 
 def measure_alone(unit: Unit, profile: Profile, inputs: Inputs) -> list[Row] | str:
-    """``measure`` in a worker of a cluster, on one thread as elsewhere."""
+    """``measure`` in a worker of a cluster, on one thread."""
     with single_threaded():
         return measure(unit, profile, inputs)
 
@@ -170,14 +170,14 @@ def connected(address: str | None) -> Iterator[Any]:
 
 @contextmanager
 def ended_properly() -> Iterator[None]:
-    """A request to end (SIGTERM) takes the way of Ctrl-C, so that what we started ends too."""
+    """SIGTERM is handled like Ctrl-C, so that the processes started here end, too."""
 
     def end(*_: object) -> None:
         sys.exit(143)
 
     try:
         before = signal.signal(signal.SIGTERM, end)
-    except ValueError:  # not the main thread: then it is not ours to handle
+    except ValueError:  # only the main thread can handle signals
         yield
         return
     try:
@@ -187,14 +187,14 @@ def ended_properly() -> Iterator[None]:
 
 
 def leave_interrupts_to_the_parent() -> None:
-    """In a worker: Ctrl-C is the parent's to handle, which then ends us at once."""
+    """In a worker: ignore Ctrl-C; the parent handles it and ends the workers."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 @contextmanager
 def single_threaded() -> Iterator[None]:
-    """One thread a process, here and in what it starts: repetitions are what runs in parallel."""
+    """One thread per process, here and in processes started here: repetitions run in parallel."""
     before = {name: os.environ.get(name) for name in THREADS}
     os.environ.update(dict.fromkeys(THREADS, "1"))
     try:
@@ -219,7 +219,7 @@ def progress(units: Sequence[Unit]) -> Iterator[Callable[[Unit], None]]:
 
 
 def remember_environment(folder: Path) -> None:
-    """Versions beside the results, written whole or not at all."""
+    """Write the versions of packages beside the results."""
     names = ("covalign", "numpy", "scipy", "scikit-learn", "pandas", "torch")
     versions = {"python": platform.python_version()}
     for name in names:

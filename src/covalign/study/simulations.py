@@ -30,7 +30,7 @@ def drawn(unit: Unit, profile: Profile, n: int | None = None) -> simulate.Scenar
 
 
 def method_units(profile: Profile, inputs: Inputs) -> list[Unit]:
-    """Fast methods everywhere; iVAE, and those that take a minute a fit, fully in the settings of panel D only."""
+    """Fast methods in all settings; iVAE and methods that take a minute per fit only in the settings of panel D."""
     units = []
     for scenario in SIMULATED:
         for alpha, b in profile.settings():
@@ -101,7 +101,7 @@ def consistency(unit: Unit, profile: Profile, inputs: Inputs) -> Iterator[Row]:
 
 
 def cosines(factors: Array, truth: Array, p: int) -> Array:
-    """Of the first P columns, centred, one by one."""
+    """Cosines between the first P columns, centred."""
     F, Z = (A[:, :p] - A[:, :p].mean(axis=0) for A in (factors, truth))
     return np.asarray(np.sum(F * Z, axis=0) / np.linalg.norm(F, axis=0) / np.linalg.norm(Z, axis=0))
 
@@ -145,7 +145,7 @@ def inference(unit: Unit, profile: Profile, inputs: Inputs) -> Iterator[Row]:
 
 
 def runtime_units(profile: Profile, inputs: Inputs) -> list[Unit]:
-    """Scenario 1, all methods in turn, one after the other whatever the number of jobs."""
+    """Scenario 1, all methods, one after another for any number of jobs."""
     at = setting(scenario="PN", alpha=1.0, b=1.0, n=profile.n, budget=profile.budget)
     units = []
     for rep in range(min(profile.reps, 5)):
@@ -156,7 +156,7 @@ def runtime_units(profile: Profile, inputs: Inputs) -> list[Unit]:
 
 
 def runtime(unit: Unit, profile: Profile, inputs: Inputs) -> Iterator[Row]:
-    """Seconds of one fit (the second of two, where a first one costs little), and of one further lambda."""
+    """Seconds of one fit (the second of two, if the first is cheap), and of one further lambda."""
     s = drawn(unit, profile)
     views, Y = face.standardised_views(s.X, s.Y)
     if unit.method == "iFA":

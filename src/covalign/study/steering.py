@@ -1,4 +1,4 @@
-"""Steering: move one dimension, map back, and watch the linear probes of this covariate and of the others.
+"""Steering: move one dimension, map back to Z, and measure the change of linear probes of all covariates.
 
 Moves are the columns of the decoder D = S_z T_0' F^-1, T = F T_0, F = unit_rows(f(M)); probes B = S_z^-1 S_zy. On the
 fitted rows the response, probe q's change per unit of dimension p, is
@@ -7,17 +7,18 @@ fitted rows the response, probe q's change per unit of dimension p, is
 
 and with D = S_zy M^-1 F^-1 every regime is a power of M away from the difference of means, up to the scale of columns:
 
-    T_ex   D = S_zy        R = M^2      the difference of means: how rows with more of y_p look, the others as they come
+    T_ex   D = S_zy        R = M^2      the difference of means: other covariates change as in rows with more of y_p
     T_0    D = S_zy M^-1   R = M        halfway
-    T_1    D = S_zy M^-2   R diagonal   the others' predictions do not move at all
+    T_1    D = S_zy M^-2   R diagonal   predictions of other covariates do not change
 
-Of all moves that raise probe p by one, T_ex's is the most ordinary (least d'S_z^-1 d); of those that leave the other
-probes alone, T_1's. Reading is the mirror image: corr(z~, y) = F M is diagonal at T_ex. What reads one covariate alone
-writes all, and what writes one alone reads all. A linear probe answers a constant move by the same amount on every row,
-so no row needs to be steered to know R; held out means that the probes were fitted to other rows.
+Of all moves that raise probe p by one, that of T_ex is the shortest (least d'S_z^-1 d); of those that do not change the
+other probes, that of T_1. Reading is the opposite: corr(z~, y) = F M is diagonal at T_ex. A dimension that correlates
+with one covariate only changes all probes, and one that changes one probe only correlates with all covariates. A linear
+probe changes by the same amount on every row, so R is known without steering rows; held out means that the probes were
+fitted to other rows.
 
-Where y are causes of Z, an intervention on y_p moves Z by column p of S_zy S_y^-1 (Z regressed on all of Y). That is
-T_1's move if Z determines Y linearly (M^2 = S_y), and no regime's otherwise: predictions are not the covariates.
+If the covariates cause Z, an intervention on y_p moves Z by column p of S_zy S_y^-1 (Z regressed on all of Y). This is
+the move of T_1 if Z determines Y linearly (M^2 = S_y); otherwise it is not the move of any regime.
 """
 
 from __future__ import annotations
@@ -40,11 +41,11 @@ from covalign.study.theory import parsed
 LAMS = (0.0, 0.25, 0.5, 0.75, 0.9, 1.0)
 MEANS, WEIGHTS, ENCODING = "difference of means", "probe's own weights", "Z on all of Y"
 REFERENCES = (MEANS, WEIGHTS, ENCODING)
-SHOWN = ("T_ex", "T_0", "T_0.5", "T_1")  # whose responses are kept for the figure
+SHOWN = ("T_ex", "T_0", "T_0.5", "T_1")  # regimes whose responses the figure shows
 
 
 def units(profile: Profile, inputs: Inputs) -> list[Unit]:
-    """Every representation, and scenarios of weak and strong correlation, halved anew in each repetition."""
+    """Every representation, and scenarios of weak and strong correlation, with new halves in each repetition."""
     reps = range(min(profile.reps, 5))
     made = [
         Unit("steering", name, setting(embedding=name, covariates=covariates), rep)
@@ -127,7 +128,7 @@ def with_shrinkage(Z: Array, Y: Array) -> tuple[Moments, float]:
 
 
 def overlapping(Y: Array) -> Array:
-    """y_0 + y_1 + y_2, y_2 + y_3 + y_4, ...: groups of three, neighbours sharing one, and so correlated covariates.
+    """y_0 + y_1 + y_2, y_2 + y_3 + y_4, ...: groups of three that share a class, so that covariates correlate.
 
     Classes that exclude each other hardly correlate, and then all regimes are the same.
     """
@@ -136,7 +137,7 @@ def overlapping(Y: Array) -> Array:
 
 
 def polar_form(m: Moments, shrinkage: float) -> Polar:
-    """Dependent covariates are no news here: what cannot be steered is left out."""
+    """The polar form, without the warning about dependent covariates: these are left out."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return regimes.whitened_polar(m, shrinkage)

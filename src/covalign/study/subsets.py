@@ -1,4 +1,4 @@
-"""Choosing rows of the store: those of this profile's size, and their means."""
+"""Rows of the store that have the size of a profile, and their means."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from covalign.study.results_store import Store
 
 
 def rows(store: Store, experiment: str, profile: Profile) -> Any:
-    """An experiment's rows at this profile's size; LookupError where there are none."""
+    """An experiment's rows at this profile's size; LookupError if there are none."""
     simulated, real = {"n": [profile.n], "budget": [profile.budget]}, {"k": [profile.real_k]}
     sizes: dict[str, dict[str, Any]] = {
         "methods": simulated,

@@ -1,4 +1,4 @@
-"""What holds without a sample: the theorems on random covariances, the scenarios' populations."""
+"""Results without samples: the theorems on random covariances, and the populations of the scenarios."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LAMS = tuple(np.linspace(0, 1, 21).round(2).tolist())
 
 
 def theorem_units(profile: Profile, inputs: Inputs) -> list[Unit]:
-    """Random joint covariances, ten to a repetition."""
+    """Random joint covariances, ten per repetition."""
     return [Unit("theorems", "T", setting(covariances=10), rep) for rep in range(profile.reps)]
 
 
@@ -62,7 +62,7 @@ def violations(m: Moments, rng: np.random.Generator) -> dict[str, float]:
 
 
 def aligned_moments(rng: np.random.Generator, p: int) -> Moments:
-    """Moments whose M is diagonal: latents mixed from uncorrelated ones, each tied to its own covariate."""
+    """Moments whose M is diagonal: latents mixed from uncorrelated ones, each correlated with its own covariate."""
     strengths, A = rng.uniform(0.1, 0.9, p), rng.standard_normal((p, p))
     return Moments.from_covariances(A @ A.T, A * strengths, np.eye(p))
 
@@ -91,7 +91,7 @@ def population(unit: Unit, profile: Profile, inputs: Inputs) -> Iterator[Row]:
 
 
 def regimes_of(m: Moments) -> Iterator[tuple[str, float, Array]]:
-    """(regime, lambda, T) for the exclusive regime, where it exists, and all lambdas."""
+    """(regime, lambda, T) for the exclusive regime, if it exists, and all lambdas."""
     polar = regimes.whitened_polar(m)
     if polar.M_inverse is not None:
         yield "exclusive", np.nan, regimes.turned(polar, "exclusive")

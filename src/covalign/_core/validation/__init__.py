@@ -13,7 +13,6 @@ from covalign._core.files import unreadable_data as unreadable_data
 from covalign._core.validation.base import *
 from covalign._core.validation.data import *
 from covalign._core.validation.models import *
-from covalign._core.validation.numbers import *
 from covalign._core.validation.sources import *
 from covalign._core.validation.tables import *
 from covalign.exceptions import *

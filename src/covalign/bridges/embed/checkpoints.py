@@ -11,7 +11,7 @@ from covalign.bridges.embed import device as devices
 
 
 def load_model(folder: Path, device: Any, dtype: Any) -> tuple[Any, list[str]]:
-    """The model, ready to be used, and the names of weights that the folder does not have."""
+    """The model, ready for use, and the names of weights that the folder lacks."""
     transformers = devices.import_transformers()
     safe = {"trust_remote_code": False, "local_files_only": True}
     try:

@@ -1,4 +1,4 @@
-"""Where the model runs, and in which precision."""
+"""The device and the precision of a model."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ DTYPES = ("float32", "float16", "bfloat16")
 
 
 def import_torch() -> Any:
-    """torch, or the error that says how to get it."""
+    """torch, or an error that says how to install it."""
     return optional("torch", "embed")
 
 
 def import_transformers() -> Any:
-    """transformers, or the error that says how to get it."""
-    import_torch()  # without it transformers loads, and then has no models
+    """transformers, or an error that says how to install it."""
+    import_torch()  # without torch transformers can be imported, but has no models
     return optional("transformers", "embed")
 
 
 def choose(device: str) -> Any:
-    """``"auto"``: a CUDA GPU, else Apple's, else the CPU; anything else is taken at its word."""
+    """The device of this name; ``"auto"`` is a CUDA GPU, else Apple's GPU, else the CPU."""
     torch = import_torch()
     there = [name for name, ok in (("cuda", torch.cuda.is_available()), ("mps", _mps(torch)), ("cpu", True)) if ok]
     if device == "auto":
@@ -56,7 +56,7 @@ def precision(dtype: str) -> Any:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """transformers without its advice and bars: what matters of it is checked by us. Its settings are put back."""
+    """transformers without its messages and progress bars; its settings are restored afterwards."""
     logging = import_transformers().utils.logging
     before, bar = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()

@@ -22,11 +22,11 @@ from covalign.bridges.embed.result import Embedded
 from covalign.bridges.embed.vision import ImageEncoder
 from covalign.bridges.embed.weights import locate
 
-FORMAT = 1  # of a row: to be raised when the same picture would give other numbers
+FORMAT = 1  # of a row; raise it when the same image gives other numbers
 
 
 class Job(NamedTuple):
-    """What pictures and texts have in common."""
+    """The settings that images and texts share."""
 
     model: str | Path
     output: Any
@@ -65,13 +65,13 @@ def images(
     ``source`` is a folder (the class is the name of the subfolder), a CSV with a column of paths (``path_column``, by
     default ``path`` or ``file``; relative to ``root``, by default the CSV's folder; ``label_columns``, by default all
     others), Tiny-ImageNet's own folder (its validation images), or a list of paths. ``model`` is a folder, or a name on
-    the Hugging Face hub, taken from ``cache`` (the user's own) where it is complete and downloaded otherwise, unless
-    ``offline``. ``pooling`` may be ``"auto"``, ``"pooler"``, ``"cls"`` or ``"mean"`` (see ``embed.vision``).
+    the Hugging Face hub: if ``cache`` (by default the user's) does not have it, it is downloaded, unless ``offline``.
+    ``pooling`` may be ``"auto"``, ``"pooler"``, ``"cls"`` or ``"mean"`` (see ``embed.vision``).
 
     With ``output`` (``.npz``, or ``.npy`` for the numbers alone) rows are kept in a hidden folder beside it until all
-    are there: the same call goes on after an interruption, and a finished ``.npz`` is not computed again. Images that
-    cannot be opened are an error that names them, raised when all others are computed; with ``skip_broken`` they are
-    left out and listed in ``failed``.
+    are computed: the same call resumes after an interruption, and a finished ``.npz`` is not computed again. If images
+    cannot be opened, an error names them after all others are computed; with ``skip_broken`` they are left out and
+    listed in ``failed``.
 
     >>> import covalign as ca
     >>> found = ca.embed.images("images/", "openai/clip-vit-large-patch14", "z.npz")  # doctest: +SKIP
@@ -111,7 +111,7 @@ def texts(
 
 
 def _embed(items: Items, job: Job, encoder: Callable[[Path, Any, Any], Any], kind: str) -> Embedded:
-    """All that is common to pictures and texts; what can be wrong is noticed before the model is loaded."""
+    """Embed images or texts. All arguments are checked before the model is loaded."""
     batch_size = check_count("batch_size", job.batch_size)
     workers = check_count("workers", min(4, os.cpu_count() or 1) if job.workers is None else job.workers)
     output = _checked(job.output)
@@ -144,7 +144,7 @@ def _embed(items: Items, job: Job, encoder: Callable[[Path, Any, Any], Any], kin
 
 
 def _complete(result: Embedded, skip_broken: bool) -> Embedded:
-    """The result, or the error that names what it lacks."""
+    """The result, or an error that names the missing images."""
     if result.failed and not skip_broken:
         raise broken_images(result.failed)
     return result

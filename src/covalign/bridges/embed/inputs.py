@@ -1,4 +1,4 @@
-"""What is to be embedded, in a fixed order: images of a folder or a CSV, Tiny-ImageNet's own layout, or texts."""
+"""The items to embed, in a fixed order: images of a folder or a CSV, Tiny-ImageNet's own layout, or texts."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ import pandas as pd
 from covalign._core.checks import table_without_column
 from covalign._core.files import data_not_found, unreadable_data
 from covalign._core.messages import listed, message
+from covalign.bridges.datasets import csv_table
 
 SUFFIXES = {
     *(".jpg", ".jpeg", ".jfif", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".pbm", ".avif"),
 }
 PATH_COLUMNS = ("path", "file", "filename", "image", "file_name")
-AS_WRITTEN = ("wnid", "name", "label", "class")  # 001 is a name there, not 1
-MISSING = ["", "NA", "NaN", "nan"]
+AS_WRITTEN = ("wnid", "name", "label", "class")  # columns of names: 001 stays 001
 
 
 @dataclass(frozen=True, eq=False)
 class Items:
-    """Names (unique or not), what to encode (paths or texts), and one row of labels each, indexed by the names."""
+    """Names (not necessarily unique), contents (paths or texts), and a row of labels for each, indexed by the names."""
 
     names: list[str]
     contents: Sequence[Any]
     labels: pd.DataFrame
 
     def digests(self) -> list[bytes]:
-        """16 bytes an item that change when the item does: a file's path, size and time, or the text itself."""
+        """16 bytes per item that change when the item changes: from a file's path, size and time, or from the text."""
         return [hashlib.blake2b(_identity(content), digest_size=16).digest() for content in self.contents]
 
 
@@ -55,7 +55,7 @@ def list_images(
 ) -> Items:
     """The images of a folder (the class is the first subfolder), of a CSV of paths, or of Tiny-ImageNet's ``val``.
 
-    A list of paths is taken as it is, without labels. Paths of a CSV are relative to ``root`` (the CSV's folder).
+    A list of paths has no labels. Paths of a CSV are relative to ``root`` (the CSV's folder).
     """
     if isinstance(source, list | tuple):
         return Items([str(path) for path in source], [Path(path) for path in source], _unlabelled(map(str, source)))
@@ -69,7 +69,7 @@ def list_images(
 
 
 def _folder(folder: Path) -> Items:
-    """All images below, sorted by path; hidden files and files with other suffixes are passed over."""
+    """All images below the folder, sorted by path, without hidden files and files with other suffixes."""
     found = []
     for place, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
@@ -101,7 +101,7 @@ def _tiny_imagenet(val: Path) -> Items:
 
 
 def _distinct(name: pd.Series[str]) -> pd.Series[str]:
-    """A class without a name goes by its wnid; classes that share one (there are two cranes) add it."""
+    """Class names made unique: the wnid replaces a missing name, and is added to a shared one (two are 'crane')."""
     wnid = name.index.to_series()
     name = name.fillna(wnid)
     return name.where(~name.duplicated(keep=False), name + " (" + wnid + ")")
@@ -142,12 +142,10 @@ def list_texts(source: Any, text_column: str | None = None, label_columns: Seque
 
 
 def _table(file: Path, content: str, columns: list[str]) -> pd.DataFrame:
-    """The CSV; the column of contents, and names, as they are written; gaps in all others as NaN."""
+    """The CSV. The column of contents and columns of names stay text; empty cells of all others are NaN."""
     if content not in columns:
         raise table_without_column(file.name, content, columns)
-    kept = {content, *AS_WRITTEN} & set(columns)
-    gaps = {column: MISSING for column in columns if column not in kept}
-    table = _read(file, dtype=dict.fromkeys(kept, str), na_values=gaps, keep_default_na=False)
+    table = csv_table(file, text=(content, *AS_WRITTEN))
     empty = list(table.index[table[content] == ""])
     if empty or table.empty:
         got = f"{len(empty)} empty cell(s), first at row {listed(empty, 3)}" if empty else "no rows"

@@ -1,7 +1,7 @@
-"""Rows that are already computed, each under its item's digest: what an interrupted run leaves for the next one.
+"""Rows that are already computed, each with the digest of its item, so that a later run resumes an interrupted one.
 
-Because rows go by digest and not by position, a later run may find images repaired, added or removed, and still
-computes only what is new.
+Rows are found by digest, not by position: images may be repaired, added or removed between runs, and only the new ones
+are computed.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from numpy.typing import NDArray
 from covalign._core.files import NO_ROOM, disk_full, locked, write_text
 
 DIGEST = 16
-PAUSE = 1.0  # seconds between records: that much work is repeated after a kill
+PAUSE = 1.0  # seconds between records: so much work is repeated if the process is killed
 
 
 class Log:
     """Rows by digest, in a folder (kept until ``remove``) or, without one, in memory.
 
-    ``key`` stands for all that decides a row besides its item; rows of another key are thrown away.
+    ``key`` identifies all that decides a row besides its item; rows with another key are discarded.
     """
 
     def __init__(self, folder: Path | None = None, key: str = "") -> None:
@@ -46,7 +46,7 @@ class Log:
             self._open(folder)
 
     def _open(self, folder: Path) -> None:
-        """Take up what is there: as many rows as both files have."""
+        """Read the rows of an earlier run: as many as both files have."""
         try:
             head = json.loads((folder / "head.json").read_text())
             self.width = int(head["width"]) if head["key"] == self._key else None
@@ -69,7 +69,7 @@ class Log:
         return len(self._place)
 
     def append(self, digests: list[bytes], rows: NDArray[np.float32], still: int = 0) -> None:
-        """Take in rows; ``still`` more are to come."""
+        """Add rows; ``still`` more will follow."""
         if self.width is None:
             self._begin(rows.shape[1], still + len(rows))
         try:
@@ -91,7 +91,7 @@ class Log:
         write_text(self.folder / "head.json", json.dumps({"key": self._key, "width": width}))
 
     def record(self) -> None:
-        """First the rows, then the note that they are there, each safely on the disk."""
+        """Write the rows to the disk first, then their digests."""
         try:
             _sync(self._rows)
             self._marks.write(b"".join(self._fresh))
@@ -118,7 +118,7 @@ class Log:
         return np.memmap(self._rows, np.float32, mode="r", shape=(len(self._place) * (self.width or 1),))
 
     def close(self) -> None:
-        """Record what there is, and let others have the folder."""
+        """Record the rows, and release the folder."""
         if self._rows.closed:
             return
         try:
@@ -129,7 +129,7 @@ class Log:
                     file.close()
 
     def remove(self) -> None:
-        """All of it: the result is complete."""
+        """Remove the folder: the result is complete."""
         self.close()
         if self.folder is not None:
             shutil.rmtree(self.folder, ignore_errors=True)

@@ -15,7 +15,7 @@ from covalign.bridges.embed.weights import modules
 
 
 def text_encoder(folder: Path, device: Any, dtype: Any) -> Any:
-    """By what the folder says: with ``modules.json`` sentence-transformers runs its steps, else ``TextEncoder``."""
+    """``SentenceEncoder`` if the folder has a ``modules.json``, else ``TextEncoder``."""
     return SentenceEncoder(folder, device, dtype) if modules(folder) else TextEncoder(folder, device, dtype)
 
 
@@ -41,17 +41,17 @@ class SentenceEncoder:
             raise unusable_model(folder, "a sentence-transformers model", error) from error
 
     def prepare(self, text: str) -> str:
-        """Tokens are made a batch at a time."""
+        """The text itself: a whole batch is tokenized at once."""
         return text
 
     def __call__(self, batch: list[str]) -> NDArray[np.float32]:
-        """A row a text."""
+        """One row per text."""
         rows = self._model.encode(batch, batch_size=len(batch), show_progress_bar=False, convert_to_numpy=True)
         return np.asarray(rows, dtype=np.float32)
 
 
 class TextEncoder:
-    """z = projected text features (CLIP and its kin), else the mean of the last layer over a text's own tokens."""
+    """z = projected text features (CLIP and similar), else the mean of the last layer over the text's own tokens."""
 
     def __init__(self, folder: Path, device: Any, dtype: Any) -> None:
         transformers = devices.import_transformers()
@@ -70,18 +70,18 @@ class TextEncoder:
         self._most = self._longest()
 
     def _longest(self) -> int | None:
-        """Tokens the model has places for; a tokenizer that does not know says something absurd."""
+        """The largest number of tokens; a tokenizer without a limit reports an absurdly large number."""
         config = getattr(self._model.config, "text_config", None) or self._model.config
         places = [self.tokenizer.model_max_length, getattr(config, "max_position_embeddings", None)]
         known = [int(n) for n in places if n is not None and n < 10**6]
         return min(known) if known else None
 
     def prepare(self, text: str) -> str:
-        """Tokens are made a batch at a time."""
+        """The text itself: a whole batch is tokenized at once."""
         return text
 
     def __call__(self, batch: list[str]) -> NDArray[np.float32]:
-        """A row a text; longer texts than the model has places for are cut."""
+        """One row per text; texts longer than the model allows are cut."""
         torch = devices.import_torch()
         limits = {"truncation": True, "max_length": self._most} if self._most else {}
         with torch.inference_mode():

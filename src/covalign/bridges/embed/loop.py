@@ -1,4 +1,4 @@
-"""The loop: pictures are opened by a few threads, where the model has a device of its own while it works."""
+"""The loop over batches. Threads open images, ahead of the model if the model runs on its own device."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from covalign.bridges.embed.inputs import Items
 from covalign.bridges.embed.journal import Log
 from covalign.bridges.embed.pictures import BrokenImageError
 
-AHEAD = 2  # batches that may be waiting for the model; none where it needs all cores itself (they would only compete)
+AHEAD = 2  # batches that may wait for the model; 0 on a CPU, where threads would compete with the model
 
 
 def compute(
     items: Items, digests: list[bytes], encoder: Any, log: Log, batch_size: int, workers: int, ahead: int = AHEAD
 ) -> dict[str, str]:
-    """Put the rows that ``log`` lacks there; returns the names of what could not be opened, and why."""
+    """Compute the rows that ``log`` does not have; returns the names of items that cannot be opened, and why."""
     todo = _order(items, {digest: i for i, digest in reversed(list(enumerate(digests))) if digest not in log}.values())
     broken: dict[str, str] = {}
     left = len(todo)
@@ -38,7 +38,7 @@ def compute(
 
 
 def _order(items: Items, todo: Any) -> list[int]:
-    """Texts of similar length together, so that little is padded; pictures as they come."""
+    """Texts sorted by length, so that little is padded; images in their order."""
     numbers = sorted(todo)
     if numbers and isinstance(items.contents[numbers[0]], str):
         return sorted(numbers, key=lambda i: -len(items.contents[i]))
@@ -48,7 +48,7 @@ def _order(items: Items, todo: Any) -> list[int]:
 def _prepared(
     contents: Sequence[Any], todo: list[int], prepare: Any, batch_size: int, workers: int, ahead: int
 ) -> Iterator[tuple[list[int], list[Future[Any]]]]:
-    """Batches of item numbers, with their inputs under way."""
+    """Batches of item numbers, with the futures of their inputs."""
     pool = ThreadPoolExecutor(workers, thread_name_prefix="covalign-embed")
     try:
         waiting: deque[tuple[list[int], list[Future[Any]]]] = deque()
@@ -65,7 +65,7 @@ def _prepared(
 def _opened(
     items: Items, part: list[int], results: list[Future[Any]], broken: dict[str, str]
 ) -> tuple[list[int], list[Any]]:
-    """Those of a batch that could be opened; the others are noted in ``broken``."""
+    """The items of a batch that can be opened; the others are added to ``broken``."""
     opened, inputs = [], []
     for i, result in zip(part, results, strict=True):
         try:

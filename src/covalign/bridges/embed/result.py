@@ -1,9 +1,7 @@
-"""The result, and its file: arrays of numbers and text, no pickle, as ``covalign.datasets.embedding`` reads them."""
+"""The result and its file: arrays of numbers and text without pickles, which ``covalign.datasets.embedding`` reads."""
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,14 +13,16 @@ from pandas.api import types
 
 from covalign._core.files import data_not_found, replacing, unreadable_data
 from covalign._core.messages import message
+from covalign.bridges.datasets import npz_arrays
 from covalign.tables.covariates import encode
 
 COLUMN = "column_"
+NEED = "an .npz written by covalign embed"
 
 
 @dataclass(frozen=True, eq=False)
 class Embedded:
-    """Rows ``Z`` (float32), their ``labels`` (indexed by file, or by row for texts), and what was left out and why.
+    """Rows ``Z`` (float32), their ``labels`` (indexed by file, or by row for texts), and the items that failed.
 
     >>> import numpy as np, pandas as pd
     >>> from covalign.bridges.embed import Embedded
@@ -36,11 +36,11 @@ class Embedded:
     model: str = ""
     revision: str = ""
     pooling: str = ""
-    computed: int = 0  # rows that this call computed; the others were there from an earlier one
+    computed: int = 0  # rows that this call computed; an earlier call had computed the others
 
 
 def covariate_arrays(labels: pd.DataFrame) -> dict[str, NDArray[Any]]:
-    """What ``datasets.embedding`` makes covariates of: ``labels`` (and ``labelled``), or ``Y`` and ``names``.
+    """The arrays of covariates for ``datasets.embedding``: ``labels`` (and ``labelled``), or ``Y`` and ``names``.
 
     The class is the column ``name``, or the only column if that is text; otherwise all columns are encoded.
     """
@@ -56,7 +56,7 @@ def covariate_arrays(labels: pd.DataFrame) -> dict[str, NDArray[Any]]:
         if len(labels) > 2 and labels[column].nunique() == len(labels):
             problem = f"the column {column!r} has another text in every row, so it cannot be a label"
             raise ValueError(message(problem, remedy="Name the columns to use with label_columns"))
-    # Rows keep their place: files are matched by position, and their names need not be distinct.
+    # Rows are matched by position, since names of files need not be distinct.
     Y = encode(labels[columns].reset_index(drop=True), missing="pairs")
     return {"Y": Y.to_numpy(np.float64), "names": np.array(Y.columns, dtype=str)}
 
@@ -81,7 +81,7 @@ def _arrays(result: Embedded, covariates: dict[str, NDArray[Any]], key: str) -> 
 
 
 def _plain(column: pd.Series[Any]) -> NDArray[Any]:
-    """Numbers as they are, anything else as text."""
+    """Numbers unchanged, anything else as text."""
     if types.is_numeric_dtype(column) and isinstance(column.dtype, np.dtype):
         return column.to_numpy()
     return column.astype(object).where(column.notna(), "").astype(str).to_numpy(dtype=str)
@@ -97,7 +97,7 @@ def read(path: Any) -> Embedded:
 
 
 def finished(path: Path, key: str) -> Embedded | None:
-    """The result at ``path`` if it is complete and of the same inputs, model and labels."""
+    """The result at ``path`` if it is complete and has the same inputs, model and labels."""
     try:
         result, its_key = _read(path)
     except ValueError:
@@ -107,17 +107,15 @@ def finished(path: Path, key: str) -> Embedded | None:
 
 def _read(path: Path) -> tuple[Embedded, str]:
     if not path.is_file():
-        raise data_not_found(path, "an .npz written by covalign embed")
+        raise data_not_found(path, NEED)
+    arrays = npz_arrays(path, NEED)
     try:
-        with zipfile.ZipFile(path):  # np.load would open other formats, too
-            pass
-        with np.load(path, allow_pickle=False) as archive:
-            about = {name: str(archive[name]) for name in ("model", "revision", "pooling", "key", "index")}
-            index = pd.Index(archive["files"].astype(object), name=about["index"])
-            columns = {name.removeprefix(COLUMN): archive[name] for name in archive.files if name.startswith(COLUMN)}
-            failed = dict(zip(archive["failed"].tolist(), archive["reasons"].tolist(), strict=True))
-            labels = pd.DataFrame(columns, index=index)
-            result = Embedded(archive["Z"], labels, failed, about["model"], about["revision"], about["pooling"])
-            return result, about["key"]
-    except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, zlib.error) as error:
-        raise unreadable_data(path, "an .npz written by covalign embed", error) from error
+        about = {name: str(arrays[name]) for name in ("model", "revision", "pooling", "key", "index")}
+        index = pd.Index(arrays["files"].astype(object), name=about["index"])
+        columns = {name.removeprefix(COLUMN): array for name, array in arrays.items() if name.startswith(COLUMN)}
+        failed = dict(zip(arrays["failed"].tolist(), arrays["reasons"].tolist(), strict=True))
+        labels = pd.DataFrame(columns, index=index)
+        result = Embedded(arrays["Z"], labels, failed, about["model"], about["revision"], about["pooling"])
+    except (KeyError, ValueError) as error:
+        raise unreadable_data(path, NEED, error) from error
+    return result, about["key"]

@@ -1,4 +1,4 @@
-"""Where a model's files are, and whether they are safe to load: safetensors, no pickle, no code of their own."""
+"""Find the files of a model, and check that they are safe to load: safetensors, no pickle, no code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from covalign._core.files import data_not_found, unreadable_data
 from covalign._core.messages import listed, message
 from covalign.exceptions import WeightsNotFoundError
 
-# What transformers and sentence-transformers read; neither pickles nor the same weights in other formats.
+# Files that transformers and sentence-transformers read, without pickles and without other formats of the weights.
 FILES = ["*.json", "*.txt", "*.model", "*.safetensors"]
 OTHER_FOLDERS = ("onnx", "openvino", "coreml")
 OTHER_FORMATS = [f"{folder}/*" for folder in OTHER_FOLDERS]
@@ -20,7 +20,7 @@ PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.ckpt")
 
 
 class Located(NamedTuple):
-    """A model's folder, what it is called, and which version it is."""
+    """A model's folder, name and version."""
 
     folder: Path
     name: str
@@ -28,7 +28,7 @@ class Located(NamedTuple):
 
 
 def locate(model: Any, revision: str | None = None, cache: Any = None, offline: bool = False) -> Located:
-    """The folder of ``model``: itself a folder, or a name on the hub, from the cache where it is complete there."""
+    """The folder of ``model``: a folder, or a name on the hub, from the cache if it is complete there."""
     folder = Path(model)
     if folder.is_dir():
         _refuse_unsafe(folder)
@@ -44,11 +44,11 @@ def locate(model: Any, revision: str | None = None, cache: Any = None, offline: 
 
 
 def _cached(name: str, revision: str | None, cache: Any) -> Path | None:
-    """The snapshot in the cache, if it is complete: no word with the hub is needed then."""
+    """The snapshot in the cache if it is complete; the hub is not contacted."""
     hub = _hub()
     try:
         folder = Path(hub.snapshot_download(name, revision=revision, cache_dir=cache, local_files_only=True))
-    except (OSError, ValueError):  # not there, or a name that cannot be one
+    except (OSError, ValueError):  # not in the cache, or an impossible name
         return None
     heart = _heart(folder)
     complete = (heart / "config.json").is_file() and _weights(heart) and not _lacking_shards(heart)
@@ -64,7 +64,7 @@ def _downloaded(name: str, revision: str | None, cache: Any, offline: bool) -> P
         path = hub.snapshot_download(
             name, revision=revision, cache_dir=cache, allow_patterns=FILES, ignore_patterns=OTHER_FORMATS
         )
-    except Exception as error:  # the hub's client and the network below it fail in many ways
+    except Exception as error:  # the hub's client and the network can raise many kinds of errors
         raise weights_not_found(name, revision, where, error) from error
     return Path(path)
 
@@ -98,7 +98,7 @@ def _pickles(folder: Path) -> list[Path]:
 
 
 def _lacking_shards(folder: Path) -> set[str]:
-    """Files that an index of shards names and that are not there."""
+    """Files that an index of shards names and that are missing."""
     named: set[str] = set()
     for index in folder.glob("*.safetensors.index.json"):
         named |= set(_json(index).get("weight_map", {}).values())
@@ -106,7 +106,7 @@ def _lacking_shards(folder: Path) -> set[str]:
 
 
 def _refuse_unsafe(folder: Path) -> None:
-    """An error if the folder has no model, or one that only a pickle or code of its own could load."""
+    """Raise an error if the folder has no model, or a model that needs a pickle or code of its own."""
     heart = _heart(folder)
     if not (heart / "config.json").is_file():
         raise _no_model(heart, "config.json")
@@ -134,7 +134,7 @@ def _no_model(folder: Path, file: str) -> ValueError:
 
 
 def _heart(folder: Path) -> Path:
-    """Where the transformer itself is: the first step of a sentence-transformers model may have a folder of its own."""
+    """The folder of the transformer: the first step of a sentence-transformers model may have a folder of its own."""
     steps = modules(folder)
     return folder / steps[0]["path"] if steps else folder
 
@@ -154,7 +154,7 @@ def _json(file: Path) -> Any:
 
 
 def _checksum(folder: Path) -> str:
-    """sha256 of the configuration and the weights, so that a folder filled anew is another model."""
+    """sha256 of the configuration and the weights: a folder with new contents is another model."""
     digest = hashlib.sha256()
     for file in sorted([*folder.rglob("*.json"), *folder.rglob("*.safetensors")]):
         with file.open("rb") as opened:

@@ -1,8 +1,8 @@
-"""What a representation achieves: paired correlations, independence, variance explained, disentanglement.
+"""Metrics of a representation: paired correlations, independence, variance explained, disentanglement.
 
 Each metric takes arrays or DataFrames with one row per sample, or a single ``Moments`` of both in their place
-(``association``, which takes covariates as people keep them, needs the rows). Rows are matched by index where both
-sides have one, else by position.
+(``association`` takes uncoded covariates and needs the rows). Rows are matched by index if both tables have one, else
+by position.
 
 >>> import covalign as ca
 >>> s = ca.simulate.scenario("PN", n_samples=200)

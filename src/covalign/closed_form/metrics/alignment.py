@@ -1,4 +1,4 @@
-"""Alignment: how strongly dimension p stands for covariate p. And corr(Z, Y), which other metrics share."""
+"""Alignment: how strongly dimension p correlates with covariate p. And corr(Z, Y), which other metrics share."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def alignment(Z: Any, Y: Any = None, *, per_covariate: bool = False) -> float | 
 
 
 def cross_correlation(m: Moments) -> Array:
-    """corr(z_k, y_p), K x P; a constant correlates with nothing."""
+    """corr(z_k, y_p), K x P; 0 for a constant."""
     by_z = inverse_sd(m.mean_z, np.diag(m.cov_z))
     by_y = inverse_sd(m.mean_y, np.diag(m.cov_y))
     return np.clip(m.cov_zy * by_z[:, None] * by_y, -1, 1)
@@ -59,7 +59,7 @@ def inverse_sd(mean: Array, variance: Array) -> Array:
 
 
 def moments_of(Z: Any, Y: Any) -> Moments:
-    """Z itself where it is a Moments, else the moments of the rows of (Z, Y); refused where nothing can correlate."""
+    """Z itself if it is a Moments, else the moments of (Z, Y); an error if no correlation is defined."""
     if isinstance(Z, Moments) != (Y is None):
         raise arrays_or_moments("Z", "Y", "Z alone" if Y is None else "a Moments and Y")
     m = Z if isinstance(Z, Moments) else Moments.from_arrays(Z, match_rows(Z, Y))

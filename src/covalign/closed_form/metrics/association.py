@@ -1,4 +1,4 @@
-"""How strongly every factor goes with every covariate, of whatever kind."""
+"""The association of every factor with every covariate, of any type."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def association(Z: Any, Y: Any) -> pd.DataFrame:
 
     Numbers, flags, two-level categories (named like ``sex_male``: 1 is that level) and ordered ones (their rank) have a
     ``"correlation"``, -1 to 1; other categories an ``"eta_squared"``, the share of the factor's variance that lies
-    between their levels, 0 to 1. Each from the ``rows`` where both are there; NaN where fewer than two are, or where
-    the factor or the covariate does not vary among them.
+    between their levels, 0 to 1. Each uses the ``rows`` that have both; NaN if these are fewer than two, or if the
+    factor or the covariate is constant on them.
 
     >>> import pandas as pd
     >>> from covalign import metrics
@@ -48,10 +48,10 @@ def association(Z: Any, Y: Any) -> pd.DataFrame:
 
 
 def correlations(Z: Array, y: Array) -> Array:
-    """corr(z_k, y) over the rows where both are there (K)."""
+    """corr(z_k, y) over the rows that have both (K)."""
     has = ~np.isnan(Z) & ~np.isnan(y)[:, None]
     z, y_of = _centred(Z, has), _centred(np.broadcast_to(y[:, None], Z.shape), has)
-    with np.errstate(invalid="ignore", divide="ignore"):  # 0 / 0 is the NaN of what does not vary
+    with np.errstate(invalid="ignore", divide="ignore"):  # 0 / 0 gives NaN for a constant
         r = np.sum(z * y_of, axis=0) / np.sqrt(np.sum(z**2, axis=0) * np.sum(y_of**2, axis=0))
     return np.asarray(np.clip(r, -1, 1))
 
@@ -68,7 +68,7 @@ def eta_squared(Z: Array, level: NDArray[np.intp]) -> Array:
 
 
 def _centred(Z: Array, has: NDArray[np.bool_]) -> Array:
-    """Columns without their means over ``has``, zero elsewhere and where they do not vary."""
+    """Columns minus their means over ``has``; zero elsewhere, and for constant columns."""
     counts = np.maximum(has.sum(axis=0), 1)
     mean = np.where(has, Z, 0.0).sum(axis=0) / counts
     centred = np.where(has, Z - mean, 0.0)
@@ -96,7 +96,7 @@ def _levels(column: Column, y: pd.Series) -> NDArray[np.intp]:
 
 
 def _factors(Z: Any) -> tuple[Array, list[str]]:
-    """Z as numbers, and its column names; z0, z1, ... where it has none."""
+    """Z as numbers, and its column names (z0, z1, ... by default)."""
     values = np.asarray(Z)
     if values.ndim != 2:
         raise not_two_dimensional("Z", values.shape)

@@ -1,4 +1,4 @@
-"""Coupling: how far the dimensions of a representation are from uncorrelated."""
+"""Coupling: the squared correlations between the dimensions of a representation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from covalign.moments.moments import Moments
 
 
 def coupling(Z: Any) -> float:
-    """|corr(Z) - I|_F^2 over the pairs of distinct columns; a constant column correlates with nothing.
+    """|corr(Z) - I|_F^2 over the pairs of distinct columns; a constant column counts as uncorrelated.
 
     >>> from covalign import metrics
     >>> metrics.coupling([[1, 1], [1, -1], [-1, 1], [-1, -1]])

@@ -19,7 +19,7 @@ FOLDS = 5
 
 
 class DCI(NamedTuple):
-    """Three scores in [0, 1]: each dimension serves one covariate; each covariate needs one dimension; Z knows Y.
+    """Three scores in [0, 1]: one covariate per dimension, one dimension per covariate, and how well Z predicts Y.
 
     >>> import covalign as ca
     >>> s = ca.simulate.scenario("P", n_samples=200)
@@ -35,10 +35,10 @@ class DCI(NamedTuple):
 def dci(Z: Any, Y: Any = None, *, random_state: Any = 0) -> DCI:
     """D, C and I from the importances R_kp of dimension k in the regression of y_p on Z, all variables standardised.
 
-    From rows: R = |coefficients| of a lasso whose penalty is cross-validated, and I the mean R^2 of predictions of
-    rows that neither the lasso nor its penalty has seen. From a ``Moments``: R = |S_z^+ S_zy| and I the mean R^2 of
+    From rows: R = |coefficients| of a lasso whose penalty is cross-validated, and I the mean R^2 of predictions of rows
+    that were used neither for the lasso nor for its penalty. From a ``Moments``: R = |S_z^+ S_zy| and I the mean R^2 of
     least squares, which is that of the population if these are its moments. The paper scores the informed dimensions
-    only. With a thousand dimensions the lasso takes minutes a covariate, the closed form none.
+    only. With a thousand dimensions the lasso takes minutes per covariate; the closed form is immediate.
 
     >>> import covalign as ca
     >>> m = ca.simulate.population_moments("PN")
@@ -53,8 +53,8 @@ def dci(Z: Any, Y: Any = None, *, random_state: Any = 0) -> DCI:
 def concentration(R: Array) -> float:
     """sum_k rho_k (1 - H(R_k / sum_p R_kp) / log P) over rows k of P importances, rho_k the row's share of them all.
 
-    Disentanglement is that of R, completeness that of R'. A single column is as concentrated as can be; no importance
-    at all is not.
+    Disentanglement is the concentration of R, completeness that of R'. A single column counts as 1, no importance at
+    all as 0.
     """
     in_row, p = R.sum(axis=1), R.shape[1]
     if not in_row.any():
@@ -79,7 +79,7 @@ def least_squares(m: Moments) -> tuple[Array, Array]:
 def cross_validated_lasso(Z: Any, Y: Any, m: Moments, random_state: Any) -> tuple[Array, Array]:
     """|lasso coefficients| on all rows (K x P), and R^2_p of predictions pooled over held-out folds.
 
-    A constant covariate has no importances and nothing to predict.
+    A constant covariate has importances and R^2 of 0.
     """
     from sklearn.model_selection import KFold
 

@@ -1,7 +1,7 @@
-"""The lasso with a cross-validated penalty: exact paths by least-angle regression where the dimensions are few.
+"""The lasso with a cross-validated penalty: exact paths by least-angle regression for few dimensions.
 
-scikit-learn's ``LassoCV`` asks the same question (its grid of penalties, its folds) by coordinate descent, to a
-tolerance and many times slower for a handful of dimensions; it remains the way where they are many or dependent.
+scikit-learn's ``LassoCV`` solves the same problem (same penalties, same folds) by coordinate descent, to a tolerance
+and many times slower for few dimensions. It is used for many or dependent dimensions.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from covalign._core.linalg import Array
 
 FEW = 50  # dimensions
-PENALTIES, SPAN = 100, 1e-3  # LassoCV's grid: from the penalty that silences every dimension, down three decades
+PENALTIES, SPAN = 100, 1e-3  # LassoCV's grid: from the penalty that sets all coefficients to 0, down three decades
 
 
 def importances_and_predictions(Z: Array, y: Array, folds: Any) -> tuple[Array, Array]:
@@ -32,14 +32,14 @@ def importances_and_predictions(Z: Array, y: Array, folds: Any) -> tuple[Array, 
 
     lasso = LassoCV(cv=folds, max_iter=10_000)
     with warnings.catch_warnings():
-        # Where K is near n a few of the weakest candidate penalties stop just short of the solver's tolerance. They are
-        # compared on held-out rows like the others, and the caller has nothing to turn.
+        # If K is near n, a few of the weakest penalties do not quite reach the solver's tolerance. They are compared on
+        # held-out rows like the others, and the caller has no option to change this.
         warnings.simplefilter("ignore", ConvergenceWarning)
         return lasso.fit(Z, y).coef_, cross_val_predict(lasso, Z, y, cv=folds)
 
 
 def paths_are_safe(Z: Array) -> bool:
-    """Few dimensions, many rows, no near dependence: then the path has few corners and each is well determined."""
+    """True for few dimensions, many rows and no near dependence: the path has few, well-determined corners."""
     n, k = Z.shape
     if k > min(FEW, n // 5):
         return False

@@ -1,4 +1,4 @@
-"""Which dimension stands for which covariate, for representations that were not built in pairs."""
+"""The dimension of each covariate, for representations whose dimensions are not paired with covariates."""
 
 from __future__ import annotations
 

@@ -35,6 +35,6 @@ def nsap(Z: Any, Y: Any = None) -> float:
 
 
 def best_two(S: Array) -> tuple[Array, Array]:
-    """The highest and second highest score (>= 0) of every column; 0 for what a single row does not have."""
+    """The highest and second highest score (>= 0) of every column; the second is 0 if there is a single row."""
     second, best = np.sort(np.vstack([np.zeros_like(S[:1]), S]), axis=0)[-2:]
     return best, second

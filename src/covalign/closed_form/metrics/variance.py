@@ -18,7 +18,7 @@ KINDS = ("marginal", "loadings")
 
 
 class FeatureMoments(NamedTuple):
-    """Second moments of factors and features, without the D x D covariance of the features that nothing here needs."""
+    """Second moments of factors and features, without the D x D covariance of the features."""
 
     cov_z: Array
     constant_z: NDArray[np.bool_]
@@ -32,10 +32,10 @@ def variance_explained(X: Any, Z: Any = None, *, kind: str = "marginal", W: Any 
     """The share of the variance of X that each factor explains (K).
 
     ``"marginal"``: corr(z_k, x_d)^2, the R^2 of feature d regressed on factor k alone, averaged over the features that
-    vary. In [0, 1] whatever the factors' correlations.
+    vary. In [0, 1] for any correlations between factors.
     ``"loadings"``: 1 - |X - z_k w_k'|^2 / |X|^2 with X and Z centred and the loadings W (D x K). Shares of uncorrelated
     factors add up; those of correlated ones overlap and may be negative.
-    A Moments of (Z, X) may stand in for both.
+    A Moments of (Z, X) may replace both.
 
     >>> from covalign import metrics
     >>> Z = [[1, 1], [1, -1], [-1, 1], [-1, -1]]
@@ -55,7 +55,7 @@ def total_variance_explained(X: Any, Z: Any = None) -> float:
     """The R^2 of each feature regressed on all factors, averaged over the features that vary.
 
     That is the share of the total variance of standardised X. Duplicated or constant factors add nothing. A Moments of
-    (Z, X) may stand in for both.
+    (Z, X) may replace both.
 
     >>> from covalign import metrics
     >>> Z = [[1, 1], [1, -1], [-1, 1], [-1, -1]]
@@ -83,7 +83,7 @@ def loading_shares(m: FeatureMoments, W: Array) -> Array:
 
 
 def feature_moments(X: Any, Z: Any) -> FeatureMoments:
-    """From a Moments of (Z, X), or from arrays by blocks of features: memory grows with K D, never with D^2."""
+    """From a Moments of (Z, X), or from arrays by blocks of features: memory grows with K D, not with D^2."""
     if isinstance(X, Moments) != (Z is None):
         raise arrays_or_moments("X", "Z", "X alone" if Z is None else "a Moments and Z")
     if isinstance(X, Moments):

@@ -1,4 +1,4 @@
-"""Where data become the sums a sweep needs. Three engines, one interface, the same numbers.
+"""The sums of the data that a sweep needs: three engines with one interface and the same results.
 
 E[Z] is linear in (X, Y), so with H = [X Y] every sum follows from H'H: the gram engine builds it once and a sweep costs
 O((D + P)^2 K) whatever N is. The dense engine multiplies with X itself, O(N D K), for D > N; the sparse one does so

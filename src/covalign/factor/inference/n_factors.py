@@ -1,4 +1,4 @@
-"""How many factors: start with more than enough, drop what ARD turns off, then whatever the bound is better without.
+"""The number of factors: start with too many, drop those that ARD turns off, then those that lower the bound.
 
 A factor that explains nothing still costs the divergence of its precisions from their prior, so the bound falls with
 every superfluous factor and rises when one is dropped.

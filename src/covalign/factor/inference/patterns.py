@@ -199,7 +199,7 @@ def some_columns(A: Array, wanted: NDArray[np.bool_]) -> Array:
 
 def root_of(S: Array) -> Array:
     """R with R'R = S, for S positive semi-definite to rounding."""
-    with limited() if len(S) < SMALL else nullcontext():  # a second thread would only be waited for
+    with limited() if len(S) < SMALL else nullcontext():  # a second thread would not help
         values, vectors = np.linalg.eigh(S)
     return np.asarray(np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T)
 

@@ -86,7 +86,7 @@ def turned(problem: Problem, ground: Ground, turn: Array) -> State:
     filled, k, p = ground.problem, problem.k, problem.p
     of_x, of_y = np.zeros((len(ground.components), k)), np.zeros((p, k))
     of_x[:, : turn.shape[1]] = ground.components @ turn
-    if len(ground.zy) < p:  # too few components to stand for every covariate: let it stand for itself
+    if len(ground.zy) < p:  # too few components for the covariates: the covariates themselves are added
         of_y[:, :p] = np.eye(p)
     z = Factors(of_x, of_y, START_COV * np.eye(k), *filled.data.sums(of_x, of_y))
     beta = np.clip(np.abs(np.diag(z.zy[:p])) / problem.n, 0.01, 0.99)

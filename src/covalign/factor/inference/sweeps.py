@@ -18,7 +18,7 @@ from covalign.factor.inference.rotation import rotate
 from covalign.factor.inference.state import Problem, State
 
 LONGEST_LEAP = 64.0
-SMALL = 2e8  # multiplications in a sweep below which BLAS threads cost more than they bring
+SMALL = 2e8  # multiplications in a sweep; with fewer, BLAS threads cost more than they save
 
 
 class Fit(NamedTuple):
@@ -41,7 +41,7 @@ def described(elbo: list[float], tol: float) -> str:
 
 
 def few_threads(problem: Problem) -> Any:
-    """One BLAS thread where matrices are small: waking a second takes longer than the work."""
+    """One BLAS thread for small matrices: starting a second takes longer than the work."""
     d = problem.bounds[-1].stop
     work = d * problem.k * (d if isinstance(problem.data, Gram) else 2 * problem.n)
     return limited() if work < SMALL else nullcontext()
@@ -69,7 +69,7 @@ def iterate(
     refresh: Callable[[State], State] | None = None,
     tick: Callable[[list[float]], None] = lambda elbo: None,
 ) -> Fit:
-    """Step until the bound's relative change is below tol. Interrupted (Ctrl-C), what was reached is returned.
+    """Step until the bound's relative change is below tol. After Ctrl-C the state reached so far is returned.
 
     With ``refresh`` every fourth step starts from an extrapolation of the last three; it counts only if it ends higher.
     """

@@ -1,4 +1,4 @@
-"""How well the informed factors are known: q(z) and q(w) take the rotation as given, here it is uncertain as well.
+"""Uncertainty of the informed factors: q(z) and q(w) hold the rotation fixed; here the rotation is uncertain, too.
 
 X sees only the product WZ. Along (W R^-1)(R Z) the posterior is that of the priors and of the volume element, which is
 exp L of the full posterior (``rotation``) against the invariant measure on R, ARD precisions integrated out, whatever

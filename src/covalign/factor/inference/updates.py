@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from covalign._core.linalg import Array
 from covalign.factor.inference.state import RATE_0, SHAPE_0, Gamma, Loadings, State, View
 
-BETA_MAX = 1 - 1e-6  # a covariate that X determines is approached, not reached: 1 / (1 - beta^2) stays finite
+BETA_MAX = 1 - 1e-6  # keeps 1 / (1 - beta^2) finite for a covariate that X determines
 
 
 def prior_precision(beta: Array, k: int) -> Array:

@@ -1,4 +1,4 @@
-"""Figures of regimes, factors and fits. Every function takes the frame that a method returns, and gives Axes.
+"""Figures of regimes, factors and fits. Every function takes the frame that a method returns, and returns Axes.
 
 >>> import covalign as ca
 >>> s = ca.simulate.scenario("PN", n_samples=100)

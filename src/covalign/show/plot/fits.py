@@ -28,11 +28,11 @@ from covalign.show.plot.style import (
 )
 
 PRESENT = LinearSegmentedColormap.from_list("present", ["#EBEBEB", REGIME_COLOURS["independent"]])
-APART = 60  # patterns that can be told apart by lines between them
+APART = 60  # up to so many patterns are separated by lines
 
 
 def bound(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None = None) -> Axes:
-    """How far the bound was below its end after every sweep, on a logarithmic scale; and whether it had converged.
+    """The distance of the bound from its last value after every sweep, on a logarithmic scale, and convergence.
 
     ``frame`` is ``InformedFactorAnalysis.bound_frame()``. The last sweep, at 0, is where the scale cannot reach.
 
@@ -56,12 +56,12 @@ def bound(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None = No
     ax.set_xlim(min(0.5, sweeps / 100), sweeps + max(0.5, sweeps / 50))
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8, min_n_ticks=1))
     ax.set_xlabel("sweep")
-    ax.set_ylabel("nats below the end")
+    ax.set_ylabel("nats below the last value")
     return finish(ax, title)
 
 
 def missing(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None = None) -> Axes:
-    """Which samples have which views and covariates: samples along, put together by what they lack, with counts.
+    """Which samples have which views and covariates: samples with the same gaps are grouped, with counts.
 
     ``frame`` is ``InformedFactorAnalysis.missing_frame()``; colours are shares of cells that were observed.
 
@@ -97,7 +97,7 @@ def missing(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None = 
     for label in ax.get_yticklabels():
         label.set_fontweight("bold" if label.get_text() in ("views", "covariates") else "normal")
     ax.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-    ax.set_xlabel("samples, by what they have")
+    ax.set_xlabel("samples, grouped by what is observed")
     bar = colour_bar(ax, image, "cells observed", pad=0.6)
     bar.ax.yaxis.set_major_formatter(PercentFormatter(1.0))
     ax.spines["left"].set_visible(False)
@@ -126,7 +126,7 @@ def _count_patterns(ax: Axes, edges: Any, sizes: pd.Series) -> None:
 
 
 def top_features(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None = None) -> Axes:
-    """The features of one factor in the order they come, by view: loadings, and two standard deviations around them.
+    """The features of one factor in their given order, by view: loadings with two standard deviations.
 
     ``frame`` is ``InformedFactorAnalysis.loadings_frame(factor, n=10)``, or that of ``top_features(factor)``.
 

@@ -31,7 +31,7 @@ from covalign.show.plot.style import (
     shorts,
 )
 
-WRITTEN = 12  # columns up to which numbers are written into the cells
+WRITTEN = 12  # with at most so many columns, numbers are written into the cells
 
 
 class Block(NamedTuple):
@@ -47,7 +47,7 @@ class Block(NamedTuple):
 def variance_explained(
     frame: pd.DataFrame, ax: Axes | None = None, *, totals: pd.Series | None = None, title: str | None = None
 ) -> Axes:
-    """The share of every view's variance that each factor explains, and at the side what all do together.
+    """The share of each view's variance that each factor explains, and beside it the share of all factors together.
 
     ``frame`` is ``InformedFactorAnalysis.variance_explained()`` (views x factors), ``totals``
     ``total_variance_explained()``.
@@ -112,7 +112,7 @@ def loadings(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None =
 
 
 def association(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None = None) -> Axes:
-    """Factors with covariates: correlations of numbers, eta squared of categories, each with colours of its own.
+    """Association of factors and covariates: correlations of numbers, eta squared of categories, each with its colours.
 
     ``frame`` is what ``metrics.association(Z, Y)`` returns; pairs without a value stay grey.
 

@@ -32,8 +32,8 @@ from covalign.show.plot.style import (
 )
 
 FRAME = "factors_frame()"
-GOLDEN = 0.6180339887498949  # steps of it fill an interval evenly, without chance
-LEAST = 5  # samples of a group to have an outline
+GOLDEN = 0.6180339887498949  # multiples of it fill an interval evenly, without random numbers
+LEAST = 5  # least number of samples of a group with an outline
 
 
 def factors(
@@ -45,7 +45,7 @@ def factors(
     colour: Any = None,
     title: str | None = None,
 ) -> Axes:
-    """Samples in the plane of two factors; in colour, a covariate: numbers by a bar, categories by a legend.
+    """Samples in the plane of two factors, coloured by a covariate: a colour bar for numbers, a legend for categories.
 
     ``frame`` is ``InformedFactorAnalysis.factors_frame()``; ``colour`` a Series with the samples as index, or as many
     values as samples. Samples without a value are hollow and grey; levels that have an order keep it in their colours.
@@ -132,7 +132,7 @@ def _level_names(shade: pd.Series) -> list[str]:
 def factor_by_category(
     frame: pd.DataFrame, ax: Axes | None = None, *, factor: str, category: Any, title: str | None = None
 ) -> Axes:
-    """A factor's samples by level of a category: every one a dot, outlined by their density, with the median.
+    """A factor by the levels of a category: a dot for each sample, the outline of their density, and the median.
 
     ``frame`` is ``InformedFactorAnalysis.factors_frame()``; ``category`` a Series with the samples as index, or as many
     values as samples. Samples without one stand apart, hollow and grey. The outline is matplotlib's.

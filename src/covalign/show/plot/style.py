@@ -1,4 +1,4 @@
-"""What all figures share: colours, sizes, names that fit, a place beside the Axes."""
+"""What all figures share: colours, sizes, shortened names, Axes beside others."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ REGIME_LABELS = {
     "strongest": r"strongest $T_1$",
 }
 CATEGORY_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#5F4B3B", "#E5D42A")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")  # another shape where there are more levels than colours
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")  # the next shape if there are more levels than colours
 INK, FAINT, PALE = "#222222", "#8A8A8A", "#EEEEEE"
 SIGNED, SHARE, BETWEEN, ORDER = "RdBu_r", "Blues", "Greens", "viridis"  # with a sign; from 0; from 0 to 1; numbers
-LETTER = 0.075  # inches, of names
-IN_COLUMN = 16  # names of a legend one below the other
-PAGE = 14.0  # inches, the highest figure
-MANY = 2000  # points from which a picture of them is smaller than their drawing
+LETTER = 0.075  # inches per letter of a name
+IN_COLUMN = 16  # names in one column of a legend
+PAGE = 14.0  # inches, the largest height of a figure
+MANY = 2000  # more points than this are drawn as pixels, which makes smaller files
 
 
 def axes_of(ax: Axes | None, size: tuple[float, float]) -> Axes:
@@ -50,7 +50,7 @@ def axes_of(ax: Axes | None, size: tuple[float, float]) -> Axes:
 
 
 def finish(ax: Axes, title: str | None, pad: float = 8) -> Axes:
-    """The look of every figure."""
+    """Apply the common style to the Axes."""
     ax.spines[["top", "right"]].set_visible(False)
     ax.tick_params(labelsize=8)
     if title:
@@ -59,14 +59,14 @@ def finish(ax: Axes, title: str | None, pad: float = 8) -> Axes:
 
 
 def short(name: Any, most: int = 22) -> str:
-    """A name that fits on one line, with matplotlib's mathematics switched off."""
+    """A name shortened to one line, without matplotlib's mathematical notation."""
     line = " ".join(str(name).split())
     line = line if len(line) <= most else line[: most - 1] + "…"
     return line.replace("$", r"\$")
 
 
 def shorts(names: Iterable[Any], most: int = 22) -> list[str]:
-    """Names that fit; where their beginnings are the same they keep their ends, too."""
+    """Shortened names; names that would become equal keep their ends."""
     whole = [" ".join(str(name).split()) for name in names]
     cut = [short(name, most) for name in whole]
     alike = {one for one, n in Counter(dict(zip(whole, cut, strict=True)).values()).items() if n > 1}
@@ -78,18 +78,18 @@ def shorts(names: Iterable[Any], most: int = 22) -> list[str]:
 
 
 def fitting(rows: float) -> float:
-    """The size of names, in points, of which so many are one below the other on a page."""
+    """The font size, in points, at which so many rows of names fit on a page."""
     return min(8.0, 60 * PAGE / rows)
 
 
 def decimals(value: float) -> str:
-    """Two decimals as they are written into cells: .50, −.03, 1.00."""
+    """Two decimals, as in cells: .50, −.03, 1.00."""
     text = f"{value:.2f}".replace("-0.00", "0.00").replace("-", "−")
     return text.replace("0.", ".", 1) if text.lstrip("−").startswith("0.") else text
 
 
 def required(figure: str, frame: Any, columns: Iterable[str], source: str) -> None:
-    """Refuse what is not a frame with these columns and at least one row."""
+    """Raise an error unless this is a frame with these columns and at least one row."""
     if not isinstance(frame, pd.DataFrame) or not set(columns) <= set(frame.columns):
         got = f"one with {listed(frame.columns, 8)}" if hasattr(frame, "columns") else f"a {type(frame).__name__}"
         need = f" with the columns {listed(columns, 8)}" if columns else ""
@@ -101,14 +101,14 @@ def required(figure: str, frame: Any, columns: Iterable[str], source: str) -> No
 
 
 def colour_map(name: str) -> Any:
-    """A map that leaves what is missing grey."""
+    """A colour map that shows missing values in grey."""
     return mpl.colormaps[name].with_extremes(bad="#DDDDDD")
 
 
 def beside(ax: Axes, width: float, pad: float, top: float = 1.0, bottom: float = 0.0) -> Axes:
-    """Axes to the right of others, ``pad`` away and ``width`` wide (inches), between two of their heights (0 to 1).
+    """Axes to the right of others, at distance ``pad``, ``width`` wide (inches), between two heights (0 to 1).
 
-    They move with the others, in whatever layout these are, and take no room from them.
+    They move with the others in any layout, and take no space from them.
     """
     inset = ax.inset_axes((1.0, bottom, 0.1, top - bottom))
 
@@ -123,7 +123,7 @@ def beside(ax: Axes, width: float, pad: float, top: float = 1.0, bottom: float =
 
 
 def colour_bar(ax: Axes, image: Any, label: str, *, pad: float = 0.12, top: float = 1.0, bottom: float = 0.0) -> Any:
-    """What the colours mean, to the right."""
+    """A colour bar to the right."""
     bar = ax.figure.colorbar(image, cax=beside(ax, 0.11, pad, top, bottom))
     bar.set_label(label, fontsize=8)
     bar.ax.tick_params(labelsize=7, length=2)
@@ -132,13 +132,13 @@ def colour_bar(ax: Axes, image: Any, label: str, *, pad: float = 0.12, top: floa
 
 
 def legend_width(labels: list[str], title: str) -> float:
-    """What ``legend_of`` takes, in inches."""
+    """The width of the legend of ``legend_of``, in inches."""
     columns = 1 + (len(labels) - 1) // IN_COLUMN
     return max(columns * (0.3 + LETTER * max(map(len, labels), default=0)), LETTER * len(title)) + 0.1
 
 
 def legend_of(ax: Axes, handles: list[Any], labels: list[str], title: str | None) -> None:
-    """A legend to the right. Its texts are set last: matplotlib leaves out labels that begin with an underscore."""
+    """A legend to the right. Texts are set last, since matplotlib leaves out labels that begin with an underscore."""
     legend = ax.legend(
         handles,
         [str(i) for i in range(len(labels))],

@@ -25,7 +25,7 @@ from covalign.show.plot.style import (
     shorts,
 )
 
-UNCOUPLED = 1e-6  # a coupling that is zero but for rounding
+UNCOUPLED = 1e-6  # a coupling below this is rounding
 
 
 def frontier(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None = None) -> Axes:
@@ -49,7 +49,7 @@ def frontier(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None =
     ax.set_xlabel(r"coupling  $\|\mathrm{corr}(\tilde z) - I\|_F^2$   (0: independent)")
     ax.set_ylabel(r"mean alignment  corr$(\tilde z_p, y_p)$")
     ax.margins(0.12)
-    if ax.dataLim.width < UNCOUPLED:  # no regime couples anything: a scale of rounding errors would say otherwise
+    if ax.dataLim.width < UNCOUPLED:  # no regime has coupling: do not magnify rounding errors
         ax.set_xlim(-0.12, 1.12)
     return finish(ax, title)
 
@@ -95,7 +95,7 @@ def _curve(
 def _name(ax: Axes, text: str, x: float, y: float, colour: str, regime: str) -> None:
     """A regime's name beside its point, on the side where the curve is not."""
     places = {"independent": ((8, -11), "left"), "strongest": ((2, -19), "right"), "exclusive": ((9, -8), "left")}
-    if x < UNCOUPLED:  # where the independent one is: one name below the other
+    if x < UNCOUPLED:  # at the point of the independent regime: place one name below the other
         places |= {"strongest": ((8, -24), "left"), "exclusive": ((8, 2), "left")}
     offset, ha = places[regime]
     ax.annotate(text, (x, y), xytext=offset, textcoords="offset points", ha=ha, color=colour, fontsize=9)
