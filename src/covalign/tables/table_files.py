@@ -282,7 +282,8 @@ def _columns(values: Any, names: Any, path: Path, single: str | None = None) -> 
     if names is None:
         names = [single or path.stem] if values.shape[1] == 1 else [f"y{i}" for i in range(values.shape[1])]
     if len(names) != values.shape[1]:
-        raise errors.names_differ_from_columns(values.shape[1], np.shape(names))
+        need, remedy = f"names needs {values.shape[1]} names, one per column of Y", "save as many as Y has columns"
+        raise ValueError(message(need, got=f"shape {np.shape(names)}", remedy=remedy))
     frame = pd.DataFrame(values, columns=[str(name) for name in names])
     return frame.astype(object).where(frame != "") if values.dtype.kind == "U" else frame
 
