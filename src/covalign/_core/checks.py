@@ -148,6 +148,13 @@ def no_views() -> ValueError:
     return ValueError(message("X needs at least one view", got="an empty dict", remedy="pass a table or name -> table"))
 
 
+def view_rows_differ(rows: dict[str, int]) -> ValueError:
+    """Views that are joined by position have different numbers of rows."""
+    problem = "views need the same number of rows (samples)"
+    got = ", ".join(f"{n} in {name!r}" for name, n in rows.items())
+    return ValueError(message(problem, got=got, remedy="pass one row per sample in each"))
+
+
 # -- values -----------------------------------------------------------------------------------------------------------
 
 
@@ -176,6 +183,17 @@ def table_without_column(table: str, column: str, known: Iterable[Any]) -> Value
     problem = f"{table} needs a column {column!r}"
     got = listed(known) or "none"
     return ValueError(message(problem, got=got, remedy="rename or add it", wrong=[column], known=known))
+
+
+def no_covariates() -> ValueError:
+    """Y has no columns."""
+    return ValueError(message("at least one covariate is needed", got="none", remedy="pass at least one column as Y"))
+
+
+def constant_covariates(names: Iterable[str]) -> ValueError:
+    """Covariates do not vary."""
+    problem = f"a covariate needs to vary, got a constant in column {listed(names)}"
+    return ValueError(message(problem, remedy="Drop it, or fit on rows where it differs"))
 
 
 def no_exclusive(names: Iterable[str]) -> DependentCovariatesError:

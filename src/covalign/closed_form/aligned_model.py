@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from sklearn.exceptions import NotFittedError
 
-from covalign._core import validation as errors
+from covalign._core.checks import check_lam, check_max_coupling, check_regime
 from covalign._core.linalg import Array
 from covalign._core.messages import message
 from covalign._core.output_tables import OutputTables
@@ -270,14 +270,14 @@ class AlignedModel(OutputTables):
         """(regime, lam), lam NaN for the exclusive regime."""
         tunable = regime is None or regime == "tunable"
         if max_coupling is not None and lam is None and regime is None:
-            return "tunable", self._lam_within(errors.check_max_coupling(max_coupling))
+            return "tunable", self._lam_within(check_max_coupling(max_coupling))
         if max_coupling is None and regime is not None and lam is None:
-            known = errors.check_regime(regime)
+            known = check_regime(regime)
             lam = self._default_lam() if tunable else regimes.ENDS.get(known, np.nan)
             if lam is not None:
                 return known, lam
         if max_coupling is None and tunable and lam is not None:
-            return "tunable", errors.check_lam(lam)
+            return "tunable", check_lam(lam)
         raise ValueError(
             message(
                 "at() needs one of lam=, regime= or max_coupling=",

@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from covalign._core import validation as errors
+from covalign._core.checks import check_random_state
 from covalign._core.linalg import EPS, Array, dense, is_constant, unit_rows, whitener
 from covalign.closed_form import regimes
 from covalign.moments.adjustment import adjusted
@@ -130,7 +130,7 @@ def p_values(data: Permutable, regime: str, lam: float, n_permutations: int, ran
     """One row per covariate, then their mean: alignment, by_chance (mean over permutations), p_value."""
     observed = _with_mean(alignments(data, np.arange(len(data.Y))[None], regime, lam))[0]
     reached, total = np.zeros(len(observed)), np.zeros(len(observed))
-    for orders in _orders(data.Y.shape, n_permutations, errors.check_random_state(random_state)):
+    for orders in _orders(data.Y.shape, n_permutations, check_random_state(random_state)):
         permuted = _with_mean(alignments(data, orders, regime, lam))
         reached += np.sum(permuted >= observed - TIE, axis=0)
         total += permuted.sum(axis=0)

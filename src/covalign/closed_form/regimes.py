@@ -31,8 +31,14 @@ import pandas as pd
 import scipy.linalg
 from numpy.typing import ArrayLike
 
-from covalign._core import validation as errors
-from covalign._core.checks import check_lam, check_regime, no_exclusive, too_few_rows, too_many_covariates
+from covalign._core.checks import (
+    check_lam,
+    check_regime,
+    constant_covariates,
+    no_exclusive,
+    too_few_rows,
+    too_many_covariates,
+)
 from covalign._core.linalg import (
     Array,
     is_constant,
@@ -294,7 +300,7 @@ def standardised_cross_covariance(m: Moments) -> Array:
     variance = np.diag(m.cov_y)
     constant = is_constant(m.mean_y, variance)
     if constant.any():
-        raise errors.constant_covariates(np.array(m.covariate_names)[constant])
+        raise constant_covariates(np.array(m.covariate_names)[constant])
     return m.cov_zy / np.sqrt(variance)
 
 

@@ -26,7 +26,7 @@ from covalign.factor.inference.kernel import kernel_of
 from covalign.factor.inference.n_factors import ACTIVE_SHARE
 from covalign.factor.inference.patterns import Gapped
 from covalign.factor.inference.realignment import Realigned
-from covalign.factor.inference.state import Factors, Problem, State
+from covalign.factor.inference.state import Factors, Problem, State, cannot_resume
 from covalign.factor.inference.sweeps import Fit
 from covalign.factor.results import Tables
 from covalign.factor.sample_results import SampleResults
@@ -236,7 +236,7 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
     def _resumed(self, problem: Problem) -> State:
         same = [len(v.w.mean) for v in self._state.views] == [b.stop - b.start for b in problem.bounds]
         if not same or problem.k != self._problem.k or problem.p != self._problem.p or self._realigned is not None:
-            raise errors.cannot_resume()
+            raise cannot_resume()
         return kernel_of(problem).resumed(problem, self._state)
 
     def _remember(self, fit: Fit) -> None:

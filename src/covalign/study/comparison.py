@@ -18,7 +18,7 @@ import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 
 import covalign as package
-from covalign._core import validation as errors
+from covalign._core.checks import too_few_rows_for_folds, too_many_factors_asked
 from covalign._core.messages import listed, message
 from covalign.exceptions import DependentCovariatesError, PeerError
 from covalign.study import contenders, runner
@@ -120,9 +120,9 @@ def check(data: Data, n_factors: int, folds: tuple[int, ...], random_state: int)
     """Refuse, before any method runs, what no method can do."""
     n, p = data.Y.shape
     if p > n_factors:
-        raise errors.too_many_factors_asked(p, n_factors)
+        raise too_many_factors_asked(p, n_factors)
     if n < LEAST_ROWS:
-        raise errors.too_few_rows_for_folds(n, LEAST_ROWS)
+        raise too_few_rows_for_folds(n, LEAST_ROWS)
     for count in dict.fromkeys(folds):
         if not (isinstance(count, int) and (count == 0 or 2 <= count <= n)):
             raise ValueError(message(f"folds needs 0 (none), or a number from 2 to the {n} samples", got=repr(count)))

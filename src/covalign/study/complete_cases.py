@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from covalign._core import validation as errors
-from covalign._core.checks import columns_not_numeric, no_views, not_one_of, not_two_dimensional
+from covalign._core.checks import columns_not_numeric, no_views, not_one_of, not_two_dimensional, view_rows_differ
 from covalign._core.messages import message
 from covalign.tables.covariates import as_frame
 from covalign.tables.join import union
@@ -69,7 +69,7 @@ def joined(X: Any, Y: Any) -> tuple[dict[str, pd.DataFrame], pd.DataFrame]:
     if any(unnamed):
         rows = {name: len(table) for name, table in tables.items()}
         if len(set(rows.values())) > 1:
-            raise errors.view_rows_differ(rows)
+            raise view_rows_differ(rows)
         named = [table.index for table, without in zip(tables.values(), unnamed, strict=True) if not without]
         samples = named[0] if named else next(iter(tables.values())).index
         tables = {name: table.set_axis(samples, axis=0) for name, table in tables.items()}

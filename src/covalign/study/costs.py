@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from covalign._core import validation as errors
+from covalign._core.checks import too_many_covariates
 from covalign._core.linalg import add_gram
 from covalign._core.messages import message
 from covalign._core.text_tables import plain
@@ -95,7 +95,7 @@ def checked(
     if dtype not in ("float32", "float64"):
         raise ValueError(message("dtype needs float32 or float64, the precision of the stored data", got=repr(dtype)))
     if n_covariates > n_features:
-        raise errors.too_many_covariates(int(n_covariates), int(n_features))
+        raise too_many_covariates(int(n_covariates), int(n_features))
     return Job(**{name: int(value) for name, value in numbers.items()}, itemsize=np.dtype(dtype).itemsize)
 
 

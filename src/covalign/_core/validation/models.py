@@ -20,18 +20,6 @@ def features_missing(view: str, names: Sequence[str]) -> ValueError:
     return ValueError(f"view {view!r} needs the features of the fit, got a table without {some(names)}: add them.")
 
 
-def cannot_resume() -> ValueError:
-    return ValueError(
-        "warm_start needs a model of the same views, features, covariates and factors that was not realigned, got "
-        "another: fit without warm_start."
-    )
-
-
-def view_rows_differ(rows: dict[str, int]) -> ValueError:
-    got = ", ".join(f"{n} in {name!r}" for name, n in rows.items())
-    return ValueError(f"views need the same number of rows (samples), got {got}: pass one row per sample in each.")
-
-
 def rows_not_kept() -> ValueError:
     return ValueError(
         "this needs the rows of the fit, which came as a stream, or were read from a source when the model was fitted "

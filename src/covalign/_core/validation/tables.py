@@ -8,21 +8,11 @@ from typing import Any
 from covalign._core.validation.base import some
 
 
-def constant_covariates(names: Iterable[str]) -> ValueError:
-    return ValueError(
-        f"a covariate needs to vary, got a constant in column {some(names)}: drop it, or fit on rows where it differs."
-    )
-
-
 def too_few_observed(names: Iterable[Any], counts: Iterable[Any]) -> ValueError:
     got = ", ".join(f"{int(count)} in column {str(name)!r}" for name, count in zip(names, counts, strict=True))
     return ValueError(
         f"a covariate needs at least 2 observed rows, got {got} (the rest is missing): drop it, or fill in its values."
     )
-
-
-def no_covariates() -> ValueError:
-    return ValueError("at least one covariate is needed, got none: pass Y with one column per covariate.")
 
 
 def y_required() -> ValueError:

@@ -6,8 +6,7 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from covalign._core import validation as errors
-from covalign._core.checks import too_few_rows, too_many_covariates
+from covalign._core.checks import constant_covariates, no_covariates, too_few_rows, too_many_covariates
 from covalign._core.linalg import Array, is_constant
 from covalign._core.messages import listed, message
 from covalign.moments.moments import Moments
@@ -40,7 +39,7 @@ def alignment(Z: Any, Y: Any = None, *, per_covariate: bool = False) -> float | 
         raise ValueError(message(problem, remedy=remedy))
     constant_y = is_constant(m.mean_y, np.diag(m.cov_y))
     if constant_y.any():
-        raise errors.constant_covariates(np.array(m.covariate_names)[constant_y])
+        raise constant_covariates(np.array(m.covariate_names)[constant_y])
     paired = np.diag(cross_correlation(m)).copy()
     return paired if per_covariate else float(paired.mean())
 
@@ -65,7 +64,7 @@ def moments_of(Z: Any, Y: Any) -> Moments:
     m = Z if isinstance(Z, Moments) else Moments.from_arrays(Z, match_rows(Z, Y))
     k, p = m.cov_zy.shape
     if p == 0:
-        raise errors.no_covariates()
+        raise no_covariates()
     if k == 0:
         raise too_many_covariates(p, k)
     if m.n is not None and m.n < 2:

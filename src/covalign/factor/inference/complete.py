@@ -7,10 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from covalign._core import validation as errors
 from covalign._core.linalg import Array
 from covalign.factor.inference import updates
-from covalign.factor.inference.state import Factors, Loadings, Problem, State, View
+from covalign.factor.inference.state import Factors, Loadings, Problem, State, View, cannot_resume
 
 
 def update_factors(problem: Problem, views: tuple[View, ...], beta: Array) -> Factors:
@@ -138,7 +137,7 @@ def started(problem: Problem, state: State) -> State:
 def resumed(problem: Problem, state: State) -> State:
     """Loadings as they are, on other data."""
     if not all(isinstance(view.w, Loadings) for view in state.views):
-        raise errors.cannot_resume()
+        raise cannot_resume()
     return state._replace(z=update_factors(problem, state.views, state.beta))
 
 

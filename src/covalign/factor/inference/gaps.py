@@ -20,13 +20,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from covalign._core import validation as errors
 from covalign._core.linalg import Array
 from covalign.factor.inference import updates
 from covalign.factor.inference.engines import Dense, Gram
 from covalign.factor.inference.grouped import Factors, GroupedLoadings
 from covalign.factor.inference.patterns import Gapped, Index, few, grouped_product, slices
-from covalign.factor.inference.state import RATE_0, SHAPE_0, Gamma, Loadings, Problem, State, View
+from covalign.factor.inference.state import RATE_0, SHAPE_0, Gamma, Loadings, Problem, State, View, cannot_resume
 
 # -- factors ----------------------------------------------------------------------------------------------------------
 
@@ -398,7 +397,7 @@ def resumed(problem: Problem, state: State) -> State:
         for view, where in zip(state.views, problem.bounds, strict=True)
     ]
     if not all(same):
-        raise errors.cannot_resume()
+        raise cannot_resume()
     return state._replace(z=update_factors(problem, state.views, state.beta))
 
 

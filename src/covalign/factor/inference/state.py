@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import digamma, gammaln
 
 from covalign._core.linalg import Array
+from covalign._core.messages import message
 
 SHAPE_0 = RATE_0 = 1e-3  # the Gamma priors of ARD and noise precisions
 
@@ -177,3 +178,9 @@ class Problem(NamedTuple):
     k: int
     bounds: tuple[slice, ...]  # where each view's features are among all D
     full: bool
+
+
+def cannot_resume() -> ValueError:
+    """The error of a warm start from a model of other data."""
+    problem = "warm_start needs a model of the same views, features, covariates and factors that was not realigned"
+    return ValueError(message(problem, got="another", remedy="fit without warm_start"))
