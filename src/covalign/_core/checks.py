@@ -201,3 +201,77 @@ def no_exclusive(names: Iterable[str]) -> DependentCovariatesError:
     problem = "the exclusive regime needs covariates that Z can tell apart, got linearly dependent ones: "
     remedy = "Drop one of them (drop_first=True for the dummies of a category) or use another regime"
     return DependentCovariatesError(message(f"{problem}{listed(names, 12)}", remedy=remedy))
+
+
+# -- tables and rows --------------------------------------------------------------------------------------------------
+
+
+def check_chunk_rows(rows: Any) -> int:
+    """A number of rows in a chunk."""
+    return check_count("chunk_rows", rows, remedy="leave it out to have it chosen")
+
+
+def without_rows(where: str, shape: Sequence[Any]) -> ValueError:
+    """The error for data without a row or without a column."""
+    problem = f"{where} needs at least one row and one column"
+    return ValueError(message(problem, got=f"shape {tuple(shape)}", remedy="check that the data were written"))
+
+
+def repeated_columns(where: str, names: Iterable[Any]) -> ValueError:
+    """The error for column names that occur more than once."""
+    problem = f"{where} needs distinct column names"
+    return ValueError(message(problem, got=f"{listed(names)} more than once", remedy="rename or drop them"))
+
+
+def constant_covariates(names: Iterable[Any]) -> ValueError:
+    """The error for covariates that do not vary."""
+    got, remedy = f"a constant in column {listed(names)}", "drop it, or fit on rows where it differs"
+    return ValueError(message("a covariate needs to vary", got=got, remedy=remedy))
+
+
+def too_few_observed(names: Iterable[Any], counts: Iterable[Any]) -> ValueError:
+    """The error for covariates that fewer than two rows have."""
+    got = ", ".join(f"{int(count)} in column {str(name)!r}" for name, count in zip(names, counts, strict=True))
+    problem, remedy = "a covariate needs at least 2 observed rows", "drop the column, or fill in its values"
+    return ValueError(message(problem, got=f"{got} (the others are missing)", remedy=remedy))
+
+
+def no_covariates() -> ValueError:
+    """The error for a Y without columns."""
+    remedy = "pass Y with one column per covariate"
+    return ValueError(message("at least one covariate is needed", got="none", remedy=remedy))
+
+
+def y_required() -> ValueError:
+    """The error for a missing Y; scikit-learn's checks look for its first words."""
+    problem = "This estimator requires y to be passed, but the target y is None"
+    return ValueError(message(problem, remedy="Pass the covariates as Y"))
+
+
+# -- factor models ----------------------------------------------------------------------------------------------------
+
+
+def unknown_views(names: Iterable[Any], known: Sequence[str]) -> ValueError:
+    """The error for views that the model does not have."""
+    wrong = list(names)
+    problem = f"the model has the views {listed(known)}"
+    return ValueError(message(problem, got=listed(wrong), remedy="correct the name", wrong=wrong, known=known))
+
+
+def features_missing(view: str, names: Sequence[str]) -> ValueError:
+    """The error for a table that lacks features of the fit."""
+    problem = f"view {view!r} needs the features of the fit"
+    return ValueError(message(problem, got=f"a table without {listed(names)}", remedy="add these columns"))
+
+
+def view_rows_differ(rows: dict[str, int]) -> ValueError:
+    """The error for views with different numbers of rows."""
+    got = ", ".join(f"{n} in {name!r}" for name, n in rows.items())
+    problem = "views without names of rows need the same number of rows (samples)"
+    return ValueError(message(problem, got=got, remedy="pass one row per sample in each view"))
+
+
+def rows_not_kept() -> ValueError:
+    """The error for what needs the rows of a fit that did not keep them."""
+    problem = "This needs the rows of the fit, and the model did not keep them (they were read as a stream or in chunks)"
+    return ValueError(message(problem, remedy="transform(X, y) gives the factors of any rows"))
