@@ -415,7 +415,7 @@ def merge_folds(several: Sequence[Sequence[Any]], merge: Callable[[Iterable[Any]
 def merge(parts: Iterable[Moments | None]) -> Moments | None:
     """The sum of all parts that are not None; None if there is none."""
     there = [part for part in parts if part is not None]
-    if len(there) < 3:
+    if len(there) < 3 or len(there[0].mean_z) < 256:  # one product for all parts pays for large matrices only
         return sum(there[1:], there[0]) if there else None
     return merge_groups(there, [dict.fromkeys(range(len(there)), range(len(there[0].mean_y)))])[0]
 

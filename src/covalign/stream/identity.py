@@ -13,7 +13,7 @@ from scipy import sparse
 from covalign.stream.derived import Derived
 from covalign.stream.source import Source, Table
 
-BLOCKS, BLOCK_BYTES = 64, 2**16  # of the content of files
+BLOCKS, BLOCK_BYTES = 64, 2**14  # of the content of files
 
 
 def identity(source: Source) -> str:
