@@ -469,7 +469,7 @@ def test_bad_input_is_refused_with_a_reason(method):
 def test_settings_are_checked_and_named():
     with pytest.raises(ValueError, match=r"quantile needs a number in \[0, 1\], got 1.5"):
         BairSPCA(1.5)
-    with pytest.raises(ValueError, match="kernel needs 'rbf' or 'linear', got 'delta'"):
+    with pytest.raises(ValueError, match="kernel needs one of rbf, linear, got 'delta'"):
         BarshanSPCA("delta")
     assert [m.name for m in EVERY] == [
         "PCA",
