@@ -19,8 +19,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import covalign as ca
 from covalign import LatentAligner
-from covalign._core.validation import DependentCovariatesError, LeastSquaresWarning, SingularTransformWarning
 from covalign.closed_form import regimes
+from covalign.exceptions import DependentCovariatesError, LeastSquaresWarning, SingularTransformWarning
 from tests.conftest import correlated, embedding
 
 KINDS = [

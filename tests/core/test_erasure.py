@@ -11,9 +11,9 @@ from sklearn.metrics import roc_auc_score
 
 import covalign as ca
 from covalign import LatentAligner
-from covalign._core.validation import SingularTransformWarning
 from covalign.bridges import datasets
 from covalign.closed_form import heldout
+from covalign.exceptions import SingularTransformWarning
 from covalign.moments.moments import fold_moments
 from tests.conftest import correlated, embedding
 

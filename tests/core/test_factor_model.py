@@ -15,8 +15,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import covalign as ca
 from covalign import InformedFactorAnalysis
-from covalign._core.validation import DependentCovariatesError, FileFormatError
 from covalign.closed_form import regimes
+from covalign.exceptions import DependentCovariatesError, FileFormatError
 
 
 def scenario(name="PN", n=200, **settings):

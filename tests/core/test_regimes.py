@@ -13,8 +13,8 @@ from scipy.stats import ortho_group
 from sklearn.linear_model import LinearRegression
 
 import covalign as ca
-from covalign._core.validation import DependentCovariatesError
 from covalign.closed_form import regimes
+from covalign.exceptions import DependentCovariatesError
 from tests.conftest import correlated
 
 seeds = st.integers(0, 2**32 - 1)

@@ -17,7 +17,7 @@ from sklearn.exceptions import NotFittedError
 
 import covalign as ca
 from covalign import LatentAligner
-from covalign._core.validation import CannotBeSavedError, FileFormatError, SingularTransformWarning
+from covalign.exceptions import CannotBeSavedError, FileFormatError, SingularTransformWarning
 from covalign.persist import values as packing
 from tests.conftest import correlated
 

@@ -14,8 +14,8 @@ from rdata.conversion.to_r import DEFAULT_CLASS_MAP, build_r_object
 from rdata.parser import RObjectType
 
 import covalign as ca
-from covalign._core import validation as errors
 from covalign.bridges import datasets
+from covalign.exceptions import MissingExtraError
 
 SAMPLES = ["A0FJ", "001", "NA", "A1E5", "A2B6", "A3C7"]
 LEVELS = ["LumA", "Basal", "Her2"]  # not in alphabetical order, as a factor's levels need not be
@@ -283,7 +283,7 @@ def test_a_file_that_is_not_rs(tmp_path, content):
 def test_rdata_is_an_extra(tmp_path, monkeypatch):
     path = write_rda(tmp_path / "b.rda", {"breast.TCGA": {"data.train": as_r_list(omics())}})
     monkeypatch.setitem(sys.modules, "rdata", None)
-    with pytest.raises(errors.MissingExtraError, match=r"covalign\[rdata\]"):
+    with pytest.raises(MissingExtraError, match=r"covalign\[rdata\]"):
         datasets.breast_tcga(path)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import covalign as ca
-from covalign._core import validation as errors
+from covalign.exceptions import PeerError
 from covalign.study.baselines.method import run
 from covalign.study.baselines.peers import MOFA, MOFAFLEX, SOFA, MuVI, interpreter
 
@@ -160,7 +160,7 @@ def test_features_that_do_not_vary_are_kept_from_the_peer_and_load_on_nothing(st
 
 def test_a_failure_is_told_in_the_peers_own_words(stand_in):
     stand_in("raise RuntimeError('the bound fell')")
-    with pytest.raises(errors.PeerError, match=r"(?s)MOFA .*RuntimeError: the bound fell"):
+    with pytest.raises(PeerError, match=r"(?s)MOFA .*RuntimeError: the bound fell"):
         run(MOFA(), *data(), n_factors=4)
 
 
@@ -175,13 +175,13 @@ def test_a_failure_is_told_in_the_peers_own_words(stand_in):
 )
 def test_answers_that_cannot_be_used_are_refused(stand_in, twist, message):
     stand_in(twist)
-    with pytest.raises(errors.PeerError, match=message):
+    with pytest.raises(PeerError, match=message):
         run(MOFA(), *data(), n_factors=4)
 
 
 def test_a_timeout_ends_the_peer(stand_in):
     calls = stand_in("time.sleep(60)")
-    with pytest.raises(errors.PeerError, match="stopped after 2 seconds"):
+    with pytest.raises(PeerError, match="stopped after 2 seconds"):
         run(MOFA(timeout=2), *data(), n_factors=4)
     assert not alive(calls()[-1][0])
 
@@ -290,7 +290,7 @@ def test_mofaflex_pairs_guided_factors_with_covariates():
 
 @needs(MOFAFLEX())
 def test_mofaflex_needs_a_free_factor():
-    with pytest.raises(errors.PeerError, match="needs a free factor besides the 2 guided ones"):
+    with pytest.raises(PeerError, match="needs a free factor besides the 2 guided ones"):
         run(MOFAFLEX(), *planted(), n_factors=2, budget=5)
 
 

@@ -27,7 +27,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from covalign._core import validation as errors
+from covalign.exceptions import ColumnLayoutWarning
 from covalign.moments.moments import Moments
 from covalign.stream import Batches, ahead, checked, in_step, open_rows, read, recut, refuse_not_finite
 from covalign.stream import source as source_module
@@ -420,7 +420,7 @@ def test_keys(tmp_path):
 def test_sparse_by_columns_on_disk_is_loaded_once_and_said(tmp_path):
     path = as_h5ad(sparse.csc_matrix(numbers()))(tmp_path)
     for data in (path, anndata.read_h5ad(path, backed="r")):
-        with pytest.warns(errors.ColumnLayoutWarning, match=r"stored by columns.*Store the matrix by rows \(csr\)"):
+        with pytest.warns(ColumnLayoutWarning, match=r"stored by columns.*Store the matrix by rows \(csr\)"):
             source = open_rows(data)
         np.testing.assert_array_equal(np.concatenate([dense(c) for c in source.chunks(9)]), numbers())
 

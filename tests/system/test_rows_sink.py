@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 import zarr
 
-from covalign._core import validation as errors
+from covalign.exceptions import DiskFullError
 from covalign.stream import open_rows, open_sink, write_rows
 from covalign.stream import sink as sink_module
 
@@ -478,7 +478,7 @@ def test_a_disk_that_fills_up(path, monkeypatch, step, code):
 
     monkeypatch.setattr(sink._writer, step, full)
     message = rf"'{path}' needs about \d+ bytes more on its disk, \d+ are free"
-    with pytest.raises(errors.DiskFullError, match=message) as caught, sink:
+    with pytest.raises(DiskFullError, match=message) as caught, sink:
         write_rows(project, [open_rows(table(), chunk_rows=7)], sink)
     assert isinstance(caught.value, ValueError)
     assert not path.exists()
@@ -502,7 +502,7 @@ def test_other_errors_of_the_disk_are_left_alone(path, monkeypatch):
 def test_a_disk_too_small_from_the_start(tmp_path, monkeypatch):
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=1000))
-    with pytest.raises(errors.DiskFullError, match=rf"needs about {N * P * 8} bytes more on its disk, 1000 are free"):
+    with pytest.raises(DiskFullError, match=rf"needs about {N * P * 8} bytes more on its disk, 1000 are free"):
         sink_at(tmp_path / "a.npy")
     monkeypatch.undo()
     with sink_at(tmp_path / "a.npy") as sink:  # the refusal left no lock behind

@@ -211,7 +211,7 @@ def check_chunk_rows(rows: Any) -> int:
     return check_count("chunk_rows", rows, remedy="leave it out to have it chosen")
 
 
-def without_rows(where: str, shape: Sequence[Any]) -> ValueError:
+def source_without_rows(where: str, shape: Sequence[Any]) -> ValueError:
     """The error for data without a row or without a column."""
     problem = f"{where} needs at least one row and one column"
     return ValueError(message(problem, got=f"shape {tuple(shape)}", remedy="check that the data were written"))
@@ -223,23 +223,11 @@ def repeated_columns(where: str, names: Iterable[Any]) -> ValueError:
     return ValueError(message(problem, got=f"{listed(names)} more than once", remedy="rename or drop them"))
 
 
-def constant_covariates(names: Iterable[Any]) -> ValueError:
-    """The error for covariates that do not vary."""
-    got, remedy = f"a constant in column {listed(names)}", "drop it, or fit on rows where it differs"
-    return ValueError(message("a covariate needs to vary", got=got, remedy=remedy))
-
-
 def too_few_observed(names: Iterable[Any], counts: Iterable[Any]) -> ValueError:
     """The error for covariates that fewer than two rows have."""
     got = ", ".join(f"{int(count)} in column {str(name)!r}" for name, count in zip(names, counts, strict=True))
     problem, remedy = "a covariate needs at least 2 observed rows", "drop the column, or fill in its values"
     return ValueError(message(problem, got=f"{got} (the others are missing)", remedy=remedy))
-
-
-def no_covariates() -> ValueError:
-    """The error for a Y without columns."""
-    remedy = "pass Y with one column per covariate"
-    return ValueError(message("at least one covariate is needed", got="none", remedy=remedy))
 
 
 def y_required() -> ValueError:
@@ -264,14 +252,13 @@ def features_missing(view: str, names: Sequence[str]) -> ValueError:
     return ValueError(message(problem, got=f"a table without {listed(names)}", remedy="add these columns"))
 
 
-def view_rows_differ(rows: dict[str, int]) -> ValueError:
-    """The error for views with different numbers of rows."""
-    got = ", ".join(f"{n} in {name!r}" for name, n in rows.items())
-    problem = "views without names of rows need the same number of rows (samples)"
-    return ValueError(message(problem, got=got, remedy="pass one row per sample in each view"))
+def features_all_missing(view: str, names: Sequence[Any]) -> ValueError:
+    """The error for features without an observed cell."""
+    problem = f"view {view!r} needs an observed cell in every feature"
+    return ValueError(message(problem, got=f"none in {listed(names)}", remedy="drop these features"))
 
 
 def rows_not_kept() -> ValueError:
     """The error for what needs the rows of a fit that did not keep them."""
-    problem = "This needs the rows of the fit, and the model did not keep them (they were read as a stream or in chunks)"
+    problem = "This needs the rows of the fit, and the model did not keep them (they were a stream, or read in chunks)"
     return ValueError(message(problem, remedy="transform(X, y) gives the factors of any rows"))

@@ -93,6 +93,13 @@ def target_exists(path: Any, remedy: str = "pass overwrite=True") -> TargetExist
     return TargetExistsError(message(f"{str(path)!r} exists already", remedy=f"Choose another path, or {remedy}"))
 
 
+def folder_in_the_way(what: str, path: Any) -> ValueError:
+    """The error for a result that would replace a folder."""
+    problem = f"{what} needs a name that no folder has"
+    remedy = "choose another name, or remove the folder yourself (only files are replaced)"
+    return ValueError(message(problem, got=f"the folder {str(path)!r}", remedy=remedy))
+
+
 def _umask() -> int:
     mask = os.umask(0o077)
     os.umask(mask)

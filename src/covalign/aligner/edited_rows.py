@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from covalign._core import validation as errors
+from covalign._core.checks import columns_differ, lengths_differ
 from covalign._core.linalg import Array, affine, dense
 from covalign._core.messages import listed, message
 from covalign.aligner.solution import Solution
@@ -72,7 +72,7 @@ class EditedRows(AlignedModel):
         decoder = np.hstack([editing.decoder(self.moments_, s.polar, s.mixing), self.moments_.cov_z @ s.rest.T])
         rows = np.asarray(Zt)
         if rows.ndim != 2 or rows.shape[1] != decoder.shape[1]:
-            raise errors.columns_differ("inverse_transform", decoder.shape[1], rows.shape[-1] if rows.ndim else 0)
+            raise columns_differ("inverse_transform", decoder.shape[1], rows.shape[-1] if rows.ndim else 0)
         C = self._coding.table(Zt, confounders, len(rows))
         why = why_inexact(s)
         if why:
@@ -147,7 +147,7 @@ class EditedRows(AlignedModel):
         for name, amount in amounts.items():
             by = np.asarray(amount, dtype=np.float64)
             if by.ndim > 1 or (by.ndim == 1 and len(by) != len(moved)):
-                raise errors.lengths_differ(len(moved), by.shape[0])
+                raise lengths_differ(len(moved), by.shape[0])
             moved += np.multiply.outer(np.broadcast_to(by, len(moved)), decoder[:, self.covariate_names_.index(name)])
         return _in_container_of(Z, moved, rows.dtype)
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from covalign._core import validation as errors
+from covalign._core.checks import too_many_covariates, y_required
 from covalign._core.messages import message
 from covalign.aligner import dask_tables as dasks
 from covalign.aligner import intake
@@ -54,7 +54,7 @@ class Fitting(NamedTuple):
         if Y is None and is_batches(Z):
             return self._of_batches(Batches(Z), confounders, coding)
         if Y is None:
-            raise errors.y_required()
+            raise y_required()
         if is_dask(Z):
             return self._of_dask(Z, Y, confounders, coding)
         first = coding is None
@@ -123,7 +123,7 @@ class Fitting(NamedTuple):
 
 def _refuse_many(coding: Coding, k: int) -> None:
     if len(coding.covariates.names) > k:
-        raise errors.too_many_covariates(len(coding.covariates.names), k)
+        raise too_many_covariates(len(coding.covariates.names), k)
 
 
 def _precision(dtype: Any) -> np.dtype[Any]:

@@ -12,7 +12,15 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from covalign._core import validation as errors
+from covalign._core.checks import (
+    check_chunk_rows,
+    check_folds,
+    check_lam,
+    check_regime,
+    not_numeric,
+    too_few_rows,
+    y_required,
+)
 from covalign._core.linalg import Array, affine
 from covalign._core.messages import listed, message
 from covalign.aligner import aligner_archive as archive
@@ -192,24 +200,24 @@ class LatentAligner(EditedRows, BaseEstimator):
         (200, 5)
         """
         if y is None:
-            raise errors.y_required()
+            raise y_required()
         self.fit(Z, y, confounders=confounders)
         if confounders is not None:  # in the order of the rows, which y may have settled
             confounders = intake.given(Z, y, confounders).tables.C
         return self.transform(Z, confounders=confounders)
 
     def _check_parameters(self) -> None:
-        errors.check_regime(self.regime)
-        errors.check_lam(self.lam)
+        check_regime(self.regime)
+        check_lam(self.lam)
         fixed = check_shrinkage(self.shrinkage) is not None
         if not fixed and self.folds == 0:
             need = 'shrinkage="auto" needs at least 2 folds'
             raise ValueError(message(need, got=0, remedy="use folds=5, or a number for shrinkage"))
         if self.folds != 0:
-            errors.check_folds(self.folds)
+            check_folds(self.folds)
         covariates.check_missing(self.missing)
         if self.chunk_rows is not None:
-            errors.check_chunk_rows(self.chunk_rows)
+            check_chunk_rows(self.chunk_rows)
 
     def _remember(self, found: Found) -> None:
         whole = merged(found.folds)
@@ -544,7 +552,7 @@ class LatentAligner(EditedRows, BaseEstimator):
             head = np.empty((0, Z.shape[1])) if names is None else pd.DataFrame(columns=list(names))
             validate_data(self, head, reset=reset, skip_check_array=True)
             if not is_dask(Z) and Z.shape[0] < checks.get("ensure_min_samples", 1):
-                raise errors.too_few_rows(Z.shape[0])
+                raise too_few_rows(Z.shape[0])
             return Z
         checks["reset"] = reset
         try:
@@ -552,7 +560,7 @@ class LatentAligner(EditedRows, BaseEstimator):
         except ValueError as error:
             if "could not convert string" not in str(error):
                 raise
-            raise errors.not_numeric("Z", "str") from None
+            raise not_numeric("Z", "str") from None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

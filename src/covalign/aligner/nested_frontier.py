@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from covalign._core import validation as errors
+from covalign._core.checks import check_folds, too_few_rows
 from covalign.aligner import dask_tables as dasks
 from covalign.aligner import intake
 from covalign.aligner.solution import check_shrinkage
@@ -59,7 +59,7 @@ def cross_validated_frontier(
     >>> frame["regime"].tolist()
     ['independent', 'tunable', 'strongest', 'exclusive']
     """
-    folds, fixed = errors.check_folds(folds), check_shrinkage(shrinkage)
+    folds, fixed = check_folds(folds), check_shrinkage(shrinkage)
     # A training set chooses its shrinkage by leaving out its own buckets, so it needs several.
     several = folds if folds >= 4 or fixed is not None else 3 * folds
     if is_dask(Z):
@@ -81,7 +81,7 @@ def cross_validated_frontier(
     fitted, _ = adjusted(whole, coding.q)
     made = splits(buckets, folds, coding.q)
     if not made:
-        raise errors.too_few_rows(whole.n or 0, 2 * folds)
+        raise too_few_rows(whole.n or 0, 2 * folds)
     if fixed is None:
         chosen = nested_shrinkages(buckets, folds, coding.q)
         overall = best_shrinkage(shrinkage_path(buckets, coding.q))

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import covalign as package
-from covalign._core import validation as errors
+from covalign._core.extras import missing_extra
+from covalign._core.files import target_exists
 from covalign._core.json_values import json_value
 from covalign._core.messages import message
 from covalign.exceptions import MissingExtraError, TargetExistsError
@@ -25,7 +26,7 @@ try:
     import typer
     from typer.core import TyperGroup
 except ImportError:
-    raise errors.missing_extra("typer", "cli") from None
+    raise missing_extra("typer", "cli") from None
 
 # Click itself uses 2 for a command line that it cannot parse.
 FAILED, MISUSED, EXISTS, MISSING_EXTRA, INTERRUPTED = 1, 2, 3, 4, 130
@@ -186,7 +187,7 @@ def check_free(*paths: Path | None, force: bool) -> None:
             continue
         folder = path.absolute().parent
         if path.exists() and not force:
-            raise errors.target_exists(path)
+            raise target_exists(path)
         if not folder.is_dir():
             raise ValueError(message(f"The folder of {str(path)!r} does not exist", remedy="Make it first"))
         if not os.access(folder, os.W_OK):

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import typer
 
-from covalign._core import validation as errors
+from covalign._core.checks import check_folds
 from covalign._core.messages import listed, message
 from covalign.cli import options
 from covalign.cli.application import app, in_flags, note, say, say_json
@@ -105,7 +105,7 @@ def fit(
         files = check_outputs(outputs, [data, covariates, *paths.values()], force=force, needed=True)
         check_given(data, paths)
         options.check_setting(regime, lam, max_coupling)
-        folds = folds and errors.check_folds(folds)
+        folds = folds and check_folds(folds)
         model = InformedFactorAnalysis(
             options.auto_or(int, "--n-factors", n_factors),
             posterior.value,

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import typer
 
-from covalign._core import validation as errors
+from covalign._core.checks import unknown_views
 from covalign._core.messages import listed, message
 from covalign.aligner.latent import LatentAligner
 from covalign.cli import options
@@ -168,7 +168,7 @@ def opened_views(
         paths = {next(iter(known)): new}
     unknown = [name for name in paths if name not in known]
     if unknown:  # before anything is read
-        raise errors.unknown_views(unknown, list(known))
+        raise unknown_views(unknown, list(known))
     return open_views(paths, key, index, only=known)
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from covalign._core import validation as errors
+from covalign._core.checks import check_lam, check_max_coupling
 from covalign._core.messages import message
 from covalign.cli.outputs import FIGURES, TABLES
 
@@ -160,9 +160,9 @@ def check_setting(regime: Regime | None, lam: float | None, max_coupling: float 
     if lam is not None and max_coupling is not None:
         raise ValueError(message("--lam and --max-coupling exclude each other", remedy="Leave one of them out"))
     if lam is not None:
-        errors.check_lam(lam)
+        check_lam(lam)
     if max_coupling is not None:
-        errors.check_max_coupling(max_coupling)
+        check_max_coupling(max_coupling)
     for name, value in (("--lam", lam), ("--max-coupling", max_coupling)):
         if value is not None and regime not in (None, Regime.tunable):
             remedy = "leave one of the two out (--lam alone means tunable)"

@@ -15,9 +15,8 @@ import numpy as np
 import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 
-from covalign._core import validation as errors
 from covalign._core.extras import optional
-from covalign._core.files import replacing
+from covalign._core.files import folder_in_the_way, replacing
 from covalign._core.messages import message
 from covalign._core.text_tables import plain
 from covalign.cli.application import answering, check_free, in_flags, note, say
@@ -87,7 +86,7 @@ def check_outputs(
             remedy = "Choose another name for the output"
             raise ValueError(message(f"{str(path)!r} is also {used[path.resolve()]}", remedy=remedy))
         if not (replaceable(path) or (flag in FOLDERS and not path.suffix)):
-            raise errors.folder_in_the_way(flag, path)
+            raise folder_in_the_way(flag, path)
         used[path.resolve()] = f"the file of {flag}"
     return [str(path) for path, _ in asked.values()]
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from covalign._core import validation as errors
+from covalign._core.checks import lengths_differ, rows_not_kept, too_few_rows, y_required
 from covalign._core.linalg import Array, affine, dense
 from covalign._core.messages import message
 from covalign.factor import combinations as combining
@@ -50,7 +50,7 @@ class Streamed:
     def chunks(self) -> Iterator[tuple[slice, tuple[Any, ...]]]:
         """(positions of the rows, chunk of every view) for all rows."""
         if self._read is None or self.Y is None:
-            raise errors.rows_not_kept()
+            raise rows_not_kept()
         at, n = 0, len(self.Y)
         for parts in self._read():
             stop = at + parts[0].shape[0]
@@ -126,7 +126,7 @@ def prepare(X: Any, y: Any, nuisance: Any, asked: data.Asked) -> tuple[data.Tabl
     """The table to remember, the engine, and the rows (or how to read them). Without y, X is an iterable of batches."""
     if y is None:
         if not is_batches(X):
-            raise errors.y_required()
+            raise y_required()
         return from_batches(Batches(X, f"view {data.SINGLE!r}"), nuisance, asked)
     views = Views.open(X, asked.chunk_rows)
     lazy = is_lazy(X)
@@ -156,7 +156,7 @@ def prepare(X: Any, y: Any, nuisance: Any, asked: data.Asked) -> tuple[data.Tabl
 def from_sparse(views: Views, S: Any, frame: pd.DataFrame, single: bool, asked: data.Asked) -> tuple[Any, Any, Any]:
     """``prepare`` for a sparse matrix with more features than rows: every sweep reads it, and it stays sparse."""
     if len(frame) < 2:
-        raise errors.too_few_rows(len(frame))
+        raise too_few_rows(len(frame))
     at = first_not_finite(S)
     if at is not None:
         view = int(np.searchsorted(np.cumsum([len(names) for names in views.names.values()]), at[1], side="right"))
@@ -243,7 +243,7 @@ def matched(views: Views, y: Any) -> pd.DataFrame:
     if isinstance(y, pd.DataFrame | pd.Series) and views.index is not None:
         frame = in_order(frame, views.index, absent="leave empty", extra="leave out", called=("y", "X"))
     if len(frame) != views.n:
-        raise errors.lengths_differ(views.n, len(frame))
+        raise lengths_differ(views.n, len(frame))
     return frame.set_axis(pd.RangeIndex(views.n) if views.index is None else views.index, axis=0)
 
 
@@ -266,7 +266,7 @@ def finished(
 ) -> tuple[data.Table, Any, Streamed]:
     """Table, engine and rows of a fit, from the sums over all rows."""
     if len(Y) < 2:
-        raise errors.too_few_rows(len(Y))
+        raise too_few_rows(len(Y))
     if found.partial:
         if C.shape[1]:
             problem = "Confounders of data that are read by chunks need complete rows"

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from covalign._core import validation as errors
+from covalign._core.checks import features_all_missing
 from covalign._core.linalg import Array, is_constant
 from covalign.factor import preparation as data
 from covalign.factor.inference.patterns import Gapped, Index, Patterns, root_of
@@ -111,7 +111,7 @@ def refuse_unseen(names: dict[str, list[str]], counts: Array) -> None:
     for view, features in names.items():
         nothing = np.flatnonzero(counts[at : at + len(features)] == 0)
         if len(nothing):
-            raise errors.features_all_missing(view, [features[i] for i in nothing])
+            raise features_all_missing(view, [features[i] for i in nothing])
         at += len(features)
 
 

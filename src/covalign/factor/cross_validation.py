@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from covalign._core import validation as errors
+from covalign._core.checks import check_folds
 from covalign._core.linalg import Array
 from covalign._core.messages import message
 from covalign.closed_form import regimes
@@ -42,7 +42,7 @@ def held_out(model: Any, folds: int) -> HeldOut:
         need = "leaving samples out needs rows in memory, and this model was fitted to data that were read by chunks"
         remedy = "Fit it to an array, use folds=0, or judge it with score(X, y) on samples it has not seen"
         raise CannotHoldOutError(message(need, remedy=remedy))
-    fold_of = folds_of(model, errors.check_folds(folds))
+    fold_of = folds_of(model, check_folds(folds))
     polars, reduced = [], []
     for fold in range(folds):
         test = fold_of == fold

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from covalign._core import validation as errors
+from covalign._core.checks import check_random_state
 from covalign._core.progress import Progress
 from covalign.factor.inference import n_factors as selection
 from covalign.factor.inference import sweeps, updates
@@ -34,7 +34,7 @@ class Search(NamedTuple):
     def best(self, problem: Problem) -> Choice:
         """The fit with the highest bound over all starts, and the bounds of the numbers of factors that were tried."""
         problem, first, tried = self._first(problem)
-        seeds = errors.check_random_state(self.random_state).spawn(self.n_init - 1)
+        seeds = check_random_state(self.random_state).spawn(self.n_init - 1)
         fits = [first, *(self.run(problem, self._begin(problem, rng)) for rng in seeds)]
         return Choice(problem, max(fits, key=sweeps.height), tried)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from covalign._core import validation as errors
+from covalign._core.checks import not_positive, unknown_views
 from covalign._core.linalg import Array
 from covalign._core.messages import listed, message
 from covalign.factor.inference.patterns import Gapped
@@ -40,9 +40,9 @@ def loadings(model: Any, factors: Any, views: Any, n: int | None) -> pd.DataFram
     known = list(model._table.views)
     chosen = known if views is None else [views] if isinstance(views, str) else list(views)
     if set(chosen) - set(known):
-        raise errors.unknown_views([view for view in chosen if view not in known], known)
+        raise unknown_views([view for view in chosen if view not in known], known)
     if n is not None and n < 1:
-        raise errors.not_positive("n", n)
+        raise not_positive("n", n)
     names = [model.factor_names_[k] for k in at]
     parts = []
     for view in chosen:

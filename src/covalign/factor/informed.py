@@ -11,7 +11,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
-from covalign._core import validation as errors
+from covalign._core.checks import check_chunk_rows, check_folds, not_positive, too_many_factors_asked, y_required
 from covalign._core.linalg import Array
 from covalign._core.messages import message
 from covalign.closed_form import regimes
@@ -186,7 +186,7 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         resume = warm_start and hasattr(self, "_state")
         k = self._problem.k if resume else p if self.n_factors == "auto" else int(self.n_factors)
         if p > k:
-            raise errors.too_many_factors_asked(p, k)
+            raise too_many_factors_asked(p, k)
         problem = Problem(engine, n, p, k, table.bounds, self.posterior == "full")
         tried: dict[int, float] = {}
         with sweeps.few_threads(problem):
@@ -223,11 +223,11 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
             raise ValueError(message(need, got=repr(self.n_factors)))
         for what in ("max_iter", "n_init"):
             if not _is_count(getattr(self, what)):
-                raise errors.not_positive(what, getattr(self, what))
+                raise not_positive(what, getattr(self, what))
         if self.folds != 0:
-            errors.check_folds(self.folds)
+            check_folds(self.folds)
         if self.chunk_rows is not None:
-            errors.check_chunk_rows(self.chunk_rows)
+            check_chunk_rows(self.chunk_rows)
 
     def _search(self) -> Search:
         sweeping = (self.accelerate, self.max_iter, self.tol, self.pretrain_iter)
@@ -369,7 +369,7 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
 
     def _alignment_on(self, X: Any, y: Any, confounders: Any) -> Array:
         if y is None:
-            raise errors.y_required()
+            raise y_required()
         X, Y = self._opened(X, y)
         stages = [new_samples.Stage(self._state, self._sy, self.T_)]
         if is_in_memory(X):

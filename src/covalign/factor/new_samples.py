@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from covalign._core import validation as errors
+from covalign._core.checks import columns_differ, features_missing, lengths_differ, unknown_views
 from covalign._core.linalg import Array, affine, dense
 from covalign.factor import chunked_fit as outofcore
 from covalign.factor import dask_views as lazy
@@ -53,14 +53,14 @@ def whole(table: data.Table, X: Any, y: Any, confounders: Any) -> tuple[Array, A
         if name in views:
             values = data.columns_like(name, views[name], scale.names)
         if len(values) != n:
-            raise errors.lengths_differ(n, len(values))
+            raise lengths_differ(n, len(values))
         parts.append((values - explained[:, where] - scale.mean) / scale.sd)
     X_new = np.hstack(parts)
     if frame is None:
         return X_new, np.full((len(X_new), p), np.nan)
     Y = table.encoding.numbers(frame)
     if len(Y) != len(X_new):
-        raise errors.lengths_differ(len(X_new), len(Y))
+        raise lengths_differ(len(X_new), len(Y))
     return X_new, (Y - table.nuisance.of_y(C) - table.mean_y) / table.sd_y
 
 
@@ -68,7 +68,7 @@ def refuse_unknown(table: data.Table, views: Any) -> None:
     """Raise an error for a view that the fit did not have."""
     unknown = [name for name in views if name not in table.views]
     if unknown:
-        raise errors.unknown_views(unknown, list(table.views))
+        raise unknown_views(unknown, list(table.views))
 
 
 class Arrived:
@@ -124,10 +124,10 @@ class Incoming(Arrived):
             at = {feature: i for i, feature in enumerate(source.names)}
             absent = [feature for feature in need if feature not in at]
             if absent:
-                raise errors.features_missing(name, absent)
+                raise features_missing(name, absent)
             return [at[feature] for feature in need]
         if source.shape[1] != len(need):
-            raise errors.columns_differ(f"view {name!r}", len(need), source.shape[1])
+            raise columns_differ(f"view {name!r}", len(need), source.shape[1])
         return None
 
     def by_name(self, parts: Sequence[Any]) -> dict[str, Any]:

@@ -9,7 +9,18 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from covalign._core import validation as errors
+from covalign._core.checks import (
+    columns_differ,
+    features_all_missing,
+    features_missing,
+    lengths_differ,
+    no_views,
+    not_finite,
+    not_numeric,
+    not_one_of,
+    not_two_dimensional,
+    too_few_rows,
+)
 from covalign._core.linalg import Array, affine, is_constant
 from covalign.factor.inference.engines import Dense, Gram, Sparse, squares
 from covalign.factor.inference.patterns import Gapped, Labels, compressed
@@ -51,7 +62,7 @@ def as_views(X: Any) -> dict[str, Any]:
     """X as name -> table."""
     views = {str(name): view for name, view in X.items()} if isinstance(X, Mapping) else {SINGLE: X}
     if not views:
-        raise errors.no_views()
+        raise no_views()
     return views
 
 
@@ -62,18 +73,18 @@ def numeric(name: str, view: Any, gaps: bool = False) -> Array:
     """
     values = np.asarray(view)
     if values.ndim != 2:
-        raise errors.not_two_dimensional(f"view {name!r}", values.shape)
+        raise not_two_dimensional(f"view {name!r}", values.shape)
     if values.dtype.kind not in "fiub":
         try:
             values = pd.DataFrame(view).apply(pd.to_numeric).to_numpy(dtype=np.float64, na_value=np.nan)
         except (TypeError, ValueError):
-            raise errors.not_numeric(f"view {name!r}", values.dtype) from None
+            raise not_numeric(f"view {name!r}", values.dtype) from None
     with np.errstate(invalid="ignore"):  # inf - inf
         total = values.sum()
     if not np.isfinite(total):
         bad = ~np.isfinite(values) if not gaps else np.isinf(values)
         if bad.any():
-            raise errors.not_finite(f"view {name!r}", feature_names(view)[int(np.flatnonzero(bad.any(axis=0))[0])])
+            raise not_finite(f"view {name!r}", feature_names(view)[int(np.flatnonzero(bad.any(axis=0))[0])])
     return values if values.dtype == np.float32 else np.asarray(values, dtype=np.float64)
 
 
@@ -153,9 +164,9 @@ def prepare(X: Any, y: Any, nuisance: Any, asked: Asked) -> tuple[Table, Any, Ro
     tables = {name: numeric(name, view, gaps=True) for name, view in views.items()}
     for values in tables.values():
         if len(values) != len(Y):
-            raise errors.lengths_differ(len(values), len(Y))
+            raise lengths_differ(len(values), len(Y))
     if len(Y) < 2:
-        raise errors.too_few_rows(len(Y))
+        raise too_few_rows(len(Y))
     refuse_empty(views, tables, encoding.names, Y)
     X_all = np.hstack(list(tables.values())) if len(tables) > 1 else next(iter(tables.values()))
     index = index_of(views)
@@ -287,7 +298,7 @@ def refuse_empty(views: dict[str, Any], tables: dict[str, Array], names: list[st
         if nothing.any():  # only then other rows need to be looked at
             nothing[nothing] = np.isnan(values[:, nothing]).all(axis=0)
         if nothing.any():
-            raise errors.features_all_missing(name, [feature_names(views[name])[d] for d in np.flatnonzero(nothing)])
+            raise features_all_missing(name, [feature_names(views[name])[d] for d in np.flatnonzero(nothing)])
     covariates.refuse_constant(pd.DataFrame(Y, columns=names, copy=False))
 
 
@@ -315,7 +326,7 @@ def gaussian_fit(Y: Array, tol: float = 1e-9, most: int = 1000) -> tuple[Array, 
 def choose_engine(engine: str, n: int, d: int) -> bool:
     """Whether to work on H'H: cheaper per sweep once D <= N."""
     if engine not in ("auto", "gram", "dense"):
-        raise errors.unknown_engine(engine)
+        raise not_one_of("engine", engine, ("auto", "gram", "dense"))
     return engine == "gram" or (engine == "auto" and d <= n)
 
 
@@ -325,9 +336,9 @@ def columns_like(name: str, view: Any, names: list[str]) -> Array:
         view = view.set_axis([str(column) for column in view.columns], axis=1)
         absent = [column for column in names if column not in view.columns]
         if absent:
-            raise errors.features_missing(name, absent)
+            raise features_missing(name, absent)
         view = view[names]
     values = numeric(name, view, gaps=True)
     if values.shape[1] != len(names):
-        raise errors.columns_differ(f"view {name!r}", len(names), values.shape[1])
+        raise columns_differ(f"view {name!r}", len(names), values.shape[1])
     return values

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from covalign._core import validation as errors
+from covalign._core.checks import rows_not_kept, unknown_views
 from covalign._core.linalg import Array
 from covalign._core.messages import message
 from covalign.closed_form.aligned_model import AlignedModel
@@ -134,7 +134,7 @@ class SampleResults(AlignedModel):
         self._check_fitted()
         view = next(iter(self._table.views)) if view is None else view
         if view not in self._table.views:
-            raise errors.unknown_views([view], list(self._table.views))
+            raise unknown_views([view], list(self._table.views))
         if isinstance(self._rows, chunked.Streamed):
             need = "impute needs rows in memory, and this model was fitted to data that were read by chunks"
             remedy = "Fit it to an array, or use transform(X) and loadings_ for some rows at a time"
@@ -152,7 +152,7 @@ class SampleResults(AlignedModel):
     def _explained(self) -> Array:
         """What confounders explain of X (n x D)."""
         if self._rows.C is None:
-            raise errors.rows_not_kept()
+            raise rows_not_kept()
         return self._table.nuisance.of_x(self._rows.C)
 
     def reconstruct(self) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from covalign._core import validation as errors
+from covalign._core.checks import view_rows_differ
 from covalign._core.linalg import Array, dense
 from covalign._core.messages import message
 from covalign.factor import preparation as data
@@ -39,7 +39,7 @@ class Views:
         self.sources = sources
         rows = {name: source.shape[0] for name, source in sources.items()}
         if len(set(rows.values())) > 1:
-            raise errors.view_rows_differ(rows)
+            raise view_rows_differ(rows)
         self.n = next(iter(rows.values()))
 
     @classmethod

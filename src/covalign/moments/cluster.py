@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from covalign._core import validation as errors
+from covalign._core.checks import columns_differ, lengths_differ, not_two_dimensional
 from covalign._core.extras import optional
 from covalign._core.linalg import Array, affine
 from covalign._core.messages import message
@@ -93,7 +93,7 @@ def lazy_transform(Z: Any, mean: Array, T: Array) -> Any:
     da = optional("dask.array", "dask")
     Z = _one_column_chunk(as_array(Z))
     if Z.shape[1] != len(mean):
-        raise errors.columns_differ("Z", len(mean), Z.shape[1])
+        raise columns_differ("Z", len(mean), Z.shape[1])
     dtype = Z.dtype if Z.dtype == np.float32 else np.dtype(np.float64)
     options = {"dtype": dtype, "meta": np.empty((0, 0), dtype), "chunks": (Z.chunks[0], (len(T),))}
     return da.map_blocks(_turn, Z, np.asarray(mean), np.ascontiguousarray(T.T), out=dtype, **options)
@@ -175,13 +175,13 @@ def _in_step(Z: Any, Y: Any) -> tuple[Any, Any]:
         Y = match_rows(Z, Y)
         lengths = row_counts(Z)
         if sum(lengths) != len(Y):
-            raise errors.lengths_differ(sum(lengths), len(Y))
+            raise lengths_differ(sum(lengths), len(Y))
         Z = _one_column_chunk(as_array(Z))
         return _with_lengths(Z, lengths), in_chunks(as_rows(np.empty((len(Y), 0)), Y)[1], lengths)
     Z, Y = _one_column_chunk(as_array(Z)), _one_column_chunk(as_array(Y.to_frame() if _is_series(Y) else Y))
     known = not (np.isnan(Z.shape[0]) or np.isnan(Y.shape[0]))
     if known and Z.shape[0] != Y.shape[0]:
-        raise errors.lengths_differ(Z.shape[0], Y.shape[0])
+        raise lengths_differ(Z.shape[0], Y.shape[0])
     if known and Z.chunks[0] != Y.chunks[0]:
         Y = Y.rechunk({0: Z.chunks[0]})
     if len(Z.chunks[0]) != len(Y.chunks[0]):
@@ -195,7 +195,7 @@ def _one_column_chunk(M: Any) -> Any:
     if M.ndim == 1:
         return M
     if M.ndim != 2:
-        raise errors.not_two_dimensional("Z", M.shape)
+        raise not_two_dimensional("Z", M.shape)
     return M if len(M.chunks[1]) == 1 else M.rechunk({1: -1})
 
 

@@ -34,7 +34,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from covalign._core import validation as errors
+from covalign._core.checks import columns_differ, not_finite, too_few_observed
 from covalign._core.flags import rows_by_pattern
 from covalign._core.linalg import Array, is_constant, positive_semidefinite, whitener
 from covalign.moments import moments
@@ -129,7 +129,7 @@ class IncompleteMoments:
             return next(iter(self.parts.values()))
         few = self.n_pairs < 2
         if few.any():
-            raise errors.too_few_observed(np.array(self.covariate_names)[few], self.n_pairs[few])
+            raise too_few_observed(np.array(self.covariate_names)[few], self.n_pairs[few])
         z = self.rows
         k, p = len(z.mean_z), len(self.covariate_names)
         S_z, S_zy, B, shift, mean_y = z.cov_z, np.empty((k, p)), np.empty((k, p)), np.empty(p), np.empty(p)
@@ -233,11 +233,11 @@ class IncompleteAccumulator:
     def add(self, Z: Any, Y: Array, rows: NDArray[np.intp] | None = None) -> None:
         """Add Z[rows], Y[rows] (all rows by default)."""
         if Y.shape[1] != self.p:
-            raise errors.columns_differ("Y", self.p, Y.shape[1])
+            raise columns_differ("Y", self.p, Y.shape[1])
         rows = np.arange(len(Y)) if rows is None else rows
         y = Y[rows]
         if np.isinf(y).any():
-            raise errors.not_finite("Y", str(int(np.flatnonzero(np.isinf(y).any(axis=0))[0])))
+            raise not_finite("Y", str(int(np.flatnonzero(np.isinf(y).any(axis=0))[0])))
         rows_of: dict[Part, list[NDArray[np.intp]]] = {}
         rest: list[NDArray[np.intp]] = []
         for pattern, at in rows_by_pattern(~np.isnan(y)):

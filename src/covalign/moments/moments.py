@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from covalign._core import validation as errors
+from covalign._core.checks import columns_differ, lengths_differ, not_finite, not_numeric, not_two_dimensional
 from covalign._core.linalg import Array, add_gram, is_constant, is_explained, mirror, rank_cutoff, whitener
 from covalign._core.messages import listed, message
 from covalign.stream import is_dask, is_elsewhere, is_source, open_rows, refuse_not_finite
@@ -134,7 +134,7 @@ class Moments:
             raise ValueError(message(problem, got="n = None", remedy="pass n= to from_covariances"))
         for what, a, b in (("Z", self.mean_z, other.mean_z), ("Y", self.mean_y, other.mean_y)):
             if len(a) != len(b):
-                raise errors.columns_differ(what, len(a), len(b))
+                raise columns_differ(what, len(a), len(b))
         n = self.n + other.n
         share = other.n / n
         spread = share * (self.n / n)
@@ -288,9 +288,9 @@ class Accumulator:
     def add(self, Z: Any, Y: Array, rows: NDArray[np.intp] | None = None) -> None:
         """Add Z[rows], Y[rows] (all rows by default)."""
         if Z.shape[1] != self.k:
-            raise errors.columns_differ("Z", self.k, Z.shape[1])
+            raise columns_differ("Z", self.k, Z.shape[1])
         if Y.shape[1] != self.p:
-            raise errors.columns_differ("Y", self.p, Y.shape[1])
+            raise columns_differ("Y", self.p, Y.shape[1])
         n, room = Y.shape[0] if rows is None else len(rows), len(self._block) - 1
         start = 0
         while start < n:
@@ -329,8 +329,8 @@ class Accumulator:
 
     def _refuse(self, column: int) -> None:
         if column < self.k:
-            raise errors.not_finite("Z", str(column))
-        raise errors.not_finite("Y", str(column - self.k))
+            raise not_finite("Z", str(column))
+        raise not_finite("Y", str(column - self.k))
 
     @property
     def empty(self) -> bool:
@@ -468,9 +468,9 @@ def as_rows(Z: Any, Y: Any) -> tuple[Any, Any]:
         Y = Y[:, None]
     for name, M in (("Z", Z), ("Y", Y)):
         if len(M.shape) != 2:
-            raise errors.not_two_dimensional(name, M.shape)
+            raise not_two_dimensional(name, M.shape)
     if Z.shape[0] != Y.shape[0]:
-        raise errors.lengths_differ(Z.shape[0], Y.shape[0])
+        raise lengths_differ(Z.shape[0], Y.shape[0])
     return Z, Y
 
 
@@ -491,11 +491,11 @@ def _numeric(name: str, M: Any) -> Any:
     if M.dtype.kind in "fiub":
         return M
     if M.dtype.kind != "O":
-        raise errors.not_numeric(name, M.dtype)
+        raise not_numeric(name, M.dtype)
     try:
         return M.astype(np.float64)
     except (TypeError, ValueError):
-        raise errors.not_numeric(name, M.dtype) from None
+        raise not_numeric(name, M.dtype) from None
 
 
 def _default_names(p: int) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from covalign._core import validation as errors
+from covalign._core.checks import not_numeric, not_two_dimensional
 from covalign._core.messages import listed, message
 from covalign.stream.formats import is_elsewhere
 from covalign.stream.memory import tensor_values
@@ -135,7 +135,7 @@ def _table(part: Any, name: str) -> Any:
     if part.ndim == 1 and name == "Y":
         part = part[:, None]
     if part.ndim != 2:
-        raise errors.not_two_dimensional(name, part.shape)
+        raise not_two_dimensional(name, part.shape)
     if name != "Y" and not hasattr(part, "columns") and part.dtype.kind not in "fiubO":
-        raise errors.not_numeric(name, part.dtype)
+        raise not_numeric(name, part.dtype)
     return part

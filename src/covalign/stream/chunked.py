@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from covalign._core import validation as errors
 from covalign._core.extras import optional
+from covalign._core.files import unreadable_data
 from covalign.stream.source import Table, no_key, which_array
 
 
@@ -47,7 +47,7 @@ def from_zarr(path: Path, key: str | None, **options: Any) -> Table:
     try:
         node = zarr.open(str(path), mode="r")
     except (ValueError, KeyError, OSError) as error:  # damaged metadata, or none
-        raise errors.unreadable_data(path, "a zarr array", error) from error
+        raise unreadable_data(path, "a zarr array", error) from error
     return open_node(node, key, str(path), **options)
 
 

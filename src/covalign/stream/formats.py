@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from covalign._core import validation as errors
+from covalign._core.files import data_not_found
 from covalign.stream.memory import ArrayRows, FrameRows, MappedRows, SparseRows, TorchRows
 from covalign.stream.source import CHUNK_BYTES, Source, Table, is_source, is_zarr, no_key, packages_of, unknown_source
 
@@ -77,7 +77,7 @@ def is_dask(data: Any) -> bool:
 def _from_path(path: Path, key: str | None, name: str, options: dict[str, Any]) -> Table:
     suffix = path.suffix.lower()
     if not path.exists():
-        raise errors.data_not_found(path, f"a file or folder for {name}")
+        raise data_not_found(path, f"a file or folder for {name}")
     if suffix == ".zarr" or is_zarr(path):
         from covalign.stream.chunked import from_zarr
 

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from covalign._core import validation as errors
 from covalign._core.extras import optional
+from covalign._core.files import unreadable_data
 from covalign._core.messages import message
 from covalign.exceptions import ColumnLayoutWarning
 from covalign.stream.chunked import HdfRows, ZarrRows
@@ -126,7 +126,7 @@ def from_h5ad(path: Path, key: str | None, **options: Any) -> Table:
     try:
         file = h5py.File(path, "r")
     except OSError as error:
-        raise errors.unreadable_data(path, NEED, error) from error
+        raise unreadable_data(path, NEED, error) from error
     part, name = _split(key)
     at = part if name is None else f"{part}/{name}"
     if at not in file or not isinstance(file[at], h5py.Dataset | h5py.Group):
@@ -145,7 +145,7 @@ def from_h5ad(path: Path, key: str | None, **options: Any) -> Table:
     elif encoding == "dataframe":
         return from_element(anndata_io.read_elem(file[at]), where, **options)
     else:
-        raise errors.unreadable_data(path, NEED, f"{at} is {encoding or 'of an unknown kind'}")
+        raise unreadable_data(path, NEED, f"{at} is {encoding or 'of an unknown kind'}")
     if isinstance(table, _IndexOnDemand) and "obs" in file:
         table._obs = file["obs"]
     return table
@@ -160,7 +160,7 @@ def obs_of(data: Any) -> pd.DataFrame:
         with h5py.File(data, "r") as file:
             return anndata_io.read_elem(file["obs"])  # type: ignore[no-any-return]
     except (OSError, KeyError) as error:
-        raise errors.unreadable_data(data, NEED, error) from error
+        raise unreadable_data(data, NEED, error) from error
 
 
 def _split(key: str | None) -> tuple[str, str | None]:

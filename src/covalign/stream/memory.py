@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from covalign._core import validation as errors
+from covalign._core.checks import not_numeric, repeated_columns
 from covalign._core.extras import optional
 from covalign.stream.source import Table, column_not_numeric, positions, unknown_source
 
@@ -122,13 +122,13 @@ def as_numbers(array: Any, where: str) -> Any:
     try:
         return array.astype(np.float64)
     except (TypeError, ValueError):
-        raise errors.not_numeric(where, array.dtype) from None
+        raise not_numeric(where, array.dtype) from None
 
 
 def frame_dtype(dtypes: Any, where: str) -> np.dtype[Any]:
     """The common type of the columns of a frame; a column that is not a number is named."""
     if not dtypes.index.is_unique:
-        raise errors.repeated_columns(where, dtypes.index[dtypes.index.duplicated()].unique())
+        raise repeated_columns(where, dtypes.index[dtypes.index.duplicated()].unique())
     kinds = []
     for name, dtype in dtypes.items():
         numeric = pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_bool_dtype(dtype)

@@ -12,7 +12,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.lib import format as npy
 
-from covalign._core import validation as errors
+from covalign._core.files import unreadable_data
 from covalign._core.messages import message
 from covalign.stream.memory import ArrayRows, MappedRows
 from covalign.stream.source import Table, which_array
@@ -49,7 +49,7 @@ def from_npz(path: Path, key: str | None, **options: Any) -> Table:
             if archive.getinfo(member).file_size < need:
                 raise truncated_file(path, need, archive.getinfo(member).file_size)
     except zipfile.BadZipFile as error:
-        raise errors.unreadable_data(path, NEED, error) from error
+        raise unreadable_data(path, NEED, error) from error
     if by_columns or 0 in shape:  # a zip member cannot be mapped
         with np.load(path, allow_pickle=False) as arrays:
             return ArrayRows(arrays[key], str(path), **options)
@@ -88,7 +88,7 @@ class NpyRows(Table):
                     raise truncated_file(self._path, len(into), got)
                 got += more
         except (zipfile.BadZipFile, zlib.error, EOFError) as error:  # a damaged archive
-            raise errors.unreadable_data(self._path, NEED, error) from error
+            raise unreadable_data(self._path, NEED, error) from error
         return piece
 
     def _read(self, start: int, stop: int) -> Any:
@@ -113,7 +113,7 @@ def header(file: IO[bytes], path: Path) -> tuple[tuple[int, ...], bool, np.dtype
         read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
         shape, by_columns, dtype = read(file)
     except (ValueError, EOFError) as error:
-        raise errors.unreadable_data(path, NEED, error) from error
+        raise unreadable_data(path, NEED, error) from error
     if dtype.hasobject:
         problem = f"{str(path)!r} needs plain numbers"
         got = "pickled objects, which are never loaded because they can run code"

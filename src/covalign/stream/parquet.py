@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from covalign._core import validation as errors
+from covalign._core.checks import repeated_columns
 from covalign._core.extras import optional
+from covalign._core.files import unreadable_data
 from covalign._core.messages import message
 from covalign.stream.source import Table, column_not_numeric, positions
 
@@ -33,7 +34,7 @@ class ParquetRows(Table):
         known = [name for name in schema.names if name not in labels]
         repeated = {name for name in known if known.count(name) > 1} if len(set(known)) < len(known) else set()
         if repeated:
-            raise errors.repeated_columns(where, sorted(repeated))
+            raise repeated_columns(where, sorted(repeated))
         take = positions(where, columns, known, len(known))
         self._names = known if take is None else [known[i] for i in take]
         self._labels = labels
@@ -71,7 +72,7 @@ class ParquetRows(Table):
         try:
             return self._pq.read_metadata(file)
         except (ValueError, OSError) as error:  # pyarrow's ArrowInvalid is a ValueError
-            raise errors.unreadable_data(file, "a parquet file", error) from error
+            raise unreadable_data(file, "a parquet file", error) from error
 
     def _compare(self, file: Path, first: Any, other: Any, *, whole: bool) -> None:
         """Check that all columns used are there and, without a choice of columns, no others."""
@@ -108,7 +109,7 @@ class ParquetRows(Table):
             with self._pq.ParquetFile(file, pre_buffer=False, buffer_size=BUFFER_BYTES) as opened:
                 yield from opened.iter_batches(batch_size=rows, row_groups=list(groups), columns=names)
         except (ValueError, OSError) as error:  # pages that cannot be decoded
-            raise errors.unreadable_data(file, "a parquet file", error) from error
+            raise unreadable_data(file, "a parquet file", error) from error
 
     def _read(self, start: int, stop: int) -> Any:
         raise NotImplementedError  # batches are read in order
@@ -131,7 +132,7 @@ def columns_of(path: Path) -> list[str]:
     try:
         schema = optional("pyarrow.parquet", "parquet").read_schema(file)
     except (ValueError, OSError) as error:
-        raise errors.unreadable_data(file, "a parquet file", error) from error
+        raise unreadable_data(file, "a parquet file", error) from error
     return [name for name in schema.names if name not in index_columns(schema)]
 
 

@@ -14,8 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from covalign._core import validation as errors
-from covalign._core.files import NO_ROOM, disk_full, locked, write_text
+from covalign._core.checks import check_chunk_rows
+from covalign._core.files import (
+    NO_ROOM,
+    data_not_found,
+    disk_full,
+    folder_in_the_way,
+    locked,
+    target_exists,
+    write_text,
+)
 from covalign._core.messages import listed, message
 from covalign.exceptions import DiskFullError
 from covalign.stream.source import CHUNK_BYTES, is_zarr, stacked, working_dtype
@@ -75,7 +83,7 @@ class Sink:
         self._row_bytes = self.shape[1] * self.dtype.itemsize
         self._overwrite, self._pause = overwrite, checkpoint_seconds
         self._folder = path.parent / f".{path.name}.part"
-        grain = _default_rows(self._row_bytes) if chunk_rows is None else errors.check_chunk_rows(chunk_rows)
+        grain = _default_rows(self._row_bytes) if chunk_rows is None else check_chunk_rows(chunk_rows)
         self._writer = self._writer_for(path.suffix.lower(), grain)
         self._fingerprint = {
             "version": VERSION,
@@ -100,7 +108,7 @@ class Sink:
 
     def _begin(self) -> None:
         if not self.path.parent.is_dir():
-            raise errors.data_not_found(self.path.parent, f"a folder for {self.path.name}")
+            raise data_not_found(self.path.parent, f"a folder for {self.path.name}")
         self.start = self._done = 0
         self._recorded_at = 0.0
         self._pending: list[Any] = []
@@ -216,9 +224,9 @@ class Sink:
 
     def _refuse_existing(self) -> None:
         if self.path.exists() and not self._overwrite:
-            raise errors.target_exists(self.path)
+            raise target_exists(self.path)
         if not replaceable(self.path):
-            raise errors.folder_in_the_way("out", self.path)
+            raise folder_in_the_way("out", self.path)
 
     def _restore(self) -> None:
         """Put back the old result if an earlier run was killed after moving it aside."""

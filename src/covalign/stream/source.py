@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from covalign._core import validation as errors
+from covalign._core.checks import check_chunk_rows, not_numeric, not_two_dimensional, source_without_rows
 from covalign._core.messages import listed, message
 
 # Large enough that opening, seeking and starting BLAS do not show. Below 32 MB the C library hands freed buffers out
@@ -89,10 +89,10 @@ class Table(ABC):
         if single and len(shape) == 1:
             shape = (shape[0], 1)
         if len(shape) != 2:
-            raise errors.not_two_dimensional(where, tuple(shape))
+            raise not_two_dimensional(where, tuple(shape))
         n, k = int(shape[0]), int(shape[1])
         if n == 0 or k == 0:
-            raise errors.source_without_rows(where, (n, k))
+            raise source_without_rows(where, (n, k))
         known = None if names is None else tuple(map(str, names))
         self.where, self.unit, self._index = where, unit, index
         self.dtype: np.dtype[Any] = working_dtype(where, dtype)
@@ -100,7 +100,7 @@ class Table(ABC):
         self.names = known if known is None or self._take is None else tuple(known[i] for i in self._take)
         self.shape: tuple[int, int] = (n, k if self._take is None else len(self._take))
         self._stored_width = k
-        self._chunk_rows = None if chunk_rows is None else errors.check_chunk_rows(chunk_rows)
+        self._chunk_rows = None if chunk_rows is None else check_chunk_rows(chunk_rows)
 
     @property
     def index(self) -> Any:
@@ -130,7 +130,7 @@ class Table(ABC):
 
     def chunks(self, rows: int | None = None, start: int = 0) -> Iterator[Any]:
         """The rows from ``start`` on, cut at the multiples of ``rows``."""
-        rows = self.chunk_rows if rows is None else errors.check_chunk_rows(rows)
+        rows = self.chunk_rows if rows is None else check_chunk_rows(rows)
         if not isinstance(start, Integral) or isinstance(start, bool) or not 0 <= start <= self.shape[0]:
             problem = f"start needs a row from 0 to {self.shape[0]}"
             raise ValueError(message(problem, got=repr(start), remedy="0 reads everything"))
@@ -197,7 +197,7 @@ def working_dtype(where: str, dtype: Any) -> np.dtype[Any]:
     """The type chunks have: as stored, in the machine's byte order, half precision widened (BLAS has none)."""
     dtype = np.dtype(dtype)
     if dtype.kind not in "fiub":
-        raise errors.not_numeric(where, dtype)
+        raise not_numeric(where, dtype)
     return np.dtype(np.float32) if dtype == np.float16 else dtype.newbyteorder("=")
 
 

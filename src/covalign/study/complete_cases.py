@@ -8,8 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from covalign._core import validation as errors
-from covalign._core.checks import columns_not_numeric, no_views, not_one_of, not_two_dimensional, view_rows_differ
+from covalign._core.checks import (
+    columns_not_numeric,
+    features_all_missing,
+    no_views,
+    not_one_of,
+    not_two_dimensional,
+    view_rows_differ,
+)
 from covalign._core.messages import message
 from covalign.tables.covariates import as_frame
 from covalign.tables.join import union
@@ -116,5 +122,5 @@ def filled(name: str, view: pd.DataFrame) -> pd.DataFrame:
     """Every empty cell becomes the mean of its column."""
     empty = view.columns[view.isna().all(axis=0)]
     if len(empty):
-        raise errors.features_all_missing(name, [str(column) for column in empty])
+        raise features_all_missing(name, [str(column) for column in empty])
     return view.fillna(view.mean())

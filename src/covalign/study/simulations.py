@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from covalign._core.linalg import Array
-from covalign._core.validation import DependentCovariatesError
 from covalign.closed_form import simulate
+from covalign.exceptions import DependentCovariatesError
 from covalign.factor import InformedFactorAnalysis
 from covalign.study import method_names as known
 from covalign.study.baselines import method as face

@@ -16,7 +16,13 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api import types
 
-from covalign._core import validation as errors
+from covalign._core.checks import (
+    constant_covariates,
+    lengths_differ,
+    no_covariates,
+    not_two_dimensional,
+    too_few_observed,
+)
 from covalign._core.messages import listed, message
 from covalign.stream import Kept, is_source
 from covalign.tables.join import match_rows
@@ -154,11 +160,11 @@ def as_frame(Y: Any) -> pd.DataFrame:
     if not isinstance(Y, pd.DataFrame):
         values = np.asarray(Y)
         if values.ndim not in (1, 2):
-            raise errors.not_two_dimensional("Y", values.shape)
+            raise not_two_dimensional("Y", values.shape)
         values = values[:, None] if values.ndim == 1 else values
         Y = pd.DataFrame(values, columns=[f"y{i}" for i in range(values.shape[1])])
     if Y.shape[1] == 0:
-        raise errors.no_covariates()
+        raise no_covariates()
     frame: pd.DataFrame = Y.copy(deep=False)  # nothing here writes to the numbers, which are the user's
     frame.columns = pd.Index([str(name) for name in Y.columns])
     _refuse_duplicates(frame.columns)
@@ -179,7 +185,7 @@ def complete_rows(frame: pd.DataFrame, missing: str = "raise", *, partial: bool 
     if check_missing(missing) == "pairs":
         observed = len(frame) - gaps.sum(axis=0).to_numpy()
         if (observed < 2).any() and not partial:
-            raise errors.too_few_observed(frame.columns[observed < 2], observed[observed < 2])
+            raise too_few_observed(frame.columns[observed < 2], observed[observed < 2])
         return np.ones(len(frame), dtype=bool)
     if missing == "raise":
         for name in frame.columns[gaps.any(axis=0)]:
@@ -208,7 +214,7 @@ def complete_pairs(Z: Any, frame: pd.DataFrame, missing: str, *, partial: bool =
     ((2, 3), [40.0, 61.0])
     """
     if Z.shape[0] != len(frame):
-        raise errors.lengths_differ(Z.shape[0], len(frame))
+        raise lengths_differ(Z.shape[0], len(frame))
     complete = complete_rows(frame, missing, partial=partial)
     if complete.all():
         return Z, frame
@@ -232,7 +238,7 @@ def refuse_constant(encoded: pd.DataFrame) -> None:
     values = encoded.to_numpy(dtype=np.float64)
     low, high = (extreme.reduce(values, axis=0, initial=np.nan) for extreme in (np.fmin, np.fmax))
     if not (low < high).all():
-        raise errors.constant_covariates(encoded.columns[~(low < high)])
+        raise constant_covariates(encoded.columns[~(low < high)])
 
 
 def numbered(stem: str, n: int, taken: Collection[str]) -> list[str]:
@@ -256,7 +262,7 @@ def _refuse_duplicates(names: Any) -> None:
 
 def _learn_column(name: str, values: pd.Series, drop_first: bool, declared: bool) -> Column:
     if len(values) and not declared and values.isna().all():
-        raise errors.too_few_observed([name], [0])
+        raise too_few_observed([name], [0])
     if not types.is_numeric_dtype(values.dtype) and values.hasnans:
         values = values.dropna().infer_objects()
     dtype = values.dtype
@@ -283,7 +289,7 @@ def _learn_column(name: str, values: pd.Series, drop_first: bool, declared: bool
 def _levels_of_text(name: str, values: pd.Series) -> tuple[Any, ...]:
     """Sorted levels of a text column that reads like a category: values recur."""
     if len(values) == 0:
-        raise errors.too_few_observed([name], [0])
+        raise too_few_observed([name], [0])
     kinds = sorted({type(value).__name__ for value in values})
     if not all(isinstance(value, str) for value in values):
         raise _unusable(name, f"a mixture of {', '.join(kinds)}" if len(kinds) > 1 else kinds[0])

@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from covalign._core import validation as errors
+from covalign._core.checks import lengths_differ, source_without_rows, view_rows_differ
 from covalign._core.extras import optional
+from covalign._core.files import data_not_found, unreadable_data
 from covalign._core.linalg import dense
 from covalign.stream import is_source, open_rows
 from covalign.stream.derived import Derived
@@ -88,7 +89,7 @@ def open_representation(
     ``without`` are columns with another role. ``only`` are the columns that a model knows, chosen if all are there.
     """
     if not path.exists():
-        raise errors.data_not_found(path, "a file or folder of rows")
+        raise data_not_found(path, "a file or folder of rows")
     if files.is_text(path) and key is None:
         return from_frame(files.read_text(path, index), str(path), without, only)
     if files.is_parquet(path) and key is None:
@@ -106,7 +107,7 @@ def from_frame(
     if only is not None and {*only} <= {*frame.columns}:
         frame = frame[list(only)]
     if 0 in frame.shape:
-        raise errors.source_without_rows(where, frame.shape)
+        raise source_without_rows(where, frame.shape)
     dtype = frame_dtype(frame.dtypes, where)
     numbers = frame_values(frame, dtype if dtype.kind == "f" else np.dtype(np.float64))
     return Representation(pd.DataFrame(numbers, frame.index, frame.columns), where)
@@ -168,13 +169,13 @@ def is_study(path: Any) -> bool:
 def modalities(path: Path, key: str | None = None, wanted: Sequence[str] | None = None) -> dict[str, Representation]:
     """The views of an ``.h5mu``: X of each modality, or ``key``; the wanted ones, if any of them is there."""
     if not path.exists():
-        raise errors.data_not_found(path, "a file of several views (.h5mu)")
+        raise data_not_found(path, "a file of several views (.h5mu)")
     mudata = optional("mudata", "scverse")
     try:
         with pulling(False):
             data = mudata.read_h5mu(path)
     except (OSError, KeyError, ValueError) as error:
-        raise errors.unreadable_data(path, "an .h5mu file written by mudata", error) from error
+        raise unreadable_data(path, "an .h5mu file written by mudata", error) from error
     names = [name for name in data.mod if wanted is None or name in wanted] or list(data.mod)
     where = {name: f"{path}[{name}]" for name in names}
     return {str(name): Representation(open_rows(data.mod[name], key=key, name=at), at) for name, at in where.items()}
@@ -239,7 +240,7 @@ def _columns_beside(path: Path, names: Sequence[str], index: str | None) -> pd.D
     if names and files.is_text(path):
         return files.read_table(path, index)
     if not path.exists():
-        raise errors.data_not_found(path, "a file or folder of rows")
+        raise data_not_found(path, "a file or folder of rows")
     raise files.covariates_needed(path)
 
 
@@ -261,7 +262,7 @@ def matched(
     names, called = rows.names, (where, rows.where)
     if by_position or names is None or isinstance(table.index, pd.RangeIndex):
         if len(table) != rows.n:
-            raise errors.lengths_differ(rows.n, len(table))
+            raise lengths_differ(rows.n, len(table))
         notes = []
         if names is None and not by_position and _says_something(table.index):
             notes = [f"{rows.where} has no row names: rows of {where} are taken by position"]
@@ -302,7 +303,7 @@ def joined(views: Mapping[str, Representation], *, by_position: bool = False) ->
     if nameless:
         counts = {name: view.n for name, view in views.items()}
         if len(set(counts.values())) > 1:
-            raise errors.view_rows_differ(counts)
+            raise view_rows_differ(counts)
         index = first.names if first.names is not None and first.names.is_unique else pd.RangeIndex(first.n)
         frames = {name: loaded(view, index) for name, view in views.items()}
         return Joined(frames, Representation(pd.DataFrame(index=index), where), [])

@@ -21,8 +21,9 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
-from covalign._core import validation as errors
+from covalign._core.checks import not_two_dimensional, repeated_columns
 from covalign._core.extras import optional
+from covalign._core.files import data_not_found, unreadable_data
 from covalign._core.linalg import dense
 from covalign._core.messages import listed, message
 from covalign.stream import open_rows
@@ -83,7 +84,7 @@ def read_table(path: Any, index: str | None = None) -> pd.DataFrame:
     """
     path = Path(path)
     if not path.exists():
-        raise errors.data_not_found(path, "a table of covariates")
+        raise data_not_found(path, "a table of covariates")
     if is_text(path):
         return read_text(path, index)
     if is_parquet(path):
@@ -115,10 +116,10 @@ def read_text(path: Path, index: str | None = None) -> pd.DataFrame:
             text = pd.read_csv(path, usecols=[at], dtype=str, keep_default_na=False, **options)
             frame.isetitem(at, text.iloc[:, 0].astype(object))
     except UNREADABLE as error:
-        raise errors.unreadable_data(path, NEED_TEXT, str(error).splitlines()[0] if str(error) else "empty") from error
+        raise unreadable_data(path, NEED_TEXT, str(error).splitlines()[0] if str(error) else "empty") from error
     repeated = [name for name in dict.fromkeys(header) if header.count(name) > 1]
     if repeated:  # pandas would call the second one x.1
-        raise errors.repeated_columns(str(path), repeated)
+        raise repeated_columns(str(path), repeated)
     if not isinstance(frame.index, pd.RangeIndex) and (frame.index.nlevels > 1 or frame.iloc[:, -1].isna().all()):
         # pandas would move all columns to the right
         need = f"rows need a value for each of the {len(header)} names in the first line, and at most a row name before"
@@ -213,13 +214,13 @@ def columns_in(path: Path) -> list[str]:
         try:
             return _layout(path)[1]
         except UNREADABLE as error:
-            raise errors.unreadable_data(path, NEED_TEXT, error) from error
+            raise unreadable_data(path, NEED_TEXT, error) from error
     if is_parquet(path) and path.exists():
         schema = optional("pyarrow.parquet", "parquet").read_schema
         try:
             return list(schema(parquet_files(path)[0]).names)
         except (ValueError, OSError) as error:
-            raise errors.unreadable_data(path, "a parquet file", error) from error
+            raise unreadable_data(path, "a parquet file", error) from error
     if suffix_of(path) in (".h5ad", ".h5mu") and path.exists():
         return [str(name) for name in obs_of(path).columns]
     if suffix_of(path) == ".npz" and path.exists():
@@ -263,7 +264,7 @@ def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pd.DataFra
         frames = [pd.read_parquet(file, columns=names) for file in parquet_files(path)]
         return pd.concat(frames, ignore_index=all(isinstance(frame.index, pd.RangeIndex) for frame in frames))
     except (ValueError, OSError) as error:
-        raise errors.unreadable_data(path, "a parquet file", error) from error
+        raise unreadable_data(path, "a parquet file", error) from error
 
 
 def _read_array(path: Path) -> pd.DataFrame:
@@ -271,13 +272,13 @@ def _read_array(path: Path) -> pd.DataFrame:
     try:
         values = np.load(path, allow_pickle=False)
     except UNREADABLE as error:
-        raise errors.unreadable_data(path, "an array of numbers or text saved with numpy.save", error) from error
+        raise unreadable_data(path, "an array of numbers or text saved with numpy.save", error) from error
     return _columns(values, None, path)
 
 
 def _columns(values: Any, names: Any, path: Path, single: str | None = None) -> pd.DataFrame:
     if values.ndim not in (1, 2):
-        raise errors.not_two_dimensional(str(path), values.shape)
+        raise not_two_dimensional(str(path), values.shape)
     values = values[:, None] if values.ndim == 1 else values
     if names is None:
         names = [single or path.stem] if values.shape[1] == 1 else [f"y{i}" for i in range(values.shape[1])]
@@ -297,7 +298,7 @@ def _read_archive(path: Path, *, needed: bool = True) -> pd.DataFrame:
         with zipfile.ZipFile(path), np.load(path, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files if name != "Z"}
     except UNREADABLE as error:
-        raise errors.unreadable_data(path, "an .npz with arrays of numbers and text", error) from error
+        raise unreadable_data(path, "an .npz with arrays of numbers and text", error) from error
     labels = {name.removeprefix("column_"): a for name, a in arrays.items() if name.startswith("column_")}
     if not labels and "Y" in arrays:
         return _columns(arrays["Y"], arrays.get("names"), path, "Y")
