@@ -76,10 +76,9 @@ def read_table(path: Any, index: str | None = None) -> pd.DataFrame:
     if its header is empty or if it is text that never repeats.
 
     >>> import pathlib, tempfile, covalign as ca
-    >>> from covalign.tables.table_files import read_table
     >>> file = pathlib.Path(tempfile.mkdtemp()) / "clinic.csv"
     >>> _ = file.write_text("patient,age\\np1,40\\np2,52\\n")
-    >>> read_table(file)["age"].to_dict()
+    >>> ca.read_table(file)["age"].to_dict()
     {'p1': 40, 'p2': 52}
     """
     path = Path(path)
