@@ -15,6 +15,7 @@ from covalign._core.checks import (
     check_chunk_rows,
     check_folds,
     check_lam,
+    check_missing,
     check_regime,
     y_required,
 )
@@ -212,7 +213,7 @@ class LatentAligner(EditedRows, BaseEstimator):
             raise ValueError(message(need, got=0, remedy="use folds=5, or a number for shrinkage"))
         if self.folds != 0:
             check_folds(self.folds)
-        covariates.check_missing(self.missing)
+        check_missing(self.missing)
         if self.chunk_rows is not None:
             check_chunk_rows(self.chunk_rows)
 
