@@ -361,7 +361,7 @@ def test_bad_files_are_refused(tmp_path, fitted):
     whole = path.read_bytes()
     for damaged in (whole[: len(whole) // 2], b"", b"not a model", whole[:-100]):
         path.write_bytes(damaged)
-        with pytest.raises(FileFormatError, match="not one or is damaged"):
+        with pytest.raises(FileFormatError, match="is not a model file written by covalign, or it is damaged"):
             ca.load(path)
     np.save(path.with_suffix(".npy"), np.eye(2))
     with pytest.raises(FileFormatError, match="not one"):

@@ -318,7 +318,7 @@ def test_the_file_is_as_large_as_the_sums_of_the_folds(tmp_path):
 def test_a_truncated_file_is_refused(path, keep):
     whole = path.read_bytes()
     path.write_bytes(whole[: int(keep * len(whole)) if 0 < keep < 1 else keep])
-    with pytest.raises(FileFormatError, match="not one or is damaged"):
+    with pytest.raises(FileFormatError, match="is not a model file written by covalign, or it is damaged"):
         ca.load(path)
 
 
@@ -356,7 +356,7 @@ def rewritten(path, **changes):
         ({"format": "other"}, "not one"),
         ({"kind": "Nonsense"}, "does not know: 'Nonsense'"),
         ({"kind": ["LatentAligner"]}, "known kind"),
-        ({"kind": "InformedFactorAnalysis"}, "not one or is damaged"),
+        ({"kind": "InformedFactorAnalysis"}, "is not a model file written by covalign, or it is damaged"),
         ({"folds": None}, "damaged"),
         ({"folds": [3, 4]}, "damaged"),
         ({"folds": [None]}, "damaged"),
