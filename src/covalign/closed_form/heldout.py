@@ -20,6 +20,7 @@ from scipy.stats import t as student
 from covalign._core.linalg import Array, range_eigh, to_correlation
 from covalign._core.threads import in_threads
 from covalign.closed_form import regimes
+from covalign.closed_form.measures import correlation, quotient
 from covalign.closed_form.regimes import Polar
 from covalign.moments.adjustment import adjusted, explained
 from covalign.moments.incomplete import Rows, merged
@@ -130,7 +131,7 @@ def _change_scores(train: Moments, test: Rows) -> Array:
     variance = np.sum(B * (test.cov_z @ B), axis=0).reshape(len(SHRINKAGE_GRID), -1)
     reach = np.einsum("krp,kp->rp", B.reshape(len(B), len(SHRINKAGE_GRID), -1), S_zy) ** 2
     # A covariate without any trace in the training rows needs no erasing.
-    change = np.divide(variance * np.sum(S_zy**2, axis=0), reach, out=np.zeros_like(variance), where=reach > 0)
+    change = quotient(variance * np.sum(S_zy**2, axis=0), reach)
     return np.asarray(change.mean(axis=1) / np.trace(train.cov_z))
 
 
@@ -162,12 +163,10 @@ def _alignments(B: Array, seen: Moments) -> Array:
     """Shrinkages x covariates, without the covariates that do not vary on these rows. B: K x shrinkages x P."""
     k, r, p = B.shape
     flat = np.ascontiguousarray(B).reshape(k, r * p)
-    variance = np.sum(flat * (seen.cov_z @ flat), axis=0).reshape(r, p) * np.diag(seen.cov_y)
-    cross = np.einsum("krp,kp->rp", B, seen.cov_zy)
-    known = np.diag(seen.cov_y) > 0
-    variance, cross = variance[:, known], cross[:, known]
+    variance = np.sum(flat * (seen.cov_z @ flat), axis=0).reshape(r, p)
     # A regression that is constant on the held-out rows predicts nothing there: correlation 0.
-    return np.asarray(np.divide(cross, np.sqrt(variance), out=np.zeros_like(cross), where=variance > 0))
+    found = correlation(np.einsum("krp,kp->rp", B, seen.cov_zy), variance, np.diag(seen.cov_y), constant=0.0)
+    return found[:, np.diag(seen.cov_y) > 0]
 
 
 def _path_frame(scores: Sequence[Array]) -> pd.DataFrame:
@@ -223,12 +222,17 @@ def held_out_frontier(held: HeldOut, lams: Iterable[float] | None, names: Sequen
     settings, why_not = regimes.frontier_settings(min(held.polars, key=lambda polar: polar.M_inverse is not None), lams)
     for regime, lam in settings:
         per_fold, coupling = held.measure(regime, lam)
-        rows.append((regime, lam, np.array([regimes.mean_or_nan(column) for column in per_fold.T]), coupling))
-        errors_of_mean.append(standard_error(np.array([[regimes.mean_or_nan(fold)] for fold in per_fold]))[0])
+        rows.append((regime, lam, column_means(per_fold), coupling))
+        errors_of_mean.append(standard_error(column_means(per_fold.T)[:, None])[0])
     frame = regimes.frontier_frame(rows, names)
     frame.insert(3, "alignment_se", errors_of_mean)
     frame.attrs["exclusive"] = why_not
     return frame
+
+
+def column_means(values: Array) -> Array:
+    """The mean of each column without its NaN; NaN if nothing else is there."""
+    return np.array([regimes.mean_or_nan(column) for column in values.T])
 
 
 def standard_error(values: Array) -> Array:
@@ -244,8 +248,7 @@ def standard_error(values: Array) -> Array:
 def summarised(per_fold: Array) -> dict[str, Array]:
     """held_out, se, low, high of each column of a table of folds."""
     low, high = interval(per_fold)
-    mean = np.array([regimes.mean_or_nan(column) for column in per_fold.T])
-    return {"held_out": mean, "se": standard_error(per_fold), "low": low, "high": high}
+    return {"held_out": column_means(per_fold), "se": standard_error(per_fold), "low": low, "high": high}
 
 
 def interval(per_fold: Array, level: float = 0.9) -> tuple[Array, Array]:
@@ -259,6 +262,6 @@ def interval(per_fold: Array, level: float = 0.9) -> tuple[Array, Array]:
     # A fold of two rows has a correlation of one: large, but not infinite, on this scale.
     scaled = np.arctanh(np.clip(per_fold, -1 + 1e-12, 1 - 1e-12))
     count = np.sum(~np.isnan(scaled), axis=0)
-    middle = np.array([regimes.mean_or_nan(column) for column in scaled.T])
+    middle = column_means(scaled)
     reach = student.ppf((1 + level) / 2, np.maximum(count - 1, 1)) * standard_error(scaled)
     return np.tanh(middle - reach), np.tanh(middle + reach)

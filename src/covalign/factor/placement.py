@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covalign._core.linalg import Array
+from covalign.closed_form.measures import loading_shares, marginal_shares, mean_share, quotient
 from covalign.factor.inference import gaps
 from covalign.factor.inference.grouped import GroupedLoadings
 from covalign.factor.inference.kernel import kernel_of
@@ -186,17 +187,11 @@ def with_covariates(problem: Problem, state: State, columns: list[int]) -> Momen
 
 def shares(problem: Problem, state: State, kind: str) -> Array:
     """Variance explained by each factor in each view, over observed cells (views x K)."""
-    out = []
-    for view, where in zip(state.views, problem.bounds, strict=True):
-        xx, xz, zz = kernel_of(problem).observed_sums(problem, state, where)
-        if kind == "marginal":
-            both = xx[:, None] * zz
-            r2 = np.divide(xz**2, both, out=np.zeros_like(xz), where=both > 0)
-            out.append(r2.sum(axis=0) / max(np.count_nonzero(xx), 1))
-        else:
-            w = view.w.mean
-            out.append(np.sum(2 * w * xz - zz * w**2, axis=0) / max(xx.sum(), 1e-300))
-    return np.array(out)
+    sums = [kernel_of(problem).observed_sums(problem, state, where) for where in problem.bounds]
+    if kind == "marginal":
+        return np.array([marginal_shares(*of_view) for of_view in sums])
+    views = zip(state.views, sums, strict=True)
+    return np.array([loading_shares(*of_view, view.w.mean) for view, of_view in views])
 
 
 def total_shares(problem: Problem, state: State) -> list[float]:
@@ -207,6 +202,5 @@ def total_shares(problem: Problem, state: State) -> list[float]:
     for where in problem.bounds:
         xx, xz, _ = kernel_of(problem).observed_sums(problem, state, where)
         explained = np.sum(grouped_product(xz, inverse, group[where]) * xz, axis=1)
-        r2 = np.divide(explained, xx, out=np.zeros_like(xx), where=xx > 0)
-        out.append(float(r2.sum() / max(np.count_nonzero(xx), 1)))
+        out.append(float(mean_share(quotient(explained, xx), xx)))
     return out
