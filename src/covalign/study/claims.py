@@ -1,17 +1,17 @@
-"""The paper's sentences as measured verdicts. Each check reads the store and answers (measured, verdict)."""
+"""The claims of the paper, each checked against the results in the store."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from covalign._core.linalg import Array
+from covalign.study.method_names import members
 from covalign.study.profiles import SIMULATED, Profile
 from covalign.study.results_store import Store
-from covalign.study.subsets import means, rows
+from covalign.study.subsets import at_setting, means, rows
 from covalign.study.theory import LAMS
 
 HOLDS, IN_PART, FAILS, UNKNOWN = "holds", "holds in part", "does not hold", "not measured"
@@ -20,14 +20,14 @@ UNPAIRED = ("PCA", "MOFA", "PLS", "SPCA (Bair)", "SPCA (Barshan)")
 
 
 class Answer(NamedTuple):
-    """What was found, in a sentence with numbers, and what follows from it."""
+    """A sentence with the measured numbers, and the verdict that follows."""
 
     measured: str
     verdict: str
 
 
 class Claim(NamedTuple):
-    """A statement, where the paper makes it, and how it is checked."""
+    """A statement, its place in the paper, and the function that checks it."""
 
     name: str
     statement: str
@@ -36,7 +36,7 @@ class Claim(NamedTuple):
 
 
 def verdict(parts: list[bool]) -> str:
-    """All, some or none of the parts."""
+    """Whether all, some or none of the parts hold."""
     return HOLDS if all(parts) else IN_PART if any(parts) else FAILS
 
 
@@ -46,7 +46,7 @@ def spread(values: pd.Series) -> str:
 
 
 def answered(claim: Claim, store: Store, profile: Profile) -> Answer:
-    """The answer, or that there is nothing in the store to answer from."""
+    """The answer, or UNKNOWN if the store has no results for it."""
     try:
         return claim.check(store, profile)
     except LookupError:
@@ -56,41 +56,38 @@ def answered(claim: Claim, store: Store, profile: Profile) -> Answer:
 # -- theorems ---------------------------------------------------------------------------------------------------------
 
 
-def worst(store: Store, profile: Profile, *names: str) -> tuple[dict[str, float], int]:
-    """Largest violation of each statement over all covariances, and their number."""
+def worst(store: Store, profile: Profile, *names: str) -> tuple[list[float], int]:
+    """The largest violation of each statement over all covariances, and the number of covariances."""
     frame = rows(store, "theorems", profile)
     found = frame.groupby("metric")["value"].max()
-    return {name: float(found[name]) for name in names}, int((frame["covariances"].iloc[0]) * frame["rep"].nunique())
+    return [float(found[name]) for name in names], int((frame["covariances"].iloc[0]) * frame["rep"].nunique())
 
 
 def ordering(store: Store, profile: Profile) -> Answer:
     found, count = worst(store, profile, "ordering, per covariate", "ordering, in total")
-    text = ", ".join(f"{name.split(', ')[1]} {-value:+.0e}" for name, value in found.items())
+    text = f"per covariate {-found[0]:+.0e}, in total {-found[1]:+.0e}"
     text = f"smallest step up along the order, over {count} random covariances and 21 lambdas: {text}"
-    return Answer(text, verdict([value < ROUNDING for value in found.values()]))
+    return Answer(text, verdict([value < ROUNDING for value in found]))
 
 
 def couplings(store: Store, profile: Profile) -> Answer:
     found, count = worst(store, profile, "coupling of T_0 over T_1", "coupling of T_0 over T_ex")
-    text = ", ".join(f"{name.split()[-1]} {-value:+.0e}" for name, value in found.items())
+    text = f"T_1 {-found[0]:+.0e}, T_ex {-found[1]:+.0e}"
     text = f"smallest excess over T_0's coupling, {count} random covariances: {text}"
-    return Answer(text, verdict([value < ROUNDING for value in found.values()]))
+    return Answer(text, verdict([value < ROUNDING for value in found]))
 
 
 def equal_iff_diagonal(store: Store, profile: Profile) -> Answer:
-    found, count = worst(store, profile, "spread where M is diagonal", "not all equal elsewhere")
-    same, differ = found.values()
+    (same, differ), count = worst(store, profile, "spread where M is diagonal", "not all equal elsewhere")
     text = f"alignments differ by at most {same:.0e} where M is diagonal; "
     text += f"elsewhere T_1 gains at least {-differ:.1e} on T_0"
     return Answer(f"{text} ({count} covariances)", verdict([same < ROUNDING, differ < 0]))
 
 
 def invariance(store: Store, profile: Profile) -> Answer:
-    found, count = worst(store, profile, "change under Z -> AZ")
-    (value,) = found.values()
-    return Answer(
-        f"largest change {value:.0e}, relative to the condition of A ({count} covariances)", verdict([value < ROUNDING])
-    )
+    (value,), count = worst(store, profile, "change under Z -> AZ")
+    text = f"largest change {value:.0e}, relative to the condition of A ({count} covariances)"
+    return Answer(text, verdict([value < ROUNDING]))
 
 
 # -- pretrained representations ---------------------------------------------------------------------------------------
@@ -122,116 +119,87 @@ def consistent(store: Store, profile: Profile) -> Answer:
     error, cosine = (means(frame, metric, ["n"]) for metric in ("beta error", "cosine"))
     slope = np.polyfit(np.log(error.index), np.log(error), 1)[0] if len(error) > 1 else np.nan
     text = f"squared error of beta falls as N^{slope:.2f}; cosine with the truth {cosine.iloc[0]:.3f} "
-    text += f"at N = {cosine.index[0]}, "
-    return Answer(
-        text + f"{cosine.iloc[-1]:.3f} at N = {cosine.index[-1]}",
-        verdict([slope < -0.8, cosine.is_monotonic_increasing]),
-    )
+    text += f"at N = {cosine.index[0]}, {cosine.iloc[-1]:.3f} at N = {cosine.index[-1]}"
+    return Answer(text, verdict([slope < -0.8, cosine.is_monotonic_increasing]))
 
 
 def mean_beta(store: Store, profile: Profile) -> Answer:
     frame = rows(store, "methods", profile)
-    frame = frame[(frame["method"] == "iFA (no T)") & (frame["metric"] == "alignment") & np.isclose(frame["alpha"], 1)]
+    frame = frame[(frame["method"] == "iFA (no T)") & (frame["metric"] == "alignment")]
     parts, text = [], []
     for b, expected in ((1.0, 0.6), (2 / 3, 0.4)):
-        at = frame[np.isclose(frame["b"], b, atol=1e-3)]
-        if set(at["scenario"]) != set(SIMULATED):
+        at = {name: at_setting(frame, name, 1.0, b)["value"] for name in SIMULATED}
+        if any(values.empty for values in at.values()):
             raise LookupError("iFA")
-        found = [f"{name} {spread(at.loc[at['scenario'] == name, 'value'])}" for name in SIMULATED]
-        parts += [abs(at.loc[at["scenario"] == name, "value"].mean() - expected) < 0.03 for name in SIMULATED]
-        text.append(f"b = {b:.2g} (expected {expected}): {', '.join(found)}")
+        parts += [abs(values.mean() - expected) < 0.03 for values in at.values()]
+        found = ", ".join(f"{name} {spread(values)}" for name, values in at.items())
+        text.append(f"b = {b:.2g} (expected {expected}): {found}")
     return Answer("; ".join(text), verdict(parts))
 
 
-def lams_of(frame: pd.DataFrame) -> list[tuple[float, str]]:
-    """(lambda, method) of the iFA family, rising."""
-    names = {name for name in frame["method"] if name.startswith("iFA (lam=")}
-    if not names:
-        raise LookupError("iFA")
-    return sorted((float(name[len("iFA (lam=") : -1]), name) for name in names)
+def along(frame: pd.DataFrame, kind: str = "iFA") -> list[str]:
+    """The methods of a family by rising parameter; LookupError if there are none."""
+    found = [name for _, name in members(frame["method"], kind)]
+    if not found:
+        raise LookupError(kind)
+    return found
 
 
 def traces(store: Store, profile: Profile) -> Answer:
-    """Both metrics rise with lambda, in every setting; and how far the sample is from the population's frontier."""
+    """Both metrics rise with lambda in every setting; and the distance of samples from the population's frontier."""
     frame, away, parts = rows(store, "methods", profile), [], []
-    population = rows(store, "population", profile)
-    family = [name for _, name in lams_of(frame)]
+    population, names = rows(store, "population", profile), along(frame)
     for (scenario, alpha, b), one in frame.groupby(["scenario", "alpha", "b"]):
-        a, c = (means(one, metric, ["method"])[family] for metric in ("alignment", "coupling"))
+        a, c = (means(one, metric, ["method"])[names] for metric in ("alignment", "coupling"))
         if alpha > 0:
             parts += [bool(a.is_monotonic_increasing), bool(c.is_monotonic_increasing)]
-        truth = population[
-            (population["scenario"] == scenario)
-            & np.isclose(population["alpha"], alpha)
-            & np.isclose(population["b"], b, atol=1e-4)
-        ]
-        expected = means(truth, "alignment", ["method"])
-        away += [abs(a[name] - expected[f"T_{lam:g}"]) for lam, name in lams_of(one) if f"T_{lam:g}" in expected]
+        expected = means(at_setting(population, scenario, alpha, b), "alignment", ["method"])
+        there = [(name, f"T_{lam:g}") for lam, name in members(one["method"], "iFA") if f"T_{lam:g}" in expected]
+        away += [abs(a[name] - expected[T]) for name, T in there]
     text = f"alignment and coupling rise with lambda in {sum(parts)} of {len(parts)} checks (alpha > 0); "
-    return Answer(
-        text + f"mean alignment is {np.mean(away):.3f} from the population's on average, {max(away):.3f} at most",
-        verdict(parts),
-    )
+    text += f"mean alignment is {np.mean(away):.3f} from the population's on average, {max(away):.3f} at most"
+    return Answer(text, verdict(parts))
 
 
 def gain_grows(store: Store, profile: Profile) -> Answer:
     frame = rows(store, "methods", profile)
-    frame, family = frame[np.isclose(frame["b"], 1)], lams_of(frame)
+    frame, names = frame[np.isclose(frame["b"], 1)], along(frame)
     parts, text = [], []
     for scenario in SIMULATED:
         a = means(frame[frame["scenario"] == scenario], "alignment", ["alpha", "method"]).unstack()
-        gain = a[family[-1][1]] - a[family[0][1]]
+        gain = a[names[-1]] - a[names[0]]
         parts.append(bool(gain.is_monotonic_increasing))
         text.append(f"{scenario} " + " ".join(f"{value:.3f}" for value in gain))
-    return Answer(
-        f"T_1 minus T_0 at alpha = {', '.join(f'{a:g}' for a in gain.index)}: {'; '.join(text)}", verdict(parts)
-    )
+    alphas = ", ".join(f"{alpha:g}" for alpha in gain.index)
+    return Answer(f"T_1 minus T_0 at alpha = {alphas}: {'; '.join(text)}", verdict(parts))
 
 
 def variance_kept(store: Store, profile: Profile) -> Answer:
     frame = rows(store, "methods", profile)
-    family = [name for _, name in lams_of(frame)]
+    family = along(frame)
     total = means(frame, "total variance", ["scenario", "alpha", "b", "method"]).unstack()[family]
     # T_1 of scenario N at alpha = 1 is singular: its P informed factors span one direction less.
     drop = total[family[0]] - total.min(axis=1)
     where = drop.idxmax()
     text = f"joint share of X explained at lambda = 0: {total[family[0]].mean():.3f}; "
     text += f"largest drop along lambda {drop.max():.4f} "
-    return Answer(
-        text + f"(scenario {where[0]}, alpha = {where[1]:g}, b = {where[2]:.2g}), median {drop.median():.5f}",
-        verdict([bool(drop.max() < 0.01), bool(drop.median() < 0.01)]),
-    )
-
-
-def front(frame: Any) -> tuple[Array, Array]:
-    """(coupling, alignment) of the iFA family, by rising lambda."""
-    family = [name for _, name in lams_of(frame)]
-    x, y = (means(frame, metric, ["method"])[family].to_numpy() for metric in ("coupling", "alignment"))
-    return x, y
+    text += f"(scenario {where[0]}, alpha = {where[1]:g}, b = {where[2]:.2g}), median {drop.median():.5f}"
+    return Answer(text, verdict([bool(drop.max() < 0.01), bool(drop.median() < 0.01)]))
 
 
 def unpaired_fall_behind(store: Store, profile: Profile) -> Answer:
-    """Alignment below the front at the same coupling, in the settings of panel D."""
-    below: dict[str, list[bool]] = {}
+    """Alignment below the front of iFA at the same coupling, in the settings of panel D."""
     gaps: dict[str, list[float]] = {}
     frame = rows(store, "methods", profile)
     for scenario in SIMULATED:
         for alpha, b in profile.panels(scenario):
-            one = frame[
-                (frame["scenario"] == scenario)
-                & np.isclose(frame["alpha"], alpha)
-                & np.isclose(frame["b"], b, atol=1e-3)
-            ]
-            x, y = front(one)
+            one = at_setting(frame, scenario, alpha, b)
+            c, a = (means(one, metric, ["method"]) for metric in ("coupling", "alignment"))
+            front = along(one)
             for name in (*UNPAIRED, "iVAE"):
-                if name in set(one["method"]):
-                    at = one[one["method"] == name]
-                    gap = (
-                        np.interp(means(at, "coupling", ["method"]).iloc[0], x, y)
-                        - means(at, "alignment", ["method"]).iloc[0]
-                    )
-                    below.setdefault(name, []).append(bool(gap > 0))
-                    gaps.setdefault(name, []).append(float(gap))
+                if name in a:
+                    gaps.setdefault(name, []).append(float(np.interp(c[name], c[front], a[front]) - a[name]))
+    below = {name: [gap > 0 for gap in found] for name, found in gaps.items()}
     text = ", ".join(
         f"{name} {np.mean(gaps[name]):.2f} below on average ({sum(below[name])} of {len(below[name])} settings)"
         for name in gaps
@@ -241,19 +209,16 @@ def unpaired_fall_behind(store: Store, profile: Profile) -> Answer:
 
 def sofa_collapses(store: Store, profile: Profile) -> Answer:
     frame = rows(store, "methods", profile)
-    names = sorted(
-        {name for name in frame["method"] if name.startswith("SOFA")},
-        key=lambda name: float(name[len("SOFA (sf=") : -1]),
-    )
+    names = along(frame, "SOFA")
     if len(names) < 2:
         raise LookupError("SOFA")
     parts, text = [], []
     for scenario in SIMULATED:
-        one = frame[(frame["scenario"] == scenario) & np.isclose(frame["alpha"], 1) & np.isclose(frame["b"], 1)]
-        if names[0] not in set(one["method"]):
+        one = at_setting(frame, scenario, 1.0, 1.0)
+        shown = [*(name for name in names if name in set(one["method"])), "Y as factors"]
+        if names[0] not in shown:
             continue
-        a, c = (means(one, metric, ["method"]) for metric in ("alignment", "coupling"))
-        a, c = a[[*(n for n in names if n in a), "Y as factors"]], c[[*(n for n in names if n in c), "Y as factors"]]
+        a, c = (means(one, metric, ["method"])[shown] for metric in ("alignment", "coupling"))
         parts += [bool(a.iloc[-2] > a.iloc[0]), bool(abs(c.iloc[-2] - c.iloc[-1]) < abs(c.iloc[0] - c.iloc[-1]))]
         text.append(
             f"{scenario}: alignment {a.iloc[0]:.2f} → {a.iloc[-2]:.2f}, "
@@ -267,10 +232,8 @@ def faster(store: Store, profile: Profile) -> Answer:
     frame = rows(store, "runtime", profile)
     t = frame[frame["metric"] == "seconds"].groupby("method")["value"].median()
     further = t["iFA, a further lambda"] / t["iFA"]
-    text, parts = (
-        [f"iFA {t['iFA']:.3f} s, a further lambda {t['iFA, a further lambda']:.4f} s ({further:.2f} of it)"],
-        [bool(further < 0.25)],
-    )
+    text = [f"iFA {t['iFA']:.3f} s, a further lambda {t['iFA, a further lambda']:.4f} s ({further:.2f} of it)"]
+    parts = [bool(further < 0.25)]
     for name, label in (("SOFA (sf=0.1)", "SOFA"), ("MOFA", "MOFA")):
         if name in t:
             text.append(f"{label} {t[name]:.2f} s ({t[name] / t['iFA']:.0f} times)")
@@ -285,16 +248,14 @@ def faster(store: Store, profile: Profile) -> Answer:
 
 def informed_variance_rises(store: Store, profile: Profile) -> Answer:
     frame = rows(store, "tcga", profile)
-    family = [name for _, name in lams_of(frame)]
+    family = along(frame)
     share = frame[(frame["metric"] == "variance") & frame["method"].isin(family)].pivot_table(
         index=["rep", "fold"], columns="method", values="value"
     )[family]
     rises = float((share[family[-1]] > share[family[0]]).mean())
     text = ", ".join(f"lambda = {name[9:-1]}: {spread(share[name])}" for name in family)
-    return Answer(
-        f"{text}; rises in {rises:.0%} of {len(share)} fits",
-        verdict([bool(share.mean().is_monotonic_increasing), rises > 0.95]),
-    )
+    text += f"; rises in {rises:.0%} of {len(share)} fits"
+    return Answer(text, verdict([bool(share.mean().is_monotonic_increasing), rises > 0.95]))
 
 
 def population_scores(store: Store, profile: Profile) -> Answer:
@@ -304,10 +265,8 @@ def population_scores(store: Store, profile: Profile) -> Answer:
     parts, text = [], []
     for scenario in SIMULATED:
         one = frame[frame["scenario"] == scenario].pivot(index="method", columns="metric", values="value").astype(float)
-        along = one.loc[[f"T_{lam:g}" for lam in LAMS]]
-        D, C, inform, S, n = (
-            along[name] for name in ("disentanglement", "completeness", "informativeness", "sap", "nsap")
-        )
+        scores = ["disentanglement", "completeness", "informativeness", "sap", "nsap"]
+        D, C, inform, S, n = (one.loc[[f"T_{lam:g}" for lam in LAMS], name] for name in scores)
         checks = {
             "D and C rise": bool((np.diff(D) > -1e-9).all() and (np.diff(C) > -1e-9).all()),
             "to 1": bool(min(D.iloc[-1], C.iloc[-1]) > 1 - 1e-6),
