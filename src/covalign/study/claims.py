@@ -26,13 +26,29 @@ class Answer(NamedTuple):
     verdict: str
 
 
+Check = Callable[[Store, Profile], Answer]
+
+
 class Claim(NamedTuple):
     """A statement, its place in the paper, and the function that checks it."""
 
     name: str
     statement: str
     where: str
-    check: Callable[[Store, Profile], Answer]
+    check: Check
+
+
+CLAIMS: list[Claim] = []
+
+
+def claim(name: str, where: str) -> Callable[[Check], Check]:
+    """Add a check to the claims. Its docstring is the statement."""
+
+    def added(check: Check) -> Check:
+        CLAIMS.append(Claim(name, " ".join((check.__doc__ or "").split()), where, check))
+        return check
+
+    return added
 
 
 def verdict(parts: list[bool]) -> str:
@@ -63,28 +79,36 @@ def worst(store: Store, profile: Profile, *names: str) -> tuple[list[float], int
     return [float(found[name]) for name in names], int((frame["covariances"].iloc[0]) * frame["rep"].nunique())
 
 
+@claim("C1", "Theorem 1")
 def ordering(store: Store, profile: Profile) -> Answer:
+    """Alignment rises in the order T_ex, T_0, T_lambda (with lambda), T_1, per covariate and in total."""
     found, count = worst(store, profile, "ordering, per covariate", "ordering, in total")
     text = f"per covariate {-found[0]:+.0e}, in total {-found[1]:+.0e}"
     text = f"smallest step up along the order, over {count} random covariances and 21 lambdas: {text}"
     return Answer(text, verdict([value < ROUNDING for value in found]))
 
 
+@claim("C2", "Theorem 1")
 def couplings(store: Store, profile: Profile) -> Answer:
+    """T_0 is the least coupled: coupling(T_0) ≤ coupling(T_1), coupling(T_ex)."""
     found, count = worst(store, profile, "coupling of T_0 over T_1", "coupling of T_0 over T_ex")
     text = f"T_1 {-found[0]:+.0e}, T_ex {-found[1]:+.0e}"
     text = f"smallest excess over T_0's coupling, {count} random covariances: {text}"
     return Answer(text, verdict([value < ROUNDING for value in found]))
 
 
+@claim("C3", "Theorem 1")
 def equal_iff_diagonal(store: Store, profile: Profile) -> Answer:
+    """All regimes are equal if and only if M is diagonal."""
     (same, differ), count = worst(store, profile, "spread where M is diagonal", "not all equal elsewhere")
     text = f"alignments differ by at most {same:.0e} where M is diagonal; "
     text += f"elsewhere T_1 gains at least {-differ:.1e} on T_0"
     return Answer(f"{text} ({count} covariances)", verdict([same < ROUNDING, differ < 0]))
 
 
+@claim("C4", "supplement, identifiability")
 def invariance(store: Store, profile: Profile) -> Answer:
+    """The transformed latents do not change when Z is replaced by AZ."""
     (value,), count = worst(store, profile, "change under Z -> AZ")
     text = f"largest change {value:.0e}, relative to the condition of A ({count} covariances)"
     return Answer(text, verdict([value < ROUNDING]))
@@ -93,7 +117,11 @@ def invariance(store: Store, profile: Profile) -> Answer:
 # -- pretrained representations ---------------------------------------------------------------------------------------
 
 
+@claim("C5", "Results, post hoc; fig. 2")
 def pretrained(store: Store, profile: Profile) -> Answer:
+    """Pretrained representations: T beats the max-correlation dimensions and plain Procrustes; T_1 stays less coupled
+    than Procrustes.
+    """
     frame, parts, text = rows(store, "embedding", profile), [], []
     for name, one in frame.groupby("embedding"):
         for label in ("in sample", "held out"):
@@ -114,7 +142,9 @@ def pretrained(store: Store, profile: Profile) -> Answer:
 # -- simulations ------------------------------------------------------------------------------------------------------
 
 
+@claim("C6", "Results, iFA; consistency figure")
 def consistent(store: Store, profile: Profile) -> Answer:
+    """Estimated beta and informed factors converge to the truth as N grows."""
     frame = rows(store, "consistency", profile)
     error, cosine = (means(frame, metric, ["n"]) for metric in ("beta error", "cosine"))
     slope = np.polyfit(np.log(error.index), np.log(error), 1)[0] if len(error) > 1 else np.nan
@@ -123,7 +153,9 @@ def consistent(store: Store, profile: Profile) -> Answer:
     return Answer(text, verdict([slope < -0.8, cosine.is_monotonic_increasing]))
 
 
+@claim("C7", "Results, iFA; fig. 3")
 def mean_beta(store: Store, profile: Profile) -> Answer:
+    """iFA before realigning has mean alignment near mean beta: .6 at b = 1, .4 at b = 2/3."""
     frame = rows(store, "methods", profile)
     frame = frame[(frame["method"] == "iFA (no T)") & (frame["metric"] == "alignment")]
     parts, text = [], []
@@ -145,8 +177,10 @@ def along(frame: pd.DataFrame, kind: str = "iFA") -> list[str]:
     return found
 
 
+@claim("C8", "Results, iFA; fig. 3")
 def traces(store: Store, profile: Profile) -> Answer:
-    """Both metrics rise with lambda in every setting; and the distance of samples from the population's frontier."""
+    """The iFA_lambda family traces the frontier: alignment and coupling grow with lambda."""
+    # Both metrics rise with lambda in every setting; and the distance of samples from the population's frontier.
     frame, away, parts = rows(store, "methods", profile), [], []
     population, names = rows(store, "population", profile), along(frame)
     for (scenario, alpha, b), one in frame.groupby(["scenario", "alpha", "b"]):
@@ -161,7 +195,9 @@ def traces(store: Store, profile: Profile) -> Answer:
     return Answer(text, verdict(parts))
 
 
+@claim("C9", "Results, iFA; metric sweeps A")
 def gain_grows(store: Store, profile: Profile) -> Answer:
+    """The gain of T_1 over T_0 grows with alpha."""
     frame = rows(store, "methods", profile)
     frame, names = frame[np.isclose(frame["b"], 1)], along(frame)
     parts, text = [], []
@@ -174,7 +210,9 @@ def gain_grows(store: Store, profile: Profile) -> Answer:
     return Answer(f"T_1 minus T_0 at alpha = {alphas}: {'; '.join(text)}", verdict(parts))
 
 
+@claim("C10", "Results, iFA")
 def variance_kept(store: Store, profile: Profile) -> Answer:
+    """Total variance explained does not drop along lambda."""
     frame = rows(store, "methods", profile)
     family = along(frame)
     total = means(frame, "total variance", ["scenario", "alpha", "b", "method"]).unstack()[family]
@@ -187,66 +225,12 @@ def variance_kept(store: Store, profile: Profile) -> Answer:
     return Answer(text, verdict([bool(drop.max() < 0.01), bool(drop.median() < 0.01)]))
 
 
-def unpaired_fall_behind(store: Store, profile: Profile) -> Answer:
-    """Alignment below the front of iFA at the same coupling, in the settings of panel D."""
-    gaps: dict[str, list[float]] = {}
-    frame = rows(store, "methods", profile)
-    for scenario in SIMULATED:
-        for alpha, b in profile.panels(scenario):
-            one = at_setting(frame, scenario, alpha, b)
-            c, a = (means(one, metric, ["method"]) for metric in ("coupling", "alignment"))
-            front = along(one)
-            for name in (*UNPAIRED, "iVAE"):
-                if name in a:
-                    gaps.setdefault(name, []).append(float(np.interp(c[name], c[front], a[front]) - a[name]))
-    below = {name: [gap > 0 for gap in found] for name, found in gaps.items()}
-    text = ", ".join(
-        f"{name} {np.mean(gaps[name]):.2f} below on average ({sum(below[name])} of {len(below[name])} settings)"
-        for name in gaps
-    )
-    return Answer(f"at equal coupling: {text}", verdict([all(below[name]) for name in below if name in UNPAIRED]))
-
-
-def sofa_collapses(store: Store, profile: Profile) -> Answer:
-    frame = rows(store, "methods", profile)
-    names = along(frame, "SOFA")
-    if len(names) < 2:
-        raise LookupError("SOFA")
-    parts, text = [], []
-    for scenario in SIMULATED:
-        one = at_setting(frame, scenario, 1.0, 1.0)
-        shown = [*(name for name in names if name in set(one["method"])), "Y as factors"]
-        if names[0] not in shown:
-            continue
-        a, c = (means(one, metric, ["method"])[shown] for metric in ("alignment", "coupling"))
-        parts += [bool(a.iloc[-2] > a.iloc[0]), bool(abs(c.iloc[-2] - c.iloc[-1]) < abs(c.iloc[0] - c.iloc[-1]))]
-        text.append(
-            f"{scenario}: alignment {a.iloc[0]:.2f} → {a.iloc[-2]:.2f}, "
-            f"coupling {c.iloc[0]:.2f} → {c.iloc[-2]:.2f} (Y itself 1, {c.iloc[-1]:.2f})"
-        )
-    runs = frame.loc[frame["method"] == names[-1], "rep"].nunique()
-    return Answer(f"sf {names[0][9:-1]} → {names[-1][9:-1]}, {runs} repetitions: " + "; ".join(text), verdict(parts))
-
-
-def faster(store: Store, profile: Profile) -> Answer:
-    frame = rows(store, "runtime", profile)
-    t = frame[frame["metric"] == "seconds"].groupby("method")["value"].median()
-    further = t["iFA, a further lambda"] / t["iFA"]
-    text = [f"iFA {t['iFA']:.3f} s, a further lambda {t['iFA, a further lambda']:.4f} s ({further:.2f} of it)"]
-    parts = [bool(further < 0.25)]
-    for name, label in (("SOFA (sf=0.1)", "SOFA"), ("MOFA", "MOFA")):
-        if name in t:
-            text.append(f"{label} {t[name]:.2f} s ({t[name] / t['iFA']:.0f} times)")
-            parts += [bool(t[name] > t["iFA"])] if label == "SOFA" else []
-    if "SOFA (sf=0.1)" not in t:
-        raise LookupError("SOFA")
-    return Answer("; ".join(text), verdict(parts))
-
-
 # -- breast cancer, populations ---------------------------------------------------------------------------------------
 
 
+@claim("C11", "Results, iFA; fig. 5")
 def informed_variance_rises(store: Store, profile: Profile) -> Answer:
+    """Breast cancer: the variance an informed factor explains rises from T_0 to T_1."""
     frame = rows(store, "tcga", profile)
     family = along(frame)
     share = frame[(frame["metric"] == "variance") & frame["method"].isin(family)].pivot_table(
@@ -258,8 +242,12 @@ def informed_variance_rises(store: Store, profile: Profile) -> Answer:
     return Answer(text, verdict([bool(share.mean().is_monotonic_increasing), rises > 0.95]))
 
 
+@claim("C12", "Results, disentanglement; fig. 4")
 def population_scores(store: Store, profile: Profile) -> Answer:
-    """D, C, I, SAP and nSAP at b = alpha = 1, every lambda."""
+    """Population D and C rise with lambda to 1 at T_1, nSAP falls, SAP is highest at small lambda, T_ex has nSAP 1 and
+    the lowest SAP, I does not depend on the regime.
+    """
+    # D, C, I, SAP and nSAP at b = alpha = 1, every lambda.
     frame = rows(store, "population", profile)
     frame = frame[np.isclose(frame["alpha"], 1) & np.isclose(frame["b"], 1)]
     parts, text = [], []
@@ -286,77 +274,69 @@ def population_scores(store: Store, profile: Profile) -> Answer:
     return Answer(". ".join(text), verdict(parts))
 
 
-CLAIMS = [
-    Claim(
-        "C1",
-        "Alignment rises in the order T_ex, T_0, T_lambda (with lambda), T_1, per covariate and in total.",
-        "Theorem 1",
-        ordering,
-    ),
-    Claim("C2", "T_0 is the least coupled: coupling(T_0) ≤ coupling(T_1), coupling(T_ex).", "Theorem 1", couplings),
-    Claim("C3", "All regimes are equal if and only if M is diagonal.", "Theorem 1", equal_iff_diagonal),
-    Claim(
-        "C4",
-        "The transformed latents do not change when Z is replaced by AZ.",
-        "supplement, identifiability",
-        invariance,
-    ),
-    Claim(
-        "C5",
-        "Pretrained representations: T beats the max-correlation dimensions and plain Procrustes; "
-        "T_1 stays less coupled than Procrustes.",
-        "Results, post hoc; fig. 2",
-        pretrained,
-    ),
-    Claim(
-        "C6",
-        "Estimated beta and informed factors converge to the truth as N grows.",
-        "Results, iFA; consistency figure",
-        consistent,
-    ),
-    Claim(
-        "C7",
-        "iFA before realigning has mean alignment near mean beta: .6 at b = 1, .4 at b = 2/3.",
-        "Results, iFA; fig. 3",
-        mean_beta,
-    ),
-    Claim(
-        "C8",
-        "The iFA_lambda family traces the frontier: alignment and coupling grow with lambda.",
-        "Results, iFA; fig. 3",
-        traces,
-    ),
-    Claim("C9", "The gain of T_1 over T_0 grows with alpha.", "Results, iFA; metric sweeps A", gain_grows),
-    Claim("C10", "Total variance explained does not drop along lambda.", "Results, iFA", variance_kept),
-    Claim(
-        "C11",
-        "Breast cancer: the variance an informed factor explains rises from T_0 to T_1.",
-        "Results, iFA; fig. 5",
-        informed_variance_rises,
-    ),
-    Claim(
-        "C12",
-        "Population D and C rise with lambda to 1 at T_1, nSAP falls, SAP is highest at small lambda, "
-        "T_ex has nSAP 1 and the lowest SAP, I does not depend on the regime.",
-        "Results, disentanglement; fig. 4",
-        population_scores,
-    ),
-    Claim(
-        "C13",
-        "Unpaired baselines (PCA, MOFA, PLS, SPCA) sit at low coupling and low alignment, below the iFA front.",
-        "Results, competing methods",
-        unpaired_fall_behind,
-    ),
-    Claim(
-        "C14", "SOFA goes to Y-as-factors as its scaling factor grows.", "Results, competing methods", sofa_collapses
-    ),
-    Claim(
-        "C15",
-        "iFA is faster than SOFA, and a further lambda costs next to nothing.",
-        "Results, competing methods; runtime figure",
-        faster,
-    ),
-]
+# -- competing methods ------------------------------------------------------------------------------------------------
+
+
+@claim("C13", "Results, competing methods")
+def unpaired_fall_behind(store: Store, profile: Profile) -> Answer:
+    """Unpaired baselines (PCA, MOFA, PLS, SPCA) sit at low coupling and low alignment, below the iFA front."""
+    # Alignment below the front of iFA at the same coupling, in the settings of panel D.
+    gaps: dict[str, list[float]] = {}
+    frame = rows(store, "methods", profile)
+    for scenario in SIMULATED:
+        for alpha, b in profile.panels(scenario):
+            one = at_setting(frame, scenario, alpha, b)
+            c, a = (means(one, metric, ["method"]) for metric in ("coupling", "alignment"))
+            front = along(one)
+            for name in (*UNPAIRED, "iVAE"):
+                if name in a:
+                    gaps.setdefault(name, []).append(float(np.interp(c[name], c[front], a[front]) - a[name]))
+    below = {name: [gap > 0 for gap in found] for name, found in gaps.items()}
+    text = ", ".join(
+        f"{name} {np.mean(gaps[name]):.2f} below on average ({sum(below[name])} of {len(below[name])} settings)"
+        for name in gaps
+    )
+    return Answer(f"at equal coupling: {text}", verdict([all(below[name]) for name in below if name in UNPAIRED]))
+
+
+@claim("C14", "Results, competing methods")
+def sofa_collapses(store: Store, profile: Profile) -> Answer:
+    """SOFA goes to Y-as-factors as its scaling factor grows."""
+    frame = rows(store, "methods", profile)
+    names = along(frame, "SOFA")
+    if len(names) < 2:
+        raise LookupError("SOFA")
+    parts, text = [], []
+    for scenario in SIMULATED:
+        one = at_setting(frame, scenario, 1.0, 1.0)
+        shown = [*(name for name in names if name in set(one["method"])), "Y as factors"]
+        if names[0] not in shown:
+            continue
+        a, c = (means(one, metric, ["method"])[shown] for metric in ("alignment", "coupling"))
+        parts += [bool(a.iloc[-2] > a.iloc[0]), bool(abs(c.iloc[-2] - c.iloc[-1]) < abs(c.iloc[0] - c.iloc[-1]))]
+        text.append(
+            f"{scenario}: alignment {a.iloc[0]:.2f} → {a.iloc[-2]:.2f}, "
+            f"coupling {c.iloc[0]:.2f} → {c.iloc[-2]:.2f} (Y itself 1, {c.iloc[-1]:.2f})"
+        )
+    runs = frame.loc[frame["method"] == names[-1], "rep"].nunique()
+    return Answer(f"sf {names[0][9:-1]} → {names[-1][9:-1]}, {runs} repetitions: " + "; ".join(text), verdict(parts))
+
+
+@claim("C15", "Results, competing methods; runtime figure")
+def faster(store: Store, profile: Profile) -> Answer:
+    """iFA is faster than SOFA, and a further lambda costs next to nothing."""
+    frame = rows(store, "runtime", profile)
+    t = frame[frame["metric"] == "seconds"].groupby("method")["value"].median()
+    further = t["iFA, a further lambda"] / t["iFA"]
+    text = [f"iFA {t['iFA']:.3f} s, a further lambda {t['iFA, a further lambda']:.4f} s ({further:.2f} of it)"]
+    parts = [bool(further < 0.25)]
+    for name, label in (("SOFA (sf=0.1)", "SOFA"), ("MOFA", "MOFA")):
+        if name in t:
+            text.append(f"{label} {t[name]:.2f} s ({t[name] / t['iFA']:.0f} times)")
+            parts += [bool(t[name] > t["iFA"])] if label == "SOFA" else []
+    if "SOFA (sf=0.1)" not in t:
+        raise LookupError("SOFA")
+    return Answer("; ".join(text), verdict(parts))
 
 
 def table(store: Store, profile: Profile) -> pd.DataFrame:
