@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from covalign.stream.formats import open_rows
     from covalign.study import baselines
     from covalign.tables import covariates
+    from covalign.tables.table_files import read_table
 
 __version__ = "0.1.0"
 
@@ -40,6 +41,7 @@ __all__ = [
     "metrics",
     "open_rows",
     "plot",
+    "read_table",
     "regimes",
     "report",
     "scverse",
@@ -54,6 +56,7 @@ HOMES = {
     "cross_validated_frontier": "covalign.aligner.nested_frontier",
     "load": "covalign.persist.reader",
     "open_rows": "covalign.stream.formats",
+    "read_table": "covalign.tables.table_files",
 }
 MODULES = {
     "baselines": "covalign.study.baselines",

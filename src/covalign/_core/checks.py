@@ -262,3 +262,22 @@ def rows_not_kept() -> ValueError:
     """The error for what needs the rows of a fit that did not keep them."""
     problem = "This needs the rows of the fit, and the model did not keep them (they were a stream, or read in chunks)"
     return ValueError(message(problem, remedy="transform(X, y) gives the factors of any rows"))
+
+
+def check_missing(missing: Any) -> str:
+    """What to do with rows whose covariates are incomplete: "pairs", "drop" or "raise"."""
+    if missing in ("pairs", "raise", "drop"):
+        return str(missing)
+    raise ValueError(message("missing needs 'pairs', 'raise' or 'drop'", got=repr(missing), remedy="use one of these"))
+
+
+def missing_values(column: str, count: int, rows: Sequence[Any]) -> ValueError:
+    """The error for gaps in a covariate where complete rows are needed."""
+    where = f", first at row {listed(rows, 3)}" if len(rows) else ""
+    return ValueError(
+        message(
+            "covariates need complete rows",
+            got=f"{count} missing value(s) (NaN) in column {column!r}{where}",
+            remedy="fill them in, or leave incomplete rows out (missing='drop')",
+        )
+    )

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from covalign._core.checks import missing_values
 from covalign._core.linalg import Array
 from covalign._core.messages import message
 from covalign.moments import cluster
@@ -66,7 +67,7 @@ def fold_moments(lazy: Lazy, folds: int) -> list[Rows | None]:
         whole = merged(found)
         lacking = np.zeros(0) if whole is None else (whole.n or 0) - whole.n_pairs
         for column in np.flatnonzero(lacking):
-            raise covariates.missing_values(coding.covariates.names[column], int(lacking[column]), [])
+            raise missing_values(coding.covariates.names[column], int(lacking[column]), [])
     return found
 
 

@@ -36,13 +36,13 @@ class Prepared(NamedTuple):
     coding: Coding
     rows: Any  # [Z C]
     Y: pd.DataFrame
-    whereabouts: Callable[[], intake.Whereabouts]
+    labels: Callable[[], intake.Labels]
 
 
 class Fitting(NamedTuple):
-    """Settings of a fit. ``validated`` checks Z as scikit-learn does; ``partial`` says that more rows may follow."""
+    """Settings of a fit. The ``estimator`` remembers the columns of Z; ``partial`` says that more rows may follow."""
 
-    validated: Callable[..., Any]
+    estimator: Any
     folds: int
     missing: str
     drop_first: bool
@@ -58,7 +58,7 @@ class Fitting(NamedTuple):
         if is_dask(Z):
             return self._of_dask(Z, Y, confounders, coding)
         first = coding is None
-        coding, rows, encoded, whereabouts = self._prepared(Z, Y, confounders, coding)
+        coding, rows, encoded, labels = self._prepared(Z, Y, confounders, coding)
         if not self.partial:
             covariates.refuse_constant(encoded)
         elif not first and len(encoded) == 0:  # all rows were left out
@@ -68,7 +68,7 @@ class Fitting(NamedTuple):
             made = fold_moments(rows, encoded, self.folds, coding.covariates.blocks, coding.q)
         except NotFiniteError:
             if not is_source(rows):  # a Source knows the names of its rows and columns
-                refuse_not_finite(rows, 0, whereabouts())
+                refuse_not_finite(rows, 0, labels())
             raise
         return Found(coding, made, _precision(rows.dtype))
 
@@ -76,17 +76,19 @@ class Fitting(NamedTuple):
         """[Z C] and Y as numbers; the first row has the number ``start``."""
         given = intake.given(Z, Y, confounders, coding, self.chunk_rows)
         least = 1 if self.partial else 2
-        rows = self.validated(given.rows, reset=coding is None, ensure_all_finite=False, ensure_min_samples=least)
+        rows = intake.validated(
+            self.estimator, given.rows, coding is None, ensure_all_finite=False, ensure_min_samples=least
+        )
         rows, tables = nuisance.complete(rows, given.tables, self.missing, partial=self.partial)
         if coding is None:
             coding = Coding.learn(tables, drop_first=self.drop_first, declared=self.partial, named=given.named)
             _refuse_many(coding, rows.shape[1])
 
-        def whereabouts() -> intake.Whereabouts:
+        def labels() -> intake.Labels:
             keep = np.flatnonzero(covariates.complete_rows(given.tables.Y, self.missing, partial=self.partial))
-            return intake.whereabouts(Z, keep, start)
+            return intake.labels_for_messages(Z, keep, start)
 
-        return Prepared(coding, *coding.apply(rows, tables), whereabouts)
+        return Prepared(coding, *coding.apply(rows, tables), labels)
 
     def _of_batches(self, batches: Batches, confounders: Any, coding: Coding | None) -> Found:
         if not (confounders is None or isinstance(confounders, str | list | tuple)):
@@ -97,9 +99,9 @@ class Fitting(NamedTuple):
         def prepared(batch: Batch) -> tuple[Any, pd.DataFrame]:
             nonlocal coding, n
             (Z,) = batch.tables.values()
-            coding, rows, encoded, whereabouts = now._prepared(Z, batch.Y, confounders, coding, start=n)
+            coding, rows, encoded, labels = now._prepared(Z, batch.Y, confounders, coding, start=n)
             # The batch cannot be read again, so it is searched now.
-            refuse_not_finite(rows, 0, whereabouts())
+            refuse_not_finite(rows, 0, labels())
             n += Z.shape[0]
             return rows, encoded
 
@@ -114,7 +116,7 @@ class Fitting(NamedTuple):
         return Found(coding, made, _precision(start[0].dtype))
 
     def _of_dask(self, Z: Any, Y: Any, confounders: Any, coding: Coding | None) -> Found:
-        self.validated(Z, reset=coding is None)
+        intake.validated(self.estimator, Z, reset=coding is None)
         lazy = dasks.given(Z, Y, confounders, coding, self.missing, drop_first=self.drop_first, partial=self.partial)
         if coding is None:
             _refuse_many(lazy.coding, Z.shape[1])

@@ -8,9 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
+from sklearn.utils.validation import validate_data
 
-from covalign.stream import Source, is_source, open_rows
+from covalign._core.checks import not_numeric, too_few_rows
+from covalign.stream import Source, is_dask, is_source, open_rows
 from covalign.tables import confounders as nuisance
 from covalign.tables.confounders import Coding, Tables
 from covalign.tables.estimator_input import as_source, open_pair, rows_of
@@ -26,8 +29,8 @@ class Data(NamedTuple):
     named: bool  # the confounders were columns of Y
 
 
-class Whereabouts(NamedTuple):
-    """How to call rows and columns of an array in a message; ``rows`` are their numbers, where some were left out."""
+class Labels(NamedTuple):
+    """Names of rows and columns for messages; ``rows`` are the numbers of the rows, where some were left out."""
 
     names: Any = None
     index: Any = None
@@ -35,11 +38,11 @@ class Whereabouts(NamedTuple):
     where: str = "Z"
 
 
-def whereabouts(Z: Any, keep: Any = None, start: int = 0) -> Whereabouts:
-    """Those of a table in memory, of which the rows ``keep`` are used; its first row is the ``start``-th of all."""
+def labels_for_messages(Z: Any, keep: Any = None, start: int = 0) -> Labels:
+    """The labels of a table in memory, of which the rows ``keep`` are used; its first row has the number ``start``."""
     frame = isinstance(Z, pd.DataFrame)
     index = None if not frame else Z.index if keep is None else Z.index[keep]
-    return Whereabouts(Z.columns if frame else None, index, None if keep is None else keep + start)
+    return Labels(Z.columns if frame else None, index, None if keep is None else keep + start)
 
 
 def given(Z: Any, Y: Any, confounders: Any, coding: Coding | None = None, chunk_rows: int | None = None) -> Data:
@@ -65,3 +68,24 @@ def source_of(Z: Any, chunk_rows: int | None = None, names: Sequence[str] | None
     if is_path(Z):
         return as_source(rows_of(Z, chunk_rows, names), chunk_rows)  # type: ignore[no-any-return]
     return Z if is_source(Z) else open_rows(Z, chunk_rows=chunk_rows)
+
+
+def validated(estimator: Any, Z: Any, reset: bool = False, **checks: Any) -> Any:
+    """Z as scikit-learn wants it: float32 or float64, dense or CSR, with the columns that the estimator saw first.
+
+    A Source, and what dask holds, are returned as they are if they have these columns.
+    """
+    if is_source(Z) or is_dask(Z):
+        names = getattr(Z, "columns", None) if is_dask(Z) else Z.names
+        head = np.empty((0, Z.shape[1])) if names is None else pd.DataFrame(columns=list(names))
+        validate_data(estimator, head, reset=reset, skip_check_array=True)
+        if not is_dask(Z) and Z.shape[0] < checks.get("ensure_min_samples", 1):
+            raise too_few_rows(Z.shape[0])
+        return Z
+    checks["reset"] = reset
+    try:
+        return validate_data(estimator, Z, accept_sparse="csr", dtype=[np.float64, np.float32], **checks)
+    except ValueError as error:
+        if "could not convert string" not in str(error):
+            raise
+        raise not_numeric("Z", "str") from None

@@ -10,15 +10,13 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import validate_data
 
 from covalign._core.checks import (
     check_chunk_rows,
     check_folds,
     check_lam,
+    check_missing,
     check_regime,
-    not_numeric,
-    too_few_rows,
     y_required,
 )
 from covalign._core.linalg import Array, affine
@@ -36,7 +34,7 @@ from covalign.moments.adjustment import Adjustment, adjusted
 from covalign.moments.incomplete import Rows, merged
 from covalign.moments.moments import Moments
 from covalign.persist import archive as store
-from covalign.stream import Checked, is_dask, is_elsewhere, is_source, map_rows, refuse_not_finite
+from covalign.stream import Checked, is_dask, is_elsewhere, map_rows, refuse_not_finite
 from covalign.tables import confounders as nuisance
 from covalign.tables import covariates
 
@@ -189,7 +187,7 @@ class LatentAligner(EditedRows, BaseEstimator):
     def _fitting(self, partial: bool = False) -> Fitting:
         fixed = check_shrinkage(self.shrinkage) is not None
         folds = len(self._folds) if partial and hasattr(self, "_folds") else 1 if fixed else self.folds
-        return Fitting(self._validated, folds, self.missing, self.drop_first, self.chunk_rows, partial)
+        return Fitting(self, folds, self.missing, self.drop_first, self.chunk_rows, partial)
 
     def fit_transform(self, Z: Any, y: Any = None, *, confounders: Any = None) -> Any:
         """``fit(Z, y)``, y the covariates, and ``transform(Z)`` of the same rows.
@@ -215,7 +213,7 @@ class LatentAligner(EditedRows, BaseEstimator):
             raise ValueError(message(need, got=0, remedy="use folds=5, or a number for shrinkage"))
         if self.folds != 0:
             check_folds(self.folds)
-        covariates.check_missing(self.missing)
+        check_missing(self.missing)
         if self.chunk_rows is not None:
             check_chunk_rows(self.chunk_rows)
 
@@ -456,7 +454,7 @@ class LatentAligner(EditedRows, BaseEstimator):
         """
         self._check_fitted()
         if is_dask(Z) and out is None:
-            self._validated(Z)
+            intake.validated(self, Z)
             return dasks.transform(
                 Z, self._coding, confounders, self.moments_.mean_z, self.transform_, self._adjustment
             )
@@ -465,7 +463,7 @@ class LatentAligner(EditedRows, BaseEstimator):
             rows = self._check_rows(Z)
             values = self._mapped(rows, self._coding.table(Z, confounders, rows.shape[0]), T)
             return self._as_table(values, Z)
-        source = self._validated(intake.source_of(Z, self.chunk_rows, getattr(self, "feature_names_in_", None)))
+        source = intake.validated(self, intake.source_of(Z, self.chunk_rows, getattr(self, "feature_names_in_", None)))
         C = self._coding.table(intake.labels_of(source, confounders), confounders, source.shape[0])
         dtype = np.dtype(np.float32 if source.dtype == np.float32 else np.float64)
 
@@ -538,29 +536,9 @@ class LatentAligner(EditedRows, BaseEstimator):
 
     def _check_rows(self, Z: Any) -> Any:
         self._check_fitted()
-        rows = self._validated(Z, ensure_all_finite=False)
-        refuse_not_finite(rows, 0, intake.whereabouts(Z))
+        rows = intake.validated(self, Z, ensure_all_finite=False)
+        refuse_not_finite(rows, 0, intake.labels_for_messages(Z))
         return rows
-
-    def _validated(self, Z: Any, reset: bool = False, **checks: Any) -> Any:
-        """Z as scikit-learn wants it: float32 or float64, dense or CSR, with the columns of the first fit.
-
-        A Source, and what dask holds, are returned as they are if they have these columns.
-        """
-        if is_source(Z) or is_dask(Z):
-            names = getattr(Z, "columns", None) if is_dask(Z) else Z.names
-            head = np.empty((0, Z.shape[1])) if names is None else pd.DataFrame(columns=list(names))
-            validate_data(self, head, reset=reset, skip_check_array=True)
-            if not is_dask(Z) and Z.shape[0] < checks.get("ensure_min_samples", 1):
-                raise too_few_rows(Z.shape[0])
-            return Z
-        checks["reset"] = reset
-        try:
-            return validate_data(self, Z, accept_sparse="csr", dtype=[np.float64, np.float32], **checks)
-        except ValueError as error:
-            if "could not convert string" not in str(error):
-                raise
-            raise not_numeric("Z", "str") from None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -30,11 +30,11 @@ from covalign._core.files import data_not_found, unreadable_data
 from covalign._core.messages import listed, message
 from covalign.tables.covariates import as_frame
 from covalign.tables.join import in_order, refuse_duplicates
+from covalign.tables.table_files import csv_table, npz_arrays
 
 VIEWS = {"train": ("mrna", "mirna", "protein"), "test": ("mrna", "mirna")}
 OMICS = "a folder with mrna.csv.gz, mirna.csv.gz, protein.csv.gz and subtype.csv, or mixOmics' breast.TCGA.rda"
 EMBEDDING = "a folder with embeddings.npy and labels.csv, or an .npz with Z and Y or labels"
-MISSING = ["", "NA", "NaN", "nan"]
 # Errors of readers of text, gzip, zip and .npy for a damaged or foreign file.
 UNREADABLE = (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error)
 
@@ -116,17 +116,6 @@ def _csv_in(folder: Path, name: str) -> Path:
     raise data_not_found(folder / f"{name}.csv", OMICS)
 
 
-def csv_table(file: Path, text: Iterable[str] | None = None) -> pd.DataFrame:
-    """A table whose columns ``text`` (by default the first) stay text: 001 is not 1, and NA is a name."""
-    try:
-        columns = pd.read_csv(file, nrows=0).columns
-        kept = set(columns[:1] if text is None else text)
-        gaps = {column: MISSING for column in columns if column not in kept}
-        return pd.read_csv(file, dtype=dict.fromkeys(kept, str), na_values=gaps, keep_default_na=False)
-    except UNREADABLE as error:
-        raise unreadable_data(file, "a table of comma-separated values", error) from error
-
-
 def _named_rows(table: pd.DataFrame) -> pd.DataFrame:
     return table.set_index(table.columns[0]).rename_axis("sample")
 
@@ -152,7 +141,7 @@ def _joined(tables: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     joined = {}
     for name, table in tables.items():
         if name not in named and len(table) != len(samples):
-            raise sample_counts_differ(first, name, len(samples), len(table))
+            raise _sample_counts_differ(first, name, len(samples), len(table))
         if name not in named and moved:
             problem = f"{name} has no sample names, and {first} and {moved[0]} differ in their order"
             remedy = f"Name the samples of {name}, or bring {first} and {moved[0]} into the same order"
@@ -161,7 +150,7 @@ def _joined(tables: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     return joined
 
 
-def sample_counts_differ(first: str, second: str, n_first: int, n_second: int) -> ValueError:
+def _sample_counts_differ(first: str, second: str, n_first: int, n_second: int) -> ValueError:
     """The error for tables that are joined by position and have different numbers of rows."""
     problem = f"{first} and {second} need the same number of rows (samples)"
     got = f"{n_first} and {n_second}"
@@ -176,18 +165,18 @@ def _from_rda(path: Path, part: str) -> dict[str, pd.DataFrame]:
     contents = _objects(path)
     data = contents.get("breast.TCGA")
     if not isinstance(data, Mapping):
-        raise foreign_rda(path, "an R list 'breast.TCGA'", contents)
+        raise _foreign_rda(path, "an R list 'breast.TCGA'", contents)
     members = data.get(f"data.{part}")
     if not isinstance(members, Mapping):
-        raise foreign_rda(path, f"a list 'data.{part}'", data)
+        raise _foreign_rda(path, f"a list 'data.{part}'", data)
     absent = [name for name in (*VIEWS[part], "subtype") if name not in members]
     if absent:
-        raise foreign_rda(path, f"{listed(absent)} in 'data.{part}'", members)
+        raise _foreign_rda(path, f"{listed(absent)} in 'data.{part}'", members)
     tables = {name: _matrix(members[name], name, path) for name in VIEWS[part]}
     return {**tables, "subtype": _subtype(members["subtype"], path)}
 
 
-def foreign_rda(path: Path, need: str, got: Iterable[Any]) -> ValueError:
+def _foreign_rda(path: Path, need: str, got: Iterable[Any]) -> ValueError:
     """The error for an .rda file that is not mixOmics' data set."""
     problem = f"{str(path)!r} needs {need}, got {listed(got) or 'nothing of the kind'}"
     remedy = "data(breast.TCGA, package = 'mixOmics'); save(breast.TCGA, file = 'breast.TCGA.rda')"
@@ -219,14 +208,14 @@ def _factor(codes: Any, attributes: Mapping[str, Any]) -> Any:
 def _matrix(value: Any, name: str, path: Path) -> pd.DataFrame:
     """An R matrix, with its dimnames if it has any."""
     if np.ndim(value) != 2:
-        raise foreign_rda(path, f"a matrix {name!r}", [type(value).__name__])
+        raise _foreign_rda(path, f"a matrix {name!r}", [type(value).__name__])
     table: pd.DataFrame = value.to_pandas() if hasattr(value, "to_pandas") else pd.DataFrame(value)
     return _numbers(table.rename_axis(index="sample", columns=None), name)
 
 
 def _subtype(value: Any, path: Path) -> pd.DataFrame:
     if np.ndim(value) != 1:
-        raise foreign_rda(path, "a factor 'subtype'", [type(value).__name__])
+        raise _foreign_rda(path, "a factor 'subtype'", [type(value).__name__])
     index = value.index.rename("sample") if isinstance(value, pd.Series) else None
     return pd.DataFrame({"subtype": pd.Categorical(value)}, index=index)
 
@@ -260,7 +249,7 @@ def embedding(path: Any) -> Embedding:
         covariates = _dummies(labels, file.with_name("labels.csv"))
     Z = _floats("Z", Z)
     if len(Z) != len(covariates):
-        raise sample_counts_differ("Z", "its labels" if labels is not None else "Y", len(Z), len(covariates))
+        raise _sample_counts_differ("Z", "its labels" if labels is not None else "Y", len(Z), len(covariates))
     return Embedding(name, Z, covariates, labels)
 
 
@@ -297,20 +286,9 @@ def _from_archive(file: Path) -> tuple[NDArray[Any], pd.DataFrame, pd.DataFrame 
     labels = pd.DataFrame({"name": names})
     if "labelled" in arrays:
         if arrays["labelled"].shape != names.shape:
-            raise sample_counts_differ("labels", "labelled", names.size, arrays["labelled"].size)
+            raise _sample_counts_differ("labels", "labelled", names.size, arrays["labelled"].size)
         labels["labelled"] = arrays["labelled"]
     return arrays["Z"], _dummies(labels, file), labels
-
-
-def npz_arrays(file: Path, need: str = "an .npz with arrays of numbers and text") -> dict[str, NDArray[Any]]:
-    """All arrays of an .npz file."""
-    try:
-        with zipfile.ZipFile(file):  # np.load would open other formats, too
-            pass
-        with np.load(file, allow_pickle=False) as archive:
-            return {name: np.asarray(archive[name]) for name in archive.files}
-    except UNREADABLE as error:
-        raise unreadable_data(file, need, error) from error
 
 
 def _named_columns(Y: NDArray[Any], names: NDArray[Any] | None) -> pd.DataFrame:

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from itertools import count, islice
 from typing import Any, NamedTuple
 
@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 from pandas.api import types
 
 from covalign._core.checks import (
+    check_missing,
     constant_covariates,
     lengths_differ,
+    missing_values,
     no_covariates,
     not_two_dimensional,
     too_few_observed,
@@ -193,18 +195,6 @@ def complete_rows(frame: pd.DataFrame, missing: str = "raise", *, partial: bool 
     return np.asarray(~gaps.any(axis=1), dtype=bool)
 
 
-def missing_values(column: str, count: int, rows: Sequence[Any]) -> ValueError:
-    """The error for gaps in a covariate where complete rows are needed."""
-    where = f", first at row {listed(rows, 3)}" if len(rows) else ""
-    return ValueError(
-        message(
-            "covariates need complete rows",
-            got=f"{count} missing value(s) (NaN) in column {column!r}{where}",
-            remedy="fill them in, or leave incomplete rows out (missing='drop')",
-        )
-    )
-
-
 def complete_pairs(Z: Any, frame: pd.DataFrame, missing: str, *, partial: bool = False) -> tuple[Any, pd.DataFrame]:
     """The rows of Z and of the covariates to use; ``partial`` if further rows follow, which may have what these lack.
 
@@ -220,13 +210,6 @@ def complete_pairs(Z: Any, frame: pd.DataFrame, missing: str, *, partial: bool =
         return Z, frame
     kept = Kept(Z, complete) if is_source(Z) else Z.loc[complete] if isinstance(Z, pd.DataFrame) else Z[complete]
     return kept, frame.loc[complete]
-
-
-def check_missing(missing: Any) -> str:
-    """What to do with rows whose covariates are incomplete: "pairs", "drop" or "raise"."""
-    if missing in ("pairs", "raise", "drop"):
-        return str(missing)
-    raise ValueError(message("missing needs 'pairs', 'raise' or 'drop'", got=repr(missing), remedy="use one of these"))
 
 
 def refuse_constant(encoded: pd.DataFrame) -> None:

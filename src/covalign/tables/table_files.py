@@ -13,12 +13,13 @@ import gzip
 import os
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from pandas.api import types
 
 from covalign._core.checks import not_two_dimensional, repeated_columns
@@ -34,6 +35,7 @@ from covalign.stream.source import is_zarr
 TEXT = (".csv", ".tsv", ".txt")
 PARQUET = (".parquet", ".pq")
 UNREADABLE = (ValueError, OSError, EOFError, zlib.error, zipfile.BadZipFile, csv.Error, KeyError)
+MISSING = ["", "NA", "NaN", "nan"]
 FRACTION = r"\s*[+-]?\d*[.,]\d+([eE][+-]?\d+)?\s*"
 NEED_TEXT = "a table as text (.csv, .tsv), encoded in UTF-8,"
 INDEX = "name the column of row names with read_table(path, index=...)"
@@ -76,10 +78,9 @@ def read_table(path: Any, index: str | None = None) -> pd.DataFrame:
     if its header is empty or if it is text that never repeats.
 
     >>> import pathlib, tempfile, covalign as ca
-    >>> from covalign.tables.table_files import read_table
     >>> file = pathlib.Path(tempfile.mkdtemp()) / "clinic.csv"
     >>> _ = file.write_text("patient,age\\np1,40\\np2,52\\n")
-    >>> read_table(file)["age"].to_dict()
+    >>> ca.read_table(file)["age"].to_dict()
     {'p1': 40, 'p2': 52}
     """
     path = Path(path)
@@ -294,11 +295,7 @@ def _read_archive(path: Path, *, needed: bool = True) -> pd.DataFrame:
 
     An array that is alone in the archive is the table. ``needed`` refuses an archive without a table.
     """
-    try:
-        with zipfile.ZipFile(path), np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files if name != "Z"}
-    except UNREADABLE as error:
-        raise unreadable_data(path, "an .npz with arrays of numbers and text", error) from error
+    arrays = npz_arrays(path, without="Z")
     labels = {name.removeprefix("column_"): a for name, a in arrays.items() if name.startswith("column_")}
     if not labels and "Y" in arrays:
         return _columns(arrays["Y"], arrays.get("names"), path, "Y")
@@ -323,3 +320,25 @@ def covariates_needed(path: Any) -> ValueError:
     """The error for rows without covariates."""
     need = "covariates are needed"
     return ValueError(message(need, got=f"none, and {str(path)!r} does not contain any", remedy=GIVE_COVARIATES))
+
+
+def csv_table(file: Path, text: Iterable[str] | None = None) -> pd.DataFrame:
+    """A table whose columns ``text`` (by default the first) stay text: 001 is not 1, and NA is a name."""
+    try:
+        columns = pd.read_csv(file, nrows=0).columns
+        kept = set(columns[:1] if text is None else text)
+        gaps = {column: MISSING for column in columns if column not in kept}
+        return pd.read_csv(file, dtype=dict.fromkeys(kept, str), na_values=gaps, keep_default_na=False)
+    except UNREADABLE as error:
+        raise unreadable_data(file, "a table of comma-separated values", error) from error
+
+
+def npz_arrays(
+    file: Path, need: str = "an .npz with arrays of numbers and text", without: str | None = None
+) -> dict[str, NDArray[Any]]:
+    """The arrays of an .npz file; the one called ``without`` is not read."""
+    try:
+        with zipfile.ZipFile(file), np.load(file, allow_pickle=False) as archive:  # np.load opens other formats, too
+            return {name: np.asarray(archive[name]) for name in archive.files if name != without}
+    except UNREADABLE as error:
+        raise unreadable_data(file, need, error) from error

@@ -14,7 +14,7 @@ import pandas as pd
 from covalign._core.checks import table_without_column
 from covalign._core.files import data_not_found, unreadable_data
 from covalign._core.messages import listed, message
-from covalign.bridges.datasets import csv_table
+from covalign.tables.table_files import csv_table
 
 SUFFIXES = {
     *(".jpg", ".jpeg", ".jfif", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".pbm", ".avif"),

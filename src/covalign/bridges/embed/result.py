@@ -13,8 +13,8 @@ from pandas.api import types
 
 from covalign._core.files import data_not_found, replacing, unreadable_data
 from covalign._core.messages import message
-from covalign.bridges.datasets import npz_arrays
 from covalign.tables.covariates import encode
+from covalign.tables.table_files import npz_arrays
 
 COLUMN = "column_"
 NEED = "an .npz written by covalign embed"
