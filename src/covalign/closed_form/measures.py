@@ -15,7 +15,7 @@ from covalign._core.linalg import Array, is_constant
 def quotient(part: Any, whole: Any, otherwise: float = 0.0) -> Array:
     """part / whole where whole > 0, and ``otherwise`` elsewhere."""
     part, whole = np.broadcast_arrays(part, whole)
-    return np.divide(part, whole, out=np.full(part.shape, otherwise), where=whole > 0)
+    return np.asarray(np.divide(part, whole, out=np.full(part.shape, otherwise), where=whole > 0))
 
 
 def varying(mean: Array, variance: Array) -> Array:

@@ -58,11 +58,8 @@ class Data(NamedTuple):
 
 def in_sample(method: Method, data: Data, settings: Settings) -> Iterator[Row]:
     """The paper's metrics on the rows fitted, and seconds."""
-    name, result = method.name, run(method, data, settings)
-    yield from scores.plane(name, result.informed, data.Y)
-    yield from scores.explained(name, data.views, result.informed, result.factors)
-    yield from scores.disentanglement(name, result.informed, data.Y)
-    yield Row(name, "seconds", result.seconds)
+    result = run(method, data, settings)
+    yield from scores.in_sample(method.name, data.views, data.Y, result.informed, result.factors, result.seconds)
 
 
 def held_out(method: Method, data: Data, settings: Settings, folds: int) -> Iterator[Row]:

@@ -12,7 +12,7 @@ from covalign.show.plot import style as plot_style  # without matplotlib, the er
 from covalign.study.method_names import family, members
 from covalign.study.scores import LABELS
 
-plt: Any = plot_style.plt
+plt: Any = vars(plot_style)["plt"]
 INK, COLOURS = plot_style.INK, plot_style.CATEGORY_COLOURS
 
 # Okabe and Ito's colours; the iFA family has its own scale along lambda.
