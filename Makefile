@@ -20,11 +20,11 @@ $(STAMP): pyproject.toml
 demo: setup
 	$(RUN) examples/demo.py --out demo_output
 
-# A file at a time to each process, and one thread to each, or they stand in each other's way.
+# Each process gets one test file at a time and one thread, so that processes do not slow each other down.
 test: setup
 	$(PYTEST) tests/core tests/system tests/docs src
 
-# Also what needs many repetitions, real data or the whole study.
+# Also the tests that need many repetitions, real data or the whole study.
 test-all: setup
 	$(PYTEST)
 
@@ -51,11 +51,11 @@ figures: setup
 	$(RUN) examples/choosing_picture.py --out docs/img
 	$(RUN) examples/tutorials.py --write docs/tutorial_digits.md docs/tutorial_omics.md
 
-# The pages, in docs/_build/html. Warnings are errors: a link to nowhere, a name that does not exist, an equation.
+# The pages, in docs/_build/html. Warnings are errors: broken links, unknown names, wrong equations.
 docs: setup
 	$(RUN) -m sphinx -q -W --keep-going -n -j auto -b html docs docs/_build/html
 
-# The packages we compare with, in an environment of their own: their pins never touch ours.
+# The packages that we compare with, in a separate environment: their pinned versions do not affect ours.
 peers: $(PEERS)/.installed
 
 $(PEERS)/.installed: peers.txt peers-no-deps.txt
@@ -65,7 +65,7 @@ $(PEERS)/.installed: peers.txt peers-no-deps.txt
 	$(PEERS)/bin/python -m pip install --quiet --no-deps --ignore-requires-python --requirement peers-no-deps.txt
 	touch $@
 
-# The committed results: make study TCGA=folder EMBEDDINGS="name=path ..."; goes on where it stopped.
+# The committed results: make study TCGA=folder EMBEDDINGS="name=path ..."; an interrupted run resumes.
 study: setup
 	$(VENV)/bin/covalign reproduce --reps 5 --slow-reps 1 --out docs/study --claims docs/claims.md \
 	  $(if $(TCGA),--tcga $(TCGA)) $(foreach e,$(EMBEDDINGS),--embeddings $(e))

@@ -1,4 +1,4 @@
-"""Ratios of the aligner to the hardware's limit, in one run: every row is measured next to its reference.
+"""Ratios of the aligner to the limit of the hardware, in one run: every row is measured next to its reference.
 
 python benchmarks/aligner.py [--rows 200000] [--dims 768] [--covariates 20] [--repeats 5]
 """
@@ -53,7 +53,7 @@ def ratios(args: argparse.Namespace) -> None:
 
 
 def peak_extra_megabytes(args: argparse.Namespace, shrinkage: str) -> float:
-    """Growth of the peak resident size during fit, in a process of its own."""
+    """Growth of the peak resident size during fit, in a separate process."""
     command = [sys.executable, __file__, "--peak", shrinkage, "--rows", str(args.rows), "--dims", str(args.dims)]
     return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 

@@ -1,6 +1,6 @@
-"""dask with two worker processes beside one process on the same two cores, and many small chunks beside few.
+"""dask with two worker processes against one process on the same two cores, and many small chunks against few.
 
-Ratios within one run, the variants interleaved, medians. The rows lie in a file that all read.
+Ratios within one run, variants interleaved, medians. All variants read the same file.
 Run: python benchmarks/cluster.py [--rows 1000000] [--dims 768] [--repeats 3] [--folder somewhere/with/room]
 """
 
@@ -25,7 +25,7 @@ COVARIATES, FOLDS = 20, 5
 
 
 def chunk(path: str, header: int, dims: int, block_info: Any = None) -> np.ndarray:
-    """Rows of the file, read as cheaply as can be: readers are not what is measured."""
+    """Rows of the file, read as cheaply as possible: this does not measure readers."""
     (start, stop), _ = block_info[None]["array-location"]
     size = (stop - start) * dims
     return np.fromfile(path, np.float32, count=size, offset=header + 4 * dims * start).reshape(-1, dims)
@@ -71,7 +71,7 @@ def main() -> None:
 
 
 def planned(rows: int, dims: int) -> float:
-    """What ``covalign plan`` says of the sums, for data in the system's cache."""
+    """The prediction of ``covalign plan`` for the sums, for data in the cache of the system."""
     job = planning.Job(rows, dims, COVARIATES, workers=2, folds=FOLDS)
     terms = planning.aligner(job, planning.measured(job, read=math.inf))
     return planning.total([term for term in terms if term.name != "solve"])

@@ -1,9 +1,9 @@
-"""What ``embed.images`` costs beyond the model: ours against the loop one writes by hand, opening pictures included.
+"""The cost of ``embed.images`` beyond the model: ours against a loop written by hand, including opening images.
 
-A ViT of DeiT-tiny's size with random weights, JPEGs of 256 x 256. "by hand" loads the model, then opens a batch, calls
-the processor, calls the model, and goes on; ours also lists the folder, checks the weights, keeps rows for a restart
-and writes the .npz. --one-worker adds a run that opens pictures with one thread. Interleaved; the ratio
-of a round is within the round, and the median over rounds is printed beside the limit.
+A ViT of the size of DeiT-tiny with random weights, JPEGs of 256 x 256. "by hand" loads the model, then for each batch
+opens the images, calls the processor and calls the model; ours also lists the folder, checks the weights, keeps rows
+for a restart and writes the .npz. --one-worker adds a run that opens images with one thread. Runs are interleaved;
+ratios are within a round, and their median over rounds is printed beside the limit.
 Run: python benchmarks/embed.py [--images 192] [--rounds 7] [--threads 2]
 """
 
@@ -38,7 +38,7 @@ def make_model(folder: Path) -> Path:
 
 
 def make_images(folder: Path, n: int) -> Path:
-    """Smooth random JPEGs, as large on disk as photographs are."""
+    """Smooth random JPEGs, as large on disk as photographs."""
     rng = np.random.default_rng(0)
     folder.mkdir()
     for i in range(n):
@@ -60,7 +60,7 @@ def by_hand(images: Path, folder: Path) -> np.ndarray:
 
 
 def seconds(run: Callable[[], object]) -> tuple[float, float]:
-    """On the clock, and of the processor (all threads): the second does not see what else the machine is doing."""
+    """Wall-clock and processor time (all threads); other work of the machine does not affect the second."""
     clock, processor = time.perf_counter(), time.process_time()
     run()
     return time.perf_counter() - clock, time.process_time() - processor

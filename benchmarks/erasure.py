@@ -1,9 +1,9 @@
-"""Erasing a covariate: what linear probes still find on rows not fitted, and how much these rows change.
+"""Erasing a covariate: what linear probes still find on held-out rows, and how much these rows change.
 
 python benchmarks/erasure.py [--embeddings FOLDER] [--concept-erasure FOLDER] [--splits 5] [--write docs/erasure.md]
 
-The peer is LEACE as published: ``pip install --no-deps --target FOLDER concept-erasure`` leaves this environment's
-torch as it is. Without --embeddings only the simulated part is measured.
+The peer is LEACE as published: ``pip install --no-deps --target FOLDER concept-erasure`` does not change the torch of
+this environment. Without --embeddings only the simulated part is measured.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def scores(train: np.ndarray, y: np.ndarray, test: np.ndarray, rho: float = 0.5)
 
 
 def auc(found: np.ndarray, label: np.ndarray) -> float:
-    """Area under the curve of every column, averaged; a probe that says the same of all rows has one half."""
+    """Area under the curve, averaged over columns; it is one half for a constant prediction."""
     values = []
     for column, truth in zip(found.T, label.T, strict=True):
         ranks = np.full(len(column), (len(column) + 1) / 2) if np.ptp(column) < 1e-9 else rankdata(column)
@@ -65,7 +65,7 @@ def auc(found: np.ndarray, label: np.ndarray) -> float:
 
 
 def fresh(rows: np.ndarray, label: np.ndarray, seed: int) -> tuple[float, float]:
-    """Area under the curve of probes trained on four fifths of these rows and judged on the rest; and by chance."""
+    """Area under the curve of probes trained on four fifths of these rows, on the other rows; and by chance."""
     rng = np.random.default_rng(seed)
     fold = rng.integers(0, 5, len(rows))
     wanted = np.hstack([label, *(rng.permutation(label) for _ in range(PERMUTATIONS))])
@@ -100,7 +100,7 @@ def measured(Z: np.ndarray, Y: pd.DataFrame, concepts: list[list[str]], split: i
 
 
 def simulated(n: int, k: int, classes: int = 6, seed: int = 0) -> tuple[np.ndarray, pd.DataFrame]:
-    """Correlated dimensions that carry the means of some classes; half of the rows are of none of them."""
+    """Correlated dimensions with class means; half of the rows belong to no class."""
     rng = np.random.default_rng(seed)
     level = rng.integers(0, 2 * classes, n)
     mixing = rng.standard_normal((k, k)) * (1 + np.arange(k)) ** -0.5

@@ -2,8 +2,8 @@
 
 python benchmarks/factor.py [--repeats 5] [--peers PYTHON]
 
-PYTHON is an interpreter that has the peers, if it is not the one of  make peers; they are timed there, in processes of
-their own and without their imports.
+PYTHON is an interpreter that has the peers, if it is not the one of  make peers; they are timed there, in separate
+processes and without their imports.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def against_plain_factor_analysis(repeats: int) -> None:
 
 
 def sweeps_free_of_n(repeats: int) -> None:
-    """Plain sweeps show what the data cost; default (accelerated) ones add Newton steps, more of them at larger N."""
+    """Plain sweeps show the cost of the data; default (accelerated) sweeps add Newton steps, more at larger N."""
     problems = {}
     for n in (10_000, 100_000):
         s = ca.simulate.scenario("PN", n_samples=n, n_features=200, random_state=1)

@@ -1,4 +1,4 @@
-"""What gaps cost in informed factor analysis, and how well they are filled.
+"""The cost of missing values in informed factor analysis, and the error of imputed cells.
 
 python benchmarks/gaps.py [--repeats 5] [--tcga FOLDER] [--peers PYTHON]
 
@@ -24,7 +24,7 @@ K, SEEDS = 20, (0, 1, 2)
 
 
 def costs(repeats: int) -> None:
-    """Whole fits with gaps against the same data without."""
+    """Whole fits with gaps against the same data without gaps."""
     for n, d, k in ((500, 100, 10), (5000, 300, 20), (50_000, 300, 20)):
         s = ca.simulate.scenario("PN", n_samples=n, n_features=d, n_factors=k, random_state=1)
         whole = {"a": s.X[:, : d // 2], "b": s.X[:, d // 2 :]}
@@ -84,7 +84,7 @@ def agreement(whole: np.ndarray, fa: ca.InformedFactorAnalysis) -> float:
 
 
 def by_mofa(cells: dict[str, pd.DataFrame], Y: pd.DataFrame, seed: int) -> dict[str, pd.DataFrame] | None:
-    """Cells as mofapy2 has them, Z W', from views standardised over observed cells."""
+    """Cells predicted by mofapy2, Z W', from views standardised over observed cells."""
     if MOFA().absent() is not None:
         return None
     scaled = {name: ((view - view.mean()) / view.std(ddof=0)).to_numpy() for name, view in cells.items()}

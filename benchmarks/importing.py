@@ -1,4 +1,4 @@
-"""How long the core takes to import, relative to what it stands on: scikit-learn and pandas.
+"""The time to import the core, relative to that of its dependencies scikit-learn and pandas.
 
 python benchmarks/importing.py   (a new process each time, interleaved, medians)
 """

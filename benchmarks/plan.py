@@ -1,4 +1,4 @@
-"""What ``covalign plan`` predicts beside what the aligner takes, at sizes that fit: the table of docs/scaling.md.
+"""Predictions of ``covalign plan`` beside measured times of the aligner, at small sizes: the table of docs/scaling.md.
 
 Run: python benchmarks/plan.py [--repeats 3] [--write docs/scaling.md]
 """
@@ -23,7 +23,7 @@ HEAD, END = "<!-- table -->\n", "<!-- end -->\n"
 
 
 def measured(n: int, k: int, repeats: int) -> tuple[float, float]:
-    """Seconds predicted and taken, in turns, medians."""
+    """Predicted and measured seconds, interleaved, medians."""
     rng = np.random.default_rng(0)
     Z = rng.standard_normal((n, k), dtype=np.float32)
     Y = Z[:, :COVARIATES] + rng.standard_normal((n, COVARIATES))

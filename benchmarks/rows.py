@@ -1,7 +1,7 @@
-"""How fast rows are read, with the next chunk read ahead and without, and what the check for NaN costs.
+"""The speed of reading rows, with and without reading ahead, and the cost of the check for NaN.
 
-Every line is a ratio within one run, the variants interleaved, medians. "cold" asks the system to forget the file
-before each pass, as far as it will. Run: python benchmarks/rows.py [--gigabytes 1] [--folder somewhere/with/room]
+Every line is a ratio within one run, variants interleaved, medians. "cold" asks the system to drop the file from its
+cache before each pass. Run: python benchmarks/rows.py [--gigabytes 1] [--folder somewhere/with/room]
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def total(chunks) -> float:
 
 
 def moments(chunks) -> float:
-    """The real one."""
+    """The computation of the aligner."""
     rows = Accumulator(K, 1)
     for chunk in chunks:
         rows.add(chunk, chunk[:, :1])

@@ -1,4 +1,4 @@
-"""The aligner on a file larger than one would like to hold: ratios to the bare product of the same chunks, and memory.
+"""The aligner on a large file: ratios to the bare product of the same chunks, and memory.
 
 The file is 1,000,000 x 768 float32 (2.9 GB), made once in a temporary folder, with 20 covariates in memory. References
 read the same memmap in the same chunks, one after the other, with numpy's own threads:
@@ -6,8 +6,9 @@ read the same memmap in the same chunks, one after the other, with numpy's own t
     float32:  for chunk in file: G += chunk.T @ chunk                       (single precision throughout)
     float64:  for chunk in file: c = chunk.astype(float64); G += c.T @ c    (the precision the aligner sums in)
 
-numpy recognises ``A.T @ A`` and calls a symmetric rank-k update, so both do the least number of operations there is.
-All works are interleaved and medians compared; the file is in the system's cache, so disks do not blur the ratios.
+numpy recognises ``A.T @ A`` and calls a symmetric rank-k update, so both need the least possible number of operations.
+All measurements are interleaved and medians compared; the file is in the cache of the system, so that the disk does not
+affect the ratios.
 
 python benchmarks/scale.py [--rows 1000000] [--dims 768] [--covariates 20] [--repeats 3] [--folder somewhere/with/room]
 """
@@ -75,7 +76,7 @@ def from_file(path: Path, repeats: int) -> None:
 
 
 def in_memory(path: Path, rows: int, repeats: int) -> None:
-    """A size that fits: the same rows in memory, from the file, and in double precision."""
+    """The first rows: in memory, from the file, and in double precision."""
     Y = np.load(path.with_name("covariates.npy"))[:rows]
     mapped = np.load(path, mmap_mode="r")[:rows]
     Z = np.array(mapped)
@@ -97,7 +98,7 @@ def in_memory(path: Path, rows: int, repeats: int) -> None:
 
 
 def peaks(path: Path) -> None:
-    """Growth of the peak resident size, each in a process of its own."""
+    """Growth of the peak resident size, each in a separate process."""
     for what in ("fit 0.1", "fit auto", "transform"):
         command = [sys.executable, __file__, "--peak", what, "--file", str(path)]
         extra = float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)

@@ -1,4 +1,4 @@
-"""Informed factor analysis of data larger than a cache, or than memory: ratios in one run, the limit beside each.
+"""Informed factor analysis of data larger than cache or memory: ratios in one run, each beside its limit.
 
 python benchmarks/scale_factor.py [--rows 1000000] [--features 500] [--factors 20] [--repeats 3] [--folder DIR]
 python benchmarks/scale_factor.py --peers [PYTHON]     mofapy2 and biosofa beside us; writes docs/scale.csv, docs/img/
@@ -34,7 +34,7 @@ from covalign.study.baselines import IFA, MOFA, SOFA, run
 
 P = 5  # covariates
 DOCS = Path(__file__).parents[1] / "docs"
-SECONDS, BYTES = 600, 20 * 10**9  # what a peer may take
+SECONDS, BYTES = 600, 20 * 10**9  # the limits of a peer
 SIZES = (1_000, 10_000, 100_000)
 
 
@@ -145,7 +145,7 @@ def one(name: str, n: int) -> None:
 
 
 def cpu_seconds(who: int) -> float:
-    """Of a process or of its children, a peer's imports included: they tell whether the machine was busy."""
+    """Times of a process or of its children, including imports: they show whether the machine was busy."""
     used = resource.getrusage(who)
     return used.ru_utime + used.ru_stime
 
@@ -161,7 +161,7 @@ def outcome(said: str) -> str:
 
 
 def against_peers(sizes: tuple[int, ...]) -> None:
-    """A line for every method and size in docs/scale.csv; a method that gave up is not asked for more rows."""
+    """A line for every method and size in docs/scale.csv; a method that failed is not run on more rows."""
     given_up: set[str] = set()
     for n in (*sizes, 10 * sizes[-1]):
         for name in METHODS:
@@ -180,7 +180,7 @@ def against_peers(sizes: tuple[int, ...]) -> None:
 
 
 def append(line: dict[str, object]) -> None:
-    """One more line, in place of an older one for the same method and size."""
+    """Add a line; it replaces an older one for the same method and size."""
     path = DOCS / "scale.csv"
     old = list(csv.DictReader(path.open())) if path.exists() else []
     same = (str(line["method"]), str(line["rows"]))

@@ -1,4 +1,4 @@
-"""What all benchmarks share: works in turns, medians, a table with the limit beside the ratio, peak memory."""
+"""Tools of all benchmarks: interleaved measurements, medians, a table of ratios and limits, peak memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def median_seconds(
     before: Callable[[], object] = lambda: None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, float]:
-    """Of every work, all of them in turns, so that a busy minute of the machine meets them all."""
+    """Median seconds of every work. The works are interleaved, so that other load on the machine affects all alike."""
     taken: dict[str, list[float]] = {name: [] for name in works}
     for _ in range(repeats):
         for name, work in works.items():
@@ -43,5 +43,5 @@ def memory_row(what: str, megabytes: float, allowed: float) -> None:
 
 
 def peak_megabytes() -> float:
-    """The high-water mark of this process alone (getrusage would carry over that of the process which started it)."""
+    """The peak memory of this process alone (getrusage would include that of the process that started it)."""
     return int(re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())[1]) / 1024

@@ -72,7 +72,7 @@ def test_unknown_factors(fitted, name):
 
 
 def test_unknown_views_and_numbers(fitted):
-    with pytest.raises(ValueError, match="views need to be among"):
+    with pytest.raises(ValueError, match="the model has the views 'rna', 'protein', got 'dna'"):
         fitted[0].loadings_frame(views=["rna", "dna"])
     with pytest.raises(ValueError, match="n needs"):
         fitted[0].loadings_frame(n=0)

@@ -89,10 +89,10 @@ def unit_rows(F: Array) -> Array:
 
 
 def to_correlation(cov: Array) -> Array:
-    """cov scaled to unit diagonal; the row and column of a constant variable are 0, the diagonal included."""
-    variance = np.diag(cov)
+    """cov (or each in a stack) with unit diagonal; the row and column of a constant are 0, the diagonal included."""
+    variance = np.diagonal(cov, axis1=-2, axis2=-1)
     scale = np.divide(1.0, np.sqrt(variance), out=np.zeros_like(variance), where=variance > 0)
-    return cov * scale * scale[:, None]
+    return cov * scale[..., None, :] * scale[..., None]
 
 
 def positive_semidefinite(C: Array) -> Array:

@@ -156,7 +156,7 @@ class AlignedModel(OutputTables):
         ['in_sample', 'held_out', 'se', 'low', 'high']
         """
         in_sample = self.alignment_.mean()
-        means = np.array([regimes.mean_or_nan(fold) for fold in self._per_fold()]).reshape(-1, 1)
+        means = heldout.column_means(self._per_fold().T)[:, None]
         held = {name: float(column[0]) for name, column in heldout.summarised(means).items()}
         return pd.Series({"in_sample": in_sample, **held})
 

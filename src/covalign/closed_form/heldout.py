@@ -1,9 +1,9 @@
-"""What holds on rows that were not fitted: folds as moments, the shrinkage path, the held-out frontier.
+"""Scores on left-out rows: folds as moments, the shrinkage path, the held-out frontier.
 
-Moments of k folds, merged without one, are the moments of a training set, so cross-validation needs one pass over the
-data and then only K x K matrices. Where covariates have gaps, a training set is completed (``incomplete``) and
-left-out rows are judged by the pairs they have. Where q confounders ride along as the last columns of Z, a training set
-says what they explain, and that is taken out of the left-out rows as well (``confounders``).
+The moments of a training set are those of all folds but one, merged, so cross-validation needs one pass over the data
+and then only K x K matrices. If covariates have gaps, a training set is completed (``incomplete``), and left-out rows
+are scored by the pairs that they have. If the last q columns of Z are confounders, the part that they explain is
+estimated in the training set and subtracted from the left-out rows, too (``adjustment``).
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ from scipy.stats import t as student
 from covalign._core.linalg import Array, range_eigh, to_correlation
 from covalign._core.threads import in_threads
 from covalign.closed_form import regimes
+from covalign.closed_form.measures import correlation, quotient
 from covalign.closed_form.regimes import Polar
 from covalign.moments.adjustment import adjusted, explained
 from covalign.moments.incomplete import Rows, merged
 from covalign.moments.moments import Moments
 
-# From no shrinkage to marginal covariances, evenly spaced in log-odds in between.
+# From 0 (no shrinkage) to 1 (marginal covariances), evenly spaced in log-odds in between.
 SHRINKAGE_GRID = np.concatenate([[0.0], expit(np.linspace(logit(1e-4), logit(0.999), 23)), [1.0]])
-LEAST_LEFT_OUT, FEW_FOLDS = 10, 5  # rows a fold has where there are more folds than these
+LEAST_LEFT_OUT, FEW_FOLDS = 10, 5  # with more folds than FEW_FOLDS, a fold has at least so many rows on average
 
 
 class Split(NamedTuple):
@@ -39,7 +40,7 @@ class Split(NamedTuple):
 
 
 def splits(buckets: Sequence[Rows | None], folds: int | None = None, q: int = 0) -> list[Split]:
-    """Leave each usable fold out once. Bucket b belongs to fold b mod ``folds``, by default to its own if sensible."""
+    """Leave each usable fold out once. Bucket b belongs to fold b mod ``folds``; by default ``sensible`` decides."""
     if folds is None:
         buckets = sensible(buckets)
         folds = len(buckets)
@@ -54,9 +55,9 @@ def splits(buckets: Sequence[Rows | None], folds: int | None = None, q: int = 0)
 
 
 def sensible(buckets: Sequence[Rows | None]) -> Sequence[Rows | None]:
-    """The buckets, put together where more than ``FEW_FOLDS`` have on average fewer than ``LEAST_LEFT_OUT`` rows.
+    """The buckets; if more than ``FEW_FOLDS`` have on average fewer than ``LEAST_LEFT_OUT`` rows, some are merged.
 
-    The correlation of two rows is one, whatever they are: with as many folds as rows nothing would be judged.
+    Any two rows have a correlation of 1 or -1, so tiny folds say nothing.
     """
     n = sum(part.n or 0 for part in buckets if part is not None)
     folds = max(FEW_FOLDS, n // LEAST_LEFT_OUT)
@@ -70,20 +71,20 @@ def shrinkage_path(folds: Sequence[Rows | None], q: int = 0) -> pd.DataFrame:
 
 
 def _order(buckets: Sequence[Rows | None]) -> int:
-    """Of the matrices to be decomposed."""
+    """The order of the matrices that are decomposed."""
     return max((len(part.cov_z) for part in buckets if part is not None), default=0)
 
 
 def best_shrinkage(path: pd.DataFrame) -> float:
-    """The grid point with the highest held-out alignment, the smaller of equals; 0 where nothing could be held out."""
+    """The grid point with the highest held-out alignment, the smaller of equals; 0 if nothing could be held out."""
     scores = path["alignment"].to_numpy()
     return float(path["shrinkage"].iloc[int(np.nanargmax(scores))]) if not np.isnan(scores).all() else 0.0
 
 
 def nested_shrinkages(buckets: Sequence[Rows | None], folds: int, q: int = 0) -> list[float]:
-    """For every outer fold, the best shrinkage by leaving out, one by one, the buckets of its own training set.
+    """For every outer fold, the best shrinkage by cross-validation over the buckets of its training set.
 
-    The training set without buckets a and b serves a when b is the outer fold and b when a is: one decomposition.
+    The training set without buckets a and b is needed twice (a or b is the outer fold), and decomposed once.
     """
     there = [b for b, part in enumerate(buckets) if part is not None]
     wanted: dict[frozenset[int], list[tuple[int, int]]] = {}
@@ -111,16 +112,17 @@ def nested_shrinkages(buckets: Sequence[Rows | None], folds: int, q: int = 0) ->
 def erasure_path(folds: Sequence[Rows | None], q: int = 0) -> pd.DataFrame:
     """Held-out squared change when one covariate is erased, for every shrinkage on the grid: shrinkage, change, se.
 
-    With s_p = S_zy e_p and b_p its ridge regression, both of the training set, and S of the rows left out, erasing y_p
-    changes these by |s_p|^2 b_p'S b_p / (b_p's_p)^2 on average; ``change`` is the mean over covariates, relative to the
-    variance tr S_z of the fitted ones. No b changes less than S^-1 s_p, so this asks how well that was estimated.
+    With s_p = S_zy e_p and b_p its ridge regression, both of the training set, and S of the left-out rows, erasing y_p
+    changes the left-out rows by |s_p|^2 b_p'S b_p / (b_p's_p)^2 on average; ``change`` is the mean over covariates,
+    relative to the variance tr S_z of the training set. The change is least for b_p = S^-1 s_p, so it measures how well
+    this b_p was estimated.
     """
     scores = in_threads(lambda split: _change_scores(split.train, split.test), splits(folds, q=q), _order(folds))
     return _path_frame(scores).rename(columns={"alignment": "change"})
 
 
 def least_change(path: pd.DataFrame) -> float:
-    """The grid point with the least held-out change, the smaller of equals; 0 where nothing could be held out."""
+    """The grid point with the least held-out change, the smaller of equals; 0 if nothing could be held out."""
     return best_shrinkage(path.assign(alignment=-path["change"]))
 
 
@@ -129,8 +131,8 @@ def _change_scores(train: Moments, test: Rows) -> Array:
     B = _ridge_path(train, S_zy).reshape(len(S_zy), -1)
     variance = np.sum(B * (test.cov_z @ B), axis=0).reshape(len(SHRINKAGE_GRID), -1)
     reach = np.einsum("krp,kp->rp", B.reshape(len(B), len(SHRINKAGE_GRID), -1), S_zy) ** 2
-    # A covariate without any trace in the training rows needs no erasing.
-    change = np.divide(variance * np.sum(S_zy**2, axis=0), reach, out=np.zeros_like(variance), where=reach > 0)
+    # A covariate that is uncorrelated with Z in the training rows needs no erasing.
+    change = quotient(variance * np.sum(S_zy**2, axis=0), reach)
     return np.asarray(change.mean(axis=1) / np.trace(train.cov_z))
 
 
@@ -159,15 +161,13 @@ def _mean_alignment(B: Array, test: Rows) -> Array:
 
 
 def _alignments(B: Array, seen: Moments) -> Array:
-    """Shrinkages x covariates, without the covariates that do not vary on these rows. B: K x shrinkages x P."""
+    """Shrinkages x covariates, without the covariates that are constant on these rows. B: K x shrinkages x P."""
     k, r, p = B.shape
     flat = np.ascontiguousarray(B).reshape(k, r * p)
-    variance = np.sum(flat * (seen.cov_z @ flat), axis=0).reshape(r, p) * np.diag(seen.cov_y)
-    cross = np.einsum("krp,kp->rp", B, seen.cov_zy)
-    known = np.diag(seen.cov_y) > 0
-    variance, cross = variance[:, known], cross[:, known]
+    variance = np.sum(flat * (seen.cov_z @ flat), axis=0).reshape(r, p)
     # A regression that is constant on the held-out rows predicts nothing there: correlation 0.
-    return np.asarray(np.divide(cross, np.sqrt(variance), out=np.zeros_like(cross), where=variance > 0))
+    found = correlation(np.einsum("krp,kp->rp", B, seen.cov_zy), variance, np.diag(seen.cov_y), constant=0.0)
+    return found[:, np.diag(seen.cov_y) > 0]
 
 
 def _path_frame(scores: Sequence[Array]) -> pd.DataFrame:
@@ -177,14 +177,14 @@ def _path_frame(scores: Sequence[Array]) -> pd.DataFrame:
 
 
 def _is_usable(train: Rows | None, test: Rows | None, q: int) -> bool:
-    """Both sides have a covariance, and every covariate varies, apart from confounders, in the training rows."""
+    """Whether both sides have a covariance, and confounders explain no covariate fully in the training rows."""
     if train is None or test is None or min(train.n or 0, test.n or 0, *train.n_pairs) < 2:
         return False
     return not explained(train, q).any() and bool(np.any(np.diag(train.cov_z) > 0))
 
 
 class HeldOut(NamedTuple):
-    """Per fold: the polar form fitted without it, and the moments of (T_0 Z, Y) on it. P x P is all the rest needs."""
+    """For each fold: the polar form fitted without it, and the (P x P) moments of T_0 Z and Y on it."""
 
     polars: list[Polar]
     reduced: list[Rows]
@@ -197,7 +197,7 @@ class HeldOut(NamedTuple):
         return self.measure_mixed([regimes.mixing(polar, regime, lam) for polar in self.polars])
 
     def measure_mixed(self, mixings: Sequence[Array]) -> tuple[Array, float]:
-        """The same for any dimensions F T_0 z, given by the F of every fold."""
+        """``measure`` for any dimensions F T_0 z, given by the F of every fold."""
         aligned = [regimes.observed_alignment(F, reduced) for F, reduced in zip(mixings, self.reduced, strict=True)]
         correlations = [
             to_correlation(F @ reduced.cov_z @ F.T) for F, reduced in zip(mixings, self.reduced, strict=True)
@@ -207,7 +207,7 @@ class HeldOut(NamedTuple):
 
 
 def held_out(made: Sequence[Split], shrinkages: Sequence[float]) -> HeldOut:
-    """Fit every training set, at its own shrinkage, and look at its left-out rows."""
+    """Fit every training set with its own shrinkage, and reduce its left-out rows to moments."""
     settings = list(zip(made, shrinkages, strict=True))
     polars = in_threads(
         lambda setting: regimes.whitened_polar(setting[0].train, setting[1]), settings, len(made[0].train.mean_z)
@@ -219,16 +219,21 @@ def held_out(made: Sequence[Split], shrinkages: Sequence[float]) -> HeldOut:
 def held_out_frontier(held: HeldOut, lams: Iterable[float] | None, names: Sequence[str]) -> pd.DataFrame:
     """A frontier measured on left-out rows, with ``alignment_se``, the standard error of the mean alignment."""
     rows, errors_of_mean = [], []
-    # The exclusive point needs to exist in every fold.
+    # The exclusive regime needs to exist in every fold.
     settings, why_not = regimes.frontier_settings(min(held.polars, key=lambda polar: polar.M_inverse is not None), lams)
     for regime, lam in settings:
         per_fold, coupling = held.measure(regime, lam)
-        rows.append((regime, lam, np.array([regimes.mean_or_nan(column) for column in per_fold.T]), coupling))
-        errors_of_mean.append(standard_error(np.array([[regimes.mean_or_nan(fold)] for fold in per_fold]))[0])
+        rows.append((regime, lam, column_means(per_fold), coupling))
+        errors_of_mean.append(standard_error(column_means(per_fold.T)[:, None])[0])
     frame = regimes.frontier_frame(rows, names)
     frame.insert(3, "alignment_se", errors_of_mean)
     frame.attrs["exclusive"] = why_not
     return frame
+
+
+def column_means(values: Array) -> Array:
+    """The mean of each column over its values that are not NaN; NaN if there are none."""
+    return np.array([regimes.mean_or_nan(column) for column in values.T])
 
 
 def standard_error(values: Array) -> Array:
@@ -244,21 +249,20 @@ def standard_error(values: Array) -> Array:
 def summarised(per_fold: Array) -> dict[str, Array]:
     """held_out, se, low, high of each column of a table of folds."""
     low, high = interval(per_fold)
-    mean = np.array([regimes.mean_or_nan(column) for column in per_fold.T])
-    return {"held_out": mean, "se": standard_error(per_fold), "low": low, "high": high}
+    return {"held_out": column_means(per_fold), "se": standard_error(per_fold), "low": low, "high": high}
 
 
 def interval(per_fold: Array, level: float = 0.9) -> tuple[Array, Array]:
-    """Limits for what the first axis holds, one alignment a fold: tanh(mean(a) -+ t se(a)), a = atanh(alignment).
+    """Limits for the mean over folds (first axis): tanh(mean(a) -+ t se(a)), a = atanh(alignment).
 
     se is the delete-one-fold jackknife of the mean (for a mean, its standard error over folds) and t Student's quantile
-    with folds - 1 degrees of freedom, as five folds know their own spread poorly. Left-out rows make the interval one
-    for the alignment of the fitted transformation on new rows, also where that in sample is an illusion. A fold's fit
-    has fewer rows than the whole, so with dimensions near as many as rows the interval sits low.
+    with folds - 1 degrees of freedom, because few folds estimate their spread poorly. The interval is for the alignment
+    of the fitted transformation on new rows, also if the model is overfitted. The fit of a fold has fewer rows than the
+    whole, so with nearly as many dimensions as rows the interval is too low.
     """
-    # A fold of two rows has a correlation of one: large, but not infinite, on this scale.
+    # A fold of two rows has a correlation of 1, which becomes large, but not infinite, on this scale.
     scaled = np.arctanh(np.clip(per_fold, -1 + 1e-12, 1 - 1e-12))
     count = np.sum(~np.isnan(scaled), axis=0)
-    middle = np.array([regimes.mean_or_nan(column) for column in scaled.T])
+    middle = column_means(scaled)
     reach = student.ppf((1 + level) / 2, np.maximum(count - 1, 1)) * standard_error(scaled)
     return np.tanh(middle - reach), np.tanh(middle + reach)

@@ -51,6 +51,7 @@ from covalign._core.linalg import (
 )
 from covalign._core.messages import message
 from covalign._core.threads import one_thread
+from covalign.closed_form.measures import correlation, explained_share, off_diagonal_squares
 from covalign.moments.incomplete import Rows
 from covalign.moments.moments import Moments
 
@@ -315,11 +316,9 @@ def alignment(T: Array, m: Moments) -> Array:
     >>> ca.regimes.alignment(ca.regimes.independent(m), m).round(2).tolist()
     [0.79, 0.69, 0.56, 0.43, 0.33]
     """
-    S_zy, T = m.cov_zy, T[: m.cov_zy.shape[1]]
-    variance = np.sum((T @ m.cov_z) * T, axis=1) * np.diag(m.cov_y)
-    cross = np.sum(T * S_zy.T, axis=1)
-    known = variance > 0
-    return np.asarray(np.divide(cross, np.sqrt(np.where(known, variance, 1)), out=np.full(len(T), np.nan), where=known))
+    T = T[: m.cov_zy.shape[1]]
+    variance = np.sum((T @ m.cov_z) * T, axis=1)
+    return correlation(np.sum(T * m.cov_zy.T, axis=1), variance, np.diag(m.cov_y), constant=np.nan)
 
 
 def observed_alignment(T: Array, m: Rows) -> Array:
@@ -353,9 +352,7 @@ def eta_squared(T: Array, m: Moments, columns: Sequence[int]) -> Array:
     W = whitener(S_y, is_constant(m.mean_y[at], np.diag(S_y)))
     variance = np.sum((T @ m.cov_z) * T, axis=1)
     between = np.sum((W @ (T @ m.cov_zy[:, at]).T) ** 2, axis=0)
-    known = variance > 0
-    share = np.divide(between, variance, out=np.full(len(T), np.nan), where=known)
-    return np.asarray(np.minimum(share, 1.0))  # rounding can exceed 1
+    return explained_share(between, variance, constant=np.nan)
 
 
 def coupling(T: Array, m: Rows) -> float:
@@ -376,7 +373,7 @@ def squared_distance_from_identity(C: Array) -> float:
     >>> ca.regimes.squared_distance_from_identity(np.array([[1, 0.5], [0.5, 1]]))
     0.5
     """
-    return float(np.sum(C**2) - np.sum(np.diag(C) ** 2))
+    return float(off_diagonal_squares(C))
 
 
 def frontier(m: Moments, lams: Iterable[float] | None = None, *, shrinkage: float = 0.0) -> pd.DataFrame:
@@ -478,11 +475,7 @@ def lam_within(M: Array, max_coupling: float, C: Array | None = None) -> float:
 
     def coupling_at(lam: Array) -> Array:
         F = mixed(M, lam[:, None, None])
-        S_z = F @ S @ F.transpose(0, 2, 1)
-        variance = np.einsum("lpp->lp", S_z)
-        variance = np.where(variance > 0, variance, 1.0)
-        squared = S_z**2 / (variance[:, :, None] * variance[:, None, :])
-        return np.asarray(np.sum(squared, axis=(1, 2)) - np.einsum("lpp->l", squared))
+        return off_diagonal_squares(to_correlation(F @ S @ F.transpose(0, 2, 1)))
 
     grid = np.linspace(0, 1, 201)
     within = np.flatnonzero(coupling_at(grid) <= max_coupling + rank_cutoff(len(M), 1.0))

@@ -99,7 +99,7 @@ def spans(here: slice, width: int) -> list[slice]:
 
 
 def mapped(table: data.Table, parts: Iterable[Any], Y: Array, C: Array, z: Factors) -> Array:
-    """(X - (C - c) B_x - mean) / sd of_x + Y of_y, X as it is stored, its views never joined."""
+    """(X - (C - c) B_x - mean) / sd of_x + Y of_y, for X as it is stored, one view after the other."""
     total, nuisance = Y @ z.of_y, table.nuisance
     for part, view, where in zip(parts, table.views.values(), table.bounds, strict=True):
         A = z.of_x[where] / view.sd[:, None]
@@ -139,7 +139,7 @@ def prepare(X: Any, y: Any, nuisance: Any, asked: data.Asked) -> tuple[data.Tabl
         if S is not None:
             return from_sparse(views, S, frame, single, asked)
         tables: Any = views.whole()
-        if named and table is not None:  # new samples need these columns of y, too
+        if named and table is not None:  # the y of new samples also has these columns
             frame, table = frame.join(table), list(table.columns)
         return data.prepare(tables[data.SINGLE] if single else tables, frame, table, asked)
     encoding, Y = encoded(frame, asked.drop_first)
@@ -230,7 +230,7 @@ def in_memory(held: list[Batch], batches: Batches) -> tuple[Any, pd.DataFrame]:
 
 
 def encoded(frame: pd.DataFrame, drop_first: bool) -> tuple[covariates.Encoding, Array]:
-    """The coding of the covariates and their numbers (n x P); covariates that do not vary are refused."""
+    """The coding of the covariates and their numbers (n x P); an error if a covariate is constant."""
     encoding = covariates.Encoding.learn(frame, drop_first=drop_first)
     Y = encoding.numbers(frame)
     covariates.refuse_constant(pd.DataFrame(Y, columns=encoding.names, copy=False))
@@ -238,7 +238,7 @@ def encoded(frame: pd.DataFrame, drop_first: bool) -> tuple[covariates.Encoding,
 
 
 def matched(views: Views, y: Any) -> pd.DataFrame:
-    """Covariates in the order of the rows: by index where the views and y have one (gaps for rows y lacks)."""
+    """Covariates in the order of the rows, by index if the views and y have one; rows that y lacks are empty."""
     frame = covariates.as_frame(y)
     if isinstance(y, pd.DataFrame | pd.Series) and views.index is not None:
         frame = in_order(frame, views.index, absent="leave empty", extra="leave out", called=("y", "X"))

@@ -16,7 +16,7 @@ from covalign.factor.view_sums import Gathered
 
 
 class Group(NamedTuple):
-    """Samples with the same gaps: their number, and either their observed cells or mean and scatter of these."""
+    """Samples with the same gaps: their number, and their observed cells or the mean and scatter of these."""
 
     flags: NDArray[np.bool_]  # which of [x y] they have
     n: int
@@ -62,7 +62,7 @@ def feature_moments(parts: list[Group], d: int) -> tuple[Array, Array, Array]:
 
 
 def gapped(found: Gathered, Y: Array, names: dict[str, list[str]]) -> tuple[Array, Array, Array, Array, data.Maker]:
-    """Centre, spread and engine: equal to those that ``data.gapped`` and ``patterns.compressed`` make of rows."""
+    """The scales and the engine; equal to those of ``data.gapped`` and ``patterns.compressed``, which need rows."""
     parts, d = groups(found), sum(map(len, names.values()))
     counts, mean, variance = feature_moments(parts, d)
     refuse_unseen(names, counts)

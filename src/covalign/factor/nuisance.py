@@ -1,4 +1,4 @@
-"""What confounders explain of the views and of the covariates: learned from some rows, subtracted from any."""
+"""The part of the views and covariates that confounders explain: estimated on some rows, subtracted from any."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Nuisance(NamedTuple):
 
     @classmethod
     def of(cls, coding: confounders.Coding, C: Array, X: Array, Y: Array) -> Nuisance:
-        """Regress every column over the rows that have it; a covariate that confounders explain wholly is refused."""
+        """Regress every column over the rows that have it; an error if confounders explain a covariate fully."""
         made = cls(coding, C.mean(axis=0), coefficients(C, X)[1], coefficients(C, Y)[1])
         left = np.nanvar(Y - made.of_y(C), axis=0)
         follows = is_explained(left, np.nanvar(Y, axis=0))
@@ -42,7 +42,7 @@ class Nuisance(NamedTuple):
 def learn_nuisance(
     table: Any, named: bool, encoding: covariates.Encoding, index: pd.Index | None, X: Array, Y: Array
 ) -> tuple[Nuisance, Array]:
-    """What confounders explain, and their coded values (n x 0 where there are none)."""
+    """What confounders explain, and their coded values (n x 0 if there are none)."""
     frame = None if table is None else confounders.matched(table, index, len(X))
     coding, C = confounders.Coding.add(encoding, frame, named, len(X))
     if frame is None:
@@ -51,7 +51,7 @@ def learn_nuisance(
 
 
 def without(X: Array, explained: Array) -> Array:
-    """X minus what is explained of it; a feature that is explained wholly becomes constant, not rounding noise."""
+    """X minus its explained part; a feature that is explained fully becomes constant instead of rounding noise."""
     before, left = np.nanvar(X, axis=0), X - explained
     gone = is_explained(np.nanvar(left, axis=0), before)
     left[:, gone] = np.where(np.isnan(X[:, gone]), np.nan, np.nanmean(X[:, gone], axis=0))

@@ -1,4 +1,4 @@
-"""Cells and samples under a fitted model, with gaps or without: factors of new samples, filled gaps, shares."""
+"""Results of a fitted model, with or without gaps: factors of samples, imputed cells, shares of variance."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covalign._core.linalg import Array
+from covalign.closed_form.measures import loading_shares, marginal_shares, mean_share, quotient
 from covalign.factor.inference import gaps
 from covalign.factor.inference.grouped import GroupedLoadings
 from covalign.factor.inference.kernel import kernel_of
@@ -46,14 +47,14 @@ def as_gapped(X: Array, Y: Array, S_y: Array) -> Gapped:
 def evidence(views: tuple[View, ...], new: Gapped) -> tuple[Array, Array]:
     """sum of E[tau_d] E[w_d w_d'] for every row pattern, and of E[tau_d] (x_nd - intercept_d) E[w_d] for every row.
 
-    Over observed features. Unlike those of the kernels, these rows need not have the patterns of the fit.
+    The sums are over observed features. The rows need not have the patterns of the fit.
     """
     k, at = views[0].w.mean.shape[1], 0
     Q, r = np.zeros((len(new.rows.distinct), k, k)), np.zeros((len(new.X), k))
     for view in views:
         d = len(view.w.mean)
         flags, tau, W = new.rows.distinct[:, at : at + d], view.noise.mean, view.w.mean
-        if flags.all():  # the same sum for everybody
+        if flags.all():  # the same sum for all rows
             Q += view.w.weighted_second_moment(tau)
         elif flags.any():
             for part in slices(d, k * k):
@@ -76,7 +77,7 @@ def place(state: State, S_y: Array, X: Array, Y: Array, T: Array) -> Placed:
     prior_cov = np.tile(np.eye(k), (len(of_label), 1, 1))
     own = beta[:, None] * labels.cov[of_label] * beta + np.diag(1 - beta**2)
     prior_cov[:, :p, :p] = T @ own @ T.T
-    # (I + P Q)^-1 P: exists where P, the prior covariance, is singular.
+    # (I + P Q)^-1 P exists also if P, the prior covariance, is singular.
     solved = np.asarray(np.linalg.solve(np.eye(k) + prior_cov @ Q[of_row], prior_cov), dtype=np.float64)
     cov = (solved + solved.transpose(0, 2, 1)) / 2
     away = r - grouped_product(means, Q[of_row], group)
@@ -109,7 +110,7 @@ def linear(state: State, S_y: Array, T: Array, present: list[bool], has_y: bool)
 
 
 def fitted(first: State, state: State, S_y: Array, X: Array, Y: Array, T: Array) -> Array:
-    """E[z_n] of some samples of the fit: T z_I of stage 1 held, z_F = C (r_F - Q_FI z_I)."""
+    """E[z_n] of some samples of the fit: T z_I with the z_I of stage 1, and z_F = C (r_F - Q_FI z_I)."""
     p = len(first.beta)
     z = place(first, S_y, X, Y, np.eye(p)).mean
     if state is first:
@@ -122,14 +123,14 @@ def fitted(first: State, state: State, S_y: Array, X: Array, Y: Array, T: Array)
 
 
 def _part(w: Any, part: slice) -> Any:
-    """Some features."""
+    """The loadings of some features."""
     if isinstance(w, GroupedLoadings):
         return w._replace(mean=w.mean[part], scale=w.scale[part], group=w.group[part], intercept=w.intercept[part])
     return w._replace(mean=w.mean[part], scale=w.scale[part])
 
 
 def fitted_rows(table: Table, rows: Rows, problem: Problem) -> Problem:
-    """The problem with one row per sample; the fitted one may be compressed."""
+    """The problem with one row per sample; the rows of the fitted problem may be compressed."""
     if not isinstance(problem.data, Gapped) or len(problem.data.X) == problem.n:
         return problem
     mean, sd = (np.concatenate([getattr(view, what) for view in table.views.values()]) for what in ("mean", "sd"))
@@ -137,7 +138,7 @@ def fitted_rows(table: Table, rows: Rows, problem: Problem) -> Problem:
 
 
 def fitted_means(problem: Problem, first: State, state: State, T: Array) -> Array:
-    """E[z_n] of every fitted sample: q(z) given everything else, in stage 1 or with T z_I held."""
+    """E[z_n] of every fitted sample: q(z) given all else, in stage 1 or with fixed T z_I."""
     if len(problem.data.X) == len(state.z.mean):
         return np.asarray(state.z.mean)
     z = gaps.update_factors(problem, first.views, first.beta)
@@ -148,7 +149,7 @@ def fitted_means(problem: Problem, first: State, state: State, T: Array) -> Arra
 
 
 def predicted(cov_z: Array, group: Index, view: View, means: Array, wanted: NDArray[np.bool_]) -> tuple[Array, Array]:
-    """E[x_nd] and Var(x_nd) = w'C_z w + z'C_w z + tr(C_w C_z) + 1 / E[tau], standardised; variance where wanted.
+    """E[x_nd] and Var(x_nd) = w'C_z w + z'C_w z + tr(C_w C_z) + 1 / E[tau], standardised; variances if ``wanted``.
 
     Var(w'z) = E[w'(zz' + C_z)w] - (w'z)^2: with E[ww'] = ww' + C_w the three terms are one sum over entries. Sample n
     has the covariance ``cov_z[group[n]]``.
@@ -171,7 +172,7 @@ def predicted(cov_z: Array, group: Index, view: View, means: Array, wanted: NDAr
 
 
 def imputed(X: Array, scale: ViewScale, view: View, z: Placed) -> tuple[Array, Array]:
-    """Cells of a view as they are, gaps at their means; and standard deviations, 0 where observed; in units of X."""
+    """The cells of a view, missing ones as posterior means; and their standard deviations (0 if observed)."""
     values, missing = X.astype(np.float64), np.isnan(X)
     mean, variance = predicted(z.cov, z.group, view, z.mean, missing)
     values[missing] = (mean * scale.sd + scale.mean)[missing]
@@ -179,24 +180,18 @@ def imputed(X: Array, scale: ViewScale, view: View, z: Placed) -> tuple[Array, A
 
 
 def with_covariates(problem: Problem, state: State, columns: list[int]) -> Moments:
-    """Moments of some informed factors and their covariates where nothing is missing, from the sums."""
+    """Moments of some informed factors and their covariates, from the sums of complete data."""
     at, n = np.ix_(columns, columns), problem.n
     return Moments.from_covariances(state.z.zz[at] / n, state.z.zy[at] / n, problem.data.yy[at] / n, n=n)
 
 
 def shares(problem: Problem, state: State, kind: str) -> Array:
     """Variance explained by each factor in each view, over observed cells (views x K)."""
-    out = []
-    for view, where in zip(state.views, problem.bounds, strict=True):
-        xx, xz, zz = kernel_of(problem).observed_sums(problem, state, where)
-        if kind == "marginal":
-            both = xx[:, None] * zz
-            r2 = np.divide(xz**2, both, out=np.zeros_like(xz), where=both > 0)
-            out.append(r2.sum(axis=0) / max(np.count_nonzero(xx), 1))
-        else:
-            w = view.w.mean
-            out.append(np.sum(2 * w * xz - zz * w**2, axis=0) / max(xx.sum(), 1e-300))
-    return np.array(out)
+    sums = [kernel_of(problem).observed_sums(problem, state, where) for where in problem.bounds]
+    if kind == "marginal":
+        return np.array([marginal_shares(*of_view) for of_view in sums])
+    views = zip(state.views, sums, strict=True)
+    return np.array([loading_shares(*of_view, view.w.mean) for view, of_view in views])
 
 
 def total_shares(problem: Problem, state: State) -> list[float]:
@@ -207,6 +202,5 @@ def total_shares(problem: Problem, state: State) -> list[float]:
     for where in problem.bounds:
         xx, xz, _ = kernel_of(problem).observed_sums(problem, state, where)
         explained = np.sum(grouped_product(xz, inverse, group[where]) * xz, axis=1)
-        r2 = np.divide(explained, xx, out=np.zeros_like(xx), where=xx > 0)
-        out.append(float(r2.sum() / max(np.count_nonzero(xx), 1)))
+        out.append(float(mean_share(quotient(explained, xx), xx)))
     return out

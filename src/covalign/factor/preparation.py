@@ -1,4 +1,4 @@
-"""Views and covariates as users keep them become an engine; what is needed to treat new rows alike is remembered."""
+"""From the tables of the user to an engine, and to what the model needs to treat new rows in the same way."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from covalign.tables.representations import SINGLE as SINGLE
 
 
 class ViewScale(NamedTuple):
-    """One view's features: their names, and the centre and spread that were taken out."""
+    """The names of the features of a view, and the means and standard deviations that standardise them."""
 
     names: list[str]
     mean: Array
@@ -41,7 +41,7 @@ class ViewScale(NamedTuple):
 
 
 class Table(NamedTuple):
-    """What a fit remembers of its data besides sums."""
+    """What a fit keeps of its data besides sums."""
 
     views: dict[str, ViewScale]
     single: bool
@@ -53,7 +53,7 @@ class Table(NamedTuple):
 
     @property
     def bounds(self) -> tuple[slice, ...]:
-        """Where each view's features are among all."""
+        """The positions of the features of each view among all features."""
         ends = np.cumsum([len(view.names) for view in self.views.values()])
         return tuple(slice(int(end) - len(v.names), int(end)) for end, v in zip(ends, self.views.values(), strict=True))
 
@@ -67,9 +67,9 @@ def as_views(X: Any) -> dict[str, Any]:
 
 
 def numeric(name: str, view: Any, gaps: bool = False) -> Array:
-    """A view as a matrix of finite numbers; with ``gaps`` NaN stands for a missing cell.
+    """A view as a matrix of finite numbers; with ``gaps``, NaN is a missing cell.
 
-    In float64, unless it is float32, which is widened some rows at a time.
+    float64, unless the view is float32, which is converted later, some rows at a time.
     """
     values = np.asarray(view)
     if values.ndim != 2:
@@ -94,13 +94,13 @@ def feature_names(view: Any) -> list[str]:
 
 
 def match_views(views: dict[str, Any]) -> dict[str, Any]:
-    """All views in the row order of the first, by index where they have one."""
+    """All views in the row order of the first, by index if they have one."""
     (first, table), *_ = views.items()
     return {name: match_rows(table, view, (f"view {name!r}", f"view {first!r}")) for name, view in views.items()}
 
 
 def joined_views(views: dict[str, Any]) -> dict[str, Any]:
-    """Views over the union of their samples, in order of appearance, where all are DataFrames; else by position."""
+    """Views over the union of their samples, in order of appearance, if all are DataFrames; else by position."""
     if not all(isinstance(view, pd.DataFrame) for view in views.values()):
         return match_views(views)
     samples = union({f"view {name!r}": view.index for name, view in views.items()})
@@ -108,10 +108,10 @@ def joined_views(views: dict[str, Any]) -> dict[str, Any]:
 
 
 def joined_rows(views: dict[str, Any], frame: pd.DataFrame, named: bool) -> tuple[dict[str, Any], pd.DataFrame]:
-    """Views and covariates over the union of the views' samples, in order of appearance, gaps where a table lacks one.
+    """Views and covariates over all samples of the views, in order of appearance, empty where a table lacks a sample.
 
-    Tables are joined by index where all are DataFrames, else by position. Samples that only the covariates have are
-    left out: no feature of theirs was measured.
+    Tables are joined by index if all are DataFrames, else by position. Samples that only the covariates have are left
+    out: they have no features.
     """
     if not named:
         return match_views(views), frame
@@ -127,7 +127,7 @@ def joined_rows(views: dict[str, Any], frame: pd.DataFrame, named: bool) -> tupl
 
 
 class Rows(NamedTuple):
-    """The rows themselves: X in its units, views side by side, and Y standardised, both without what C explains."""
+    """The rows of a fit: X in its units, views side by side, and Y standardised, both without what C explains."""
 
     X: Array
     Y: Array
@@ -135,7 +135,7 @@ class Rows(NamedTuple):
 
     @property
     def tails(self) -> Tails:
-        """What the uncertainty of beta needs of the covariates."""
+        """Kurtosis and number of values of every covariate, for the uncertainty of beta."""
         return Tails.of(self.Y)
 
 
@@ -146,7 +146,7 @@ def project(table: Table, rows: Rows, of_x: Array, of_y: Array) -> Array:
 
 
 class Asked(NamedTuple):
-    """How the data are to be treated."""
+    """The settings of the user for the data."""
 
     scale: Any
     engine: str
@@ -155,7 +155,7 @@ class Asked(NamedTuple):
 
 
 def prepare(X: Any, y: Any, nuisance: Any, asked: Asked) -> tuple[Table, Any, Rows]:
-    """What to remember, the engine, and the rows."""
+    """The table to keep, the engine, and the rows."""
     named = isinstance(y, pd.DataFrame | pd.Series)
     y, nuisance_table = confounders.separated(y, nuisance)
     views, frame = joined_rows(as_views(X), covariates.as_frame(y), named)
@@ -186,7 +186,7 @@ def prepare(X: Any, y: Any, nuisance: Any, asked: Asked) -> tuple[Table, Any, Ro
 
 
 def scaled(names: dict[str, list[str]], mean: Array, sd: Array, scale: Any) -> dict[str, ViewScale]:
-    """Centre and spread of every view; ``sd`` becomes 1 where the user wants no scaling."""
+    """The scale of every view; ``sd`` becomes 1 for views that the user does not want to be scaled."""
     scales, at = {}, 0
     for view, features in names.items():
         here, at = slice(at, at + len(features)), at + len(features)
@@ -197,7 +197,7 @@ def scaled(names: dict[str, list[str]], mean: Array, sd: Array, scale: Any) -> d
 
 
 def index_of(views: dict[str, Any]) -> pd.Index | None:
-    """The names of the rows, where the (joined) views have them."""
+    """The names of the rows, if the (joined) views have names."""
     first = next(iter(views.values()))
     return first.index if isinstance(first, pd.DataFrame) else None
 
@@ -206,7 +206,7 @@ Maker = Callable[[Array, Rows], Any]
 
 
 def complete(X: Array, Y: Array, use_gram: bool) -> tuple[Array, Array, Array, Array, Maker]:
-    """Centre and spread of X and Y, and how the engine is made of them once the user's scales are known."""
+    """Means and standard deviations of X and Y, and a function that makes the engine for the scales of the user."""
     if use_gram:
         return of_moments(Moments.from_arrays(X, Y), Y)
     mean, variance = X.mean(axis=0), X.var(axis=0)
@@ -221,7 +221,7 @@ def complete(X: Array, Y: Array, use_gram: bool) -> tuple[Array, Array, Array, A
 
 
 def of_moments(m: Moments, Y: Array) -> tuple[Array, Array, Array, Array, Maker]:
-    """The same from moments of X and Y."""
+    """``complete`` from moments of X and Y."""
     mean, variance = m.mean_z, np.diag(m.cov_z)
     constant = is_constant(mean, variance)
     mean_y, sd_y = Y.mean(axis=0), Y.std(axis=0)
@@ -237,7 +237,7 @@ def of_moments(m: Moments, Y: Array) -> tuple[Array, Array, Array, Array, Maker]
 
 
 def of_sparse(S: Any, Y: Array) -> tuple[Array, Array, Array, Array, Maker]:
-    """The same from a sparse matrix by rows, which stays one."""
+    """``complete`` from a csr matrix, which stays sparse."""
     mean = np.asarray(S.sum(axis=0)).ravel() / len(Y)
     variance = squares(S, mean) / len(Y)
     constant = is_constant(mean, variance)
@@ -249,12 +249,12 @@ def of_sparse(S: Any, Y: Array) -> tuple[Array, Array, Array, Array, Maker]:
 
 
 def spread_of(constant: NDArray[np.bool_], variance: Array) -> Array:
-    """Standard deviations, 1 for features that do not vary."""
+    """Standard deviations; 1 for constant features."""
     return np.where(constant, 1.0, np.sqrt(np.where(constant, 1.0, variance)))
 
 
 def gapped(X: Array, Y: Array, use_gram: bool) -> tuple[Array, Array, Array, Array, Maker]:
-    """The same where cells are missing: X by its observed cells, Y by the Gaussian that fits its own best."""
+    """``complete`` for missing cells: X by its observed cells, Y by a Gaussian fitted to its observed cells."""
     observed = ~np.isnan(X)
     counts = np.maximum(observed.sum(axis=0), 1)
     centred = zero_in_gaps(X.copy(), observed)
@@ -277,7 +277,7 @@ def gapped(X: Array, Y: Array, use_gram: bool) -> tuple[Array, Array, Array, Arr
 
 
 def gapped_rows(rows: Rows, mean: Array, sd: Array, S_y: Array) -> Gapped:
-    """Rows as the kernel with gaps wants them."""
+    """Standardised rows in the form of the kernel with gaps."""
     observed, has_y = ~np.isnan(rows.X), ~np.isnan(rows.Y)
     X = rows.X - mean
     X /= sd
@@ -285,17 +285,17 @@ def gapped_rows(rows: Rows, mean: Array, sd: Array, S_y: Array) -> Gapped:
 
 
 def zero_in_gaps(X: Array, observed: NDArray[np.bool_]) -> Array:
-    """X with zeros where nothing was observed, in place."""
+    """Set missing cells of X to 0, in place."""
     if not observed.all():
         np.copyto(X, 0.0, where=~observed)
     return X
 
 
 def refuse_empty(views: dict[str, Any], tables: dict[str, Array], names: list[str], Y: Array) -> None:
-    """Refuse features without an observed cell, and covariates that do not vary in the rows that have them."""
+    """Raise an error for a feature without an observed cell, or for a covariate that is constant."""
     for name, values in tables.items():
         nothing = np.isnan(values[0]) if len(values) else np.zeros(0, dtype=bool)
-        if nothing.any():  # only then other rows need to be looked at
+        if nothing.any():  # only these features can be empty
             nothing[nothing] = np.isnan(values[:, nothing]).all(axis=0)
         if nothing.any():
             raise features_all_missing(name, [feature_names(views[name])[d] for d in np.flatnonzero(nothing)])
@@ -303,7 +303,7 @@ def refuse_empty(views: dict[str, Any], tables: dict[str, Array], names: list[st
 
 
 def gaussian_fit(Y: Array, tol: float = 1e-9, most: int = 1000) -> tuple[Array, Array]:
-    """Mean and covariance that make the observed cells most likely (EM), ddof = 0; plain ones where none is missing."""
+    """Maximum-likelihood mean and covariance (ddof = 0) of the observed cells, by EM if cells are missing."""
     has = ~np.isnan(Y)
     mean, S = np.nanmean(Y, axis=0), np.diag(np.nanvar(Y, axis=0))
     if has.all():
@@ -324,14 +324,14 @@ def gaussian_fit(Y: Array, tol: float = 1e-9, most: int = 1000) -> tuple[Array, 
 
 
 def choose_engine(engine: str, n: int, d: int) -> bool:
-    """Whether to work on H'H: cheaper per sweep once D <= N."""
+    """Whether to work on H'H, which makes sweeps cheaper if D <= N."""
     if engine not in ("auto", "gram", "dense"):
         raise not_one_of("engine", engine, ("auto", "gram", "dense"))
     return engine == "gram" or (engine == "auto" and d <= n)
 
 
 def columns_like(name: str, view: Any, names: list[str]) -> Array:
-    """New rows of a view with the features of the fit: by column name where the table has them, else by position."""
+    """New rows of a view with the features of the fit: by column name if the table has names, else by position."""
     if hasattr(view, "columns"):
         view = view.set_axis([str(column) for column in view.columns], axis=1)
         absent = [column for column in names if column not in view.columns]

@@ -37,22 +37,22 @@ class Sizes(NamedTuple):
 
     @property
     def reduction(self) -> Size:
-        """What decides the number of threads."""
+        """The size that decides the number of threads."""
         return Size(sum(self), 1, self.slab)
 
 
 class Combination:
-    """Rows that lack the same cells: kept as rows while they are few, then as moments."""
+    """Rows with the same missing cells: kept as rows while they are few, then as moments."""
 
     def __init__(self, flags: NDArray[np.bool_]) -> None:
-        self.flags, self.n = flags, 0  # which of [x c y] they have
+        self.flags, self.n = flags, 0  # the observed cells of [x c y]
         self.width = int(np.count_nonzero(flags))
         self.rows: list[Array] = []
         self._sums: list[Accumulator] = []
 
     @property
     def held(self) -> int:
-        """How many numbers are kept."""
+        """The number of numbers in memory."""
         return (self.width**2) * len(self._sums) if self._sums else self.n * self.width
 
     def add(self, H: Array) -> None:
@@ -120,7 +120,7 @@ class ViewSums:
             self._by_combination(np.hstack([X, Y]).astype(np.float64, copy=False))
 
     def _by_combination(self, H: Array) -> None:
-        """Add each row to the rows that lack the same cells."""
+        """Add each row to the rows with the same missing cells."""
         k, flags = self.sizes.d + self.sizes.q, ~np.isnan(H)
         complete = flags.all(axis=1)
         if complete.any():
@@ -163,12 +163,12 @@ class Gathered(NamedTuple):
 
 
 def gather(tables: Sequence[Any], sizes: Sizes, cell: Cell) -> Gathered:
-    """Sums over the rows of all views, Y and C in one pass; ``cell`` is what messages call a number."""
+    """Sums over the rows of all views, Y and C in one pass; ``cell`` names a number in messages."""
     return gathered(of_rows(tables, _new(sizes, cell), merged, sizes.reduction))
 
 
 def gather_batches(batches: Iterable[tuple[Any, ...]], sizes: Sizes, cell: Cell) -> Gathered:
-    """The same from batches that come once."""
+    """``gather`` from batches that can be read once."""
     return gathered(of_batches(batches, _new(sizes, cell), merged, sizes.reduction))
 
 

@@ -23,7 +23,7 @@ class Batch(NamedTuple):
 
 
 def is_batches(data: Any) -> bool:
-    """Whether this, given without Y, is an iterable of batches rather than rows that lack their Y."""
+    """Whether this is an iterable of batches (X, Y), and not a table of rows without Y."""
     if is_elsewhere(data) or sparse.issparse(data) or hasattr(data, "shape") or hasattr(data, "__array__"):
         return False
     if isinstance(data, list | tuple) and data:  # of pairs of tables, not of rows
@@ -46,7 +46,7 @@ class Batches:
             raise ValueError(message(problem, got=type(batches).__name__, remedy="pass Y, or yield pairs"))
         self._batches, self._label, self._used_up = batches, label, False
         self.single = True  # X is one table
-        self.names: dict[str, list[str]] = {}  # columns of every table: 0, 1, ... where they have no names
+        self.names: dict[str, list[str]] = {}  # columns of every table; 0, 1, ... if they have no names
 
     @property
     def again(self) -> bool:
@@ -121,7 +121,7 @@ def _numbers(table: Any) -> list[str]:
 
 
 def _table(part: Any, name: str) -> Any:
-    """A table with two dimensions: frames and sparse matrices as they are, all else as an array of numbers."""
+    """A table with two dimensions: a frame or a sparse matrix unchanged, anything else as an array of numbers."""
     if hasattr(part, "to_pandas"):
         part = part.to_pandas()
     if isinstance(part, pd.Series):

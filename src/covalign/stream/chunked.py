@@ -34,7 +34,7 @@ class HdfRows(Table):
         super().__init__(where, dataset.shape, dataset.dtype, unit=(dataset.chunks or (1,))[0], **options)
 
     def flush(self) -> None:
-        """HDF5 keeps changes in memory until it is told to write them."""
+        """Write changes to the file; HDF5 keeps them in memory until then."""
         self._dataset.file.flush()
 
     def _read(self, start: int, stop: int) -> Any:

@@ -1,4 +1,4 @@
-"""Sums over rows that dask holds: every chunk is summed where it lies, and only sums travel.
+"""Sums over rows in dask: every chunk is summed on its worker, and only sums are sent.
 
 A task adds a run of neighbouring chunks, one at a time, to sums of its own; the results are merged four at a time, in
 an order that depends on nothing but the chunks. Which threads, processes or machines do it, when, and whether some of
@@ -20,7 +20,7 @@ from covalign._core.extras import optional
 from covalign._core.messages import message
 from covalign._core.threads import limited
 
-FAN_IN = 4  # few, so that most sums travel while others are still made
+FAN_IN = 4  # few, so that most sums are sent while others are still computed
 
 # The sums of a task cost as much as some hundred rows of every fold, so a task should have many rows; but small data
 # should still be enough tasks to keep several workers busy.
@@ -31,7 +31,7 @@ class ChunkSums(Protocol):
     """``reduction.Sums`` of chunks."""
 
     def add_chunk(self, number: int, start: int | None, x: Any, y: Any) -> None:
-        """Add a chunk of both tables: its number, and that of its first row, None where unknown."""
+        """Add a chunk of both tables, with its number and the number of its first row (None if unknown)."""
 
     def finish(self) -> Any:
         """The result for all rows added."""
@@ -53,10 +53,10 @@ def of_dask(
 
 
 def compute(*lazy: Any, client: Any = None) -> Any:
-    """Their values, from the client given or else the scheduler in use."""
+    """The values of dask objects, computed by the given client or by the current scheduler."""
     dask = optional("dask", "dask")
     with warnings.catch_warnings():
-        # Covariates in memory are sent with the tasks: what was scattered instead would be lost with its worker.
+        # Covariates in memory are sent with the tasks: scattered data would be lost with their worker.
         warnings.filterwarnings("ignore", message="Sending large graph", category=UserWarning)
         return dask.compute(*lazy, **({} if client is None else {"scheduler": client}))
 
@@ -77,10 +77,10 @@ class _Run:
 
 
 def _runs(Z: Any, Y: Any) -> list[Any]:
-    """What the tasks are to sum: runs of chunks, each (number of the first chunk, its first row or None, chunks)."""
+    """The chunks of each task: (number of the first chunk, its first row or None, chunks)."""
     dask = optional("dask", "dask")
     distributed = sys.modules.get("distributed")
-    held = distributed is not None and bool(distributed.futures_of([Z, Y]))  # what a cluster has computed already
+    held = distributed is not None and bool(distributed.futures_of([Z, Y]))  # a cluster has already computed them
     if not held:  # which would lose sight of it
         Z, Y = dask.optimize(Z, Y)
     keys = [tuple(_flat(pair)) for pair in zip(Z.__dask_keys__(), Y.__dask_keys__(), strict=True)]
@@ -100,7 +100,7 @@ def _flat(keys: Any) -> Iterator[Any]:
 
 
 def _cut(Z: Any) -> list[tuple[int, int]]:
-    """Runs [i, j) of chunks, of about the same number of bytes where it is known, else of chunks."""
+    """Runs [i, j) of chunks with about the same number of bytes, or of chunks if bytes are unknown."""
     sizes = np.array(Z.chunks[0], dtype=np.float64) * Z.shape[1] * Z.dtype.itemsize
     if np.isnan(sizes).any():
         sizes, most = np.ones(len(sizes)), min(max(1, len(sizes) // TASKS), TASKS)
@@ -116,7 +116,7 @@ def _cut(Z: Any) -> list[tuple[int, int]]:
 
 
 def _separate_graphs(Z: Any, Y: Any, keys: Sequence[tuple[Any, Any]]) -> list[Any] | None:
-    """The graph of every chunk where no two share a task, which then would be computed for each of them; else None."""
+    """The graph of every chunk; None if two chunks share a task, which would then be computed twice."""
     cull = optional("dask.optimization", "dask").cull
     whole = {**dict(Z.__dask_graph__()), **dict(Y.__dask_graph__())}
     graphs = [dict(cull(whole, list(pair))[0]) for pair in keys]

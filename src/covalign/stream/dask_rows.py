@@ -1,4 +1,4 @@
-"""Rows that dask computes when they are asked for: arrays and DataFrames, on this machine or on a cluster."""
+"""Rows that dask computes on demand: arrays and DataFrames, on this machine or on a cluster."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from covalign.stream.source import Table, positions
 
 
 class _Blocks(Table):
-    """Rows in blocks of various lengths, of which whole ones are computed at a time."""
+    """Rows in blocks of different lengths; whole blocks are computed at a time."""
 
     _ends: Any  # last row of every block, plus one
 
@@ -36,14 +36,14 @@ class _Blocks(Table):
 
     @property
     def chunk_rows(self) -> int:
-        """Rows in a chunk: whole blocks where they are all of a size."""
+        """Rows in a chunk: whole blocks if all have the same size."""
         rows = super().chunk_rows
         block = max(1, int(self._ends[0]))
         return rows if self._chunk_rows is not None else max(1, rows // block) * block
 
 
 class DaskArrayRows(_Blocks):
-    """A dask array. Where the sizes of its blocks are unknown they are computed first, which is a pass of its own."""
+    """A dask array. Unknown sizes of its blocks are computed first, in a separate pass."""
 
     def __init__(self, array: Any, where: str, **options: Any) -> None:
         if any(np.isnan(size) for size in array.chunks[0]):
@@ -73,7 +73,7 @@ class DaskFrameRows(_Blocks):
 
     @property
     def index(self) -> Any:
-        """Names of the rows, computed when first asked for."""
+        """Names of the rows, computed on demand."""
         if self._named is None:
             self._named = (row_names(self._frame),)
         return self._named[0]
@@ -83,7 +83,7 @@ class DaskFrameRows(_Blocks):
 
 
 def row_names(frame: Any) -> pd.Index | None:
-    """The index of a dask DataFrame; None where every partition counts its own rows (parquet without an index)."""
+    """The index of a dask DataFrame; None if every partition counts its own rows (parquet without an index)."""
     dask = optional("dask", "dask")
     with partitions_kept():
         parts = dask.compute(*frame.index.to_delayed())
@@ -94,7 +94,7 @@ def row_names(frame: Any) -> pd.Index | None:
 
 
 def partitions_kept() -> Any:
-    """A context in which dask does not join partitions of files of which few columns are read: Y would lose step."""
+    """A context in which dask does not merge partitions if few columns are read: X and Y need the same partitions."""
     return optional("dask", "dask").config.set({"optimization.tune.active": False})
 
 

@@ -14,7 +14,7 @@ from covalign.stream.source import Source, recut
 
 
 class Derived:
-    """What a source shares with the source it is made from. ``rows`` are the row numbers, if some were left out."""
+    """A source made from another one. ``rows`` are the row numbers, if some were left out."""
 
     def __init__(self, source: Source, shape: tuple[int, int] | None = None) -> None:
         self.source, self.where, self.in_memory = source, source.where, source.in_memory
@@ -23,7 +23,7 @@ class Derived:
 
     @property
     def added(self) -> Any:
-        """What decides these rows besides those of the other source."""
+        """What determines these rows, besides the rows of the other source."""
         return None
 
     @property
@@ -33,7 +33,7 @@ class Derived:
 
     @property
     def chunk_rows(self) -> int:
-        """Rows in a chunk unless told otherwise."""
+        """The default number of rows in a chunk."""
         return self.source.chunk_rows
 
 
@@ -80,7 +80,7 @@ class Kept(Derived):
 
 
 class Beside(Derived):
-    """[Z C]: further columns, which are in memory, beside those of a source."""
+    """[Z C]: the columns of a source, and more columns that are in memory."""
 
     def __init__(self, source: Source, C: NDArray[np.float64]) -> None:
         self._C = C
@@ -90,7 +90,7 @@ class Beside(Derived):
 
     @property
     def added(self) -> Any:
-        """The further columns."""
+        """The columns in memory."""
         return self._C
 
     def chunks(self, rows: int | None = None, start: int = 0) -> Iterator[Any]:
@@ -101,5 +101,5 @@ class Beside(Derived):
 
 
 def beside(Z: Any, C: NDArray[np.float64]) -> Any:
-    """[Z C], sparse where Z is."""
+    """[Z C]; sparse if Z is."""
     return sparse.hstack([Z, sparse.csr_matrix(C)], format="csr") if sparse.issparse(Z) else np.hstack([Z, C])

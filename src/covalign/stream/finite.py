@@ -31,7 +31,7 @@ def refuse_not_finite(chunk: Any, start: int, source: Any = None, what: str | No
     if values.dtype.kind != "f" or values.size == 0:
         return
     if sums is None:
-        with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is named below
+        with np.errstate(invalid="ignore", over="ignore"):  # the error below names the number
             sums = values.sum(dtype=values.dtype)
     if np.isfinite(sums).all():
         return
@@ -40,7 +40,7 @@ def refuse_not_finite(chunk: Any, start: int, source: Any = None, what: str | No
         return
     row, column, value = at
     names, index = (None, None) if source is None else (source.names, source.index)
-    numbers = getattr(source, "rows", None)  # of the rows, where some were left out
+    numbers = getattr(source, "rows", None)  # of the rows, if some were left out
     raise not_finite_at(
         what or ("Z" if source is None else source.where),
         value,

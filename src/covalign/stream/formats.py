@@ -57,7 +57,7 @@ def open_rows(
 
 
 def is_elsewhere(data: Any) -> bool:
-    """Whether rows are read a chunk at a time, because they are no array, frame or sparse matrix in memory.
+    """Whether rows are read a chunk at a time, because they are not an array, frame or sparse matrix in memory.
 
     A small memmap counts as an array (parallel workers of scikit-learn receive such maps).
     """

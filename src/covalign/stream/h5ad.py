@@ -42,7 +42,7 @@ class BackedSparseRows(Table):
         super().__init__(where, matrix.shape, matrix.dtype, **options)
 
     def flush(self) -> None:
-        """HDF5 keeps changes in memory until it is told to write them."""
+        """Write changes to the file; HDF5 keeps them in memory until then."""
         if self._file is not None:
             self._file.flush()
 
@@ -51,7 +51,7 @@ class BackedSparseRows(Table):
 
 
 class _IndexOnDemand:
-    """Adds the row names of an ``.h5ad`` to a table, read when asked for: a million names are megabytes."""
+    """Adds the row names of an ``.h5ad`` file to a table; they are read on demand, because they can be large."""
 
     _obs: Any = None
 
@@ -88,7 +88,7 @@ def from_anndata(data: Any, key: str | None, where: str, **options: Any) -> Tabl
 
 
 def from_element(table: Any, where: str, **options: Any) -> Table:
-    """Rows of what AnnData keeps: array, sparse matrix, frame, or one of these in a file."""
+    """Rows of an element of AnnData: an array, a sparse matrix or a frame, in memory or in a file."""
     if isinstance(table, pd.DataFrame):
         options.pop("names", None)
         return FrameRows(table, where, **options)
@@ -152,7 +152,7 @@ def from_h5ad(path: Path, key: str | None, **options: Any) -> Table:
 
 
 def obs_of(data: Any) -> pd.DataFrame:
-    """What an AnnData, or an ``.h5ad`` file, knows of its rows."""
+    """The table ``obs`` of an AnnData or an ``.h5ad`` file."""
     if hasattr(data, "obs"):
         return data.obs  # type: ignore[no-any-return]
     h5py, anndata_io = optional("h5py", "scverse"), optional("anndata.io", "scverse")

@@ -1,4 +1,4 @@
-"""Fingerprints: texts that change when the rows, or anything else that decides a result, change."""
+"""Fingerprints: texts that change when the rows, or anything else that determines a result, change."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _feed(digest: Any, part: Any) -> None:
 
 
 def _content(path: Path) -> list[Any]:
-    """What the system knows of every file, and a hash of blocks spread evenly over all their bytes."""
+    """Size and time of every file, and a hash of blocks that are spread evenly over all bytes."""
     files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
     stats = [file.stat() for file in files]
     known = [(str(f), s.st_size, s.st_mtime_ns, s.st_ctime_ns, s.st_ino) for f, s in zip(files, stats, strict=True)]

@@ -1,4 +1,4 @@
-"""Rows that are in memory, or mapped into it: arrays, DataFrames, sparse matrices, memmaps, torch tensors."""
+"""Rows in memory or in mapped files: arrays, DataFrames, sparse matrices, memmaps, torch tensors."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class MappedRows(Table):
 
 
 class SparseRows(Table):
-    """A scipy sparse matrix; other layouts than csr are converted once (as many nonzero values again in memory)."""
+    """A scipy sparse matrix; layouts other than csr are converted once, which copies the nonzero values."""
 
     in_memory = True
 
@@ -76,13 +76,13 @@ class SparseRows(Table):
 
 
 class FrameRows(Table):
-    """A pandas DataFrame of numbers: a chunk is converted at a time."""
+    """A pandas DataFrame of numbers: one chunk at a time is converted."""
 
     in_memory = True
 
     def __init__(self, frame: pd.DataFrame, where: str, *, columns: Any = None, **options: Any) -> None:
         take = positions(where, columns, [str(name) for name in frame.columns], frame.shape[1])
-        if take is not None:  # before types are looked at: other columns may be text
+        if take is not None:  # before the check of types: other columns may be text
             frame = frame.iloc[:, take]
         self._frame = frame.infer_objects()
         dtype = frame_dtype(self._frame.dtypes, where)
@@ -94,7 +94,7 @@ class FrameRows(Table):
 
 
 class TorchRows(Table):
-    """A torch tensor on any device: a chunk is detached and brought to the CPU at a time."""
+    """A torch tensor on any device: one chunk at a time is detached and copied to the CPU."""
 
     def __init__(self, tensor: Any, where: str, **options: Any) -> None:
         torch = optional("torch", "torch")
@@ -109,14 +109,14 @@ class TorchRows(Table):
 
 
 def tensor_values(tensor: Any) -> Any:
-    """The numbers of a torch tensor, half precision (of which numpy knows one kind, and BLAS none) as float32."""
+    """The numbers of a torch tensor; half precision becomes float32, because BLAS has no half precision."""
     torch = optional("torch", "torch")
     half = tensor.dtype in (torch.bfloat16, torch.float16)
     return tensor.detach().to(torch.float32 if half else tensor.dtype).cpu().numpy()
 
 
 def as_numbers(array: Any, where: str) -> Any:
-    """An array of objects as float64 where they are numbers; others as they are."""
+    """An array of objects as float64 if they are numbers; other arrays unchanged."""
     if array.dtype.kind != "O":
         return array
     try:
@@ -134,13 +134,13 @@ def frame_dtype(dtypes: Any, where: str) -> np.dtype[Any]:
         numeric = pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_bool_dtype(dtype)
         if not numeric or getattr(dtype, "kind", "f") == "c":
             raise column_not_numeric(where, name, dtype)
-        # Types that know missing values become floats, which have NaN for them.
+        # Types with missing values become floats, with NaN for missing values.
         kinds.append(dtype if isinstance(dtype, np.dtype) else np.dtype(np.float64))
     return np.result_type(*kinds) if kinds else np.dtype(np.float64)
 
 
 def frame_values(frame: pd.DataFrame, dtype: np.dtype[Any]) -> Any:
-    """The numbers of a frame, NaN where it has gaps."""
+    """The numbers of a frame, with NaN for missing values."""
     if all(isinstance(kind, np.dtype) for kind in frame.dtypes):
         return frame.to_numpy(dtype=dtype)
     return frame.to_numpy(dtype=dtype, na_value=np.nan)

@@ -57,7 +57,7 @@ def from_npz(path: Path, key: str | None, **options: Any) -> Table:
 
 
 class NpyRows(Table):
-    """Rows stored one after the other: each chunk is read into a buffer of its own.
+    """Rows stored one after the other: each chunk is read into a new buffer.
 
     Plain reads rather than a memory map: the pages of a map count as memory of the process, and every one of them is
     an interruption of its own when it is first touched.
@@ -107,7 +107,7 @@ def opened(path: Path, member: str | None) -> Iterator[IO[bytes]]:
 
 
 def header(file: IO[bytes], path: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Shape, whether columns are contiguous, and type, with the file left at the first number."""
+    """Shape, whether columns are contiguous, and type; the file is then at the first number."""
     try:
         version = npy.read_magic(file)
         read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0

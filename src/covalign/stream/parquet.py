@@ -52,7 +52,7 @@ class ParquetRows(Table):
 
     @property
     def index(self) -> Any:
-        """Row names that pandas wrote into the files, or None; read when asked for."""
+        """Row names that pandas wrote into the files, or None; read on demand."""
         if not self._labels:
             return None
         tables = [self._pq.read_table(file, columns=self._labels).to_pandas() for file in self._files]
@@ -99,13 +99,13 @@ class ParquetRows(Table):
                 if skip >= batch.num_rows:
                     skip -= batch.num_rows
                     continue
-                # In the order asked for: which one pyarrow returns has changed between versions.
+                # In the order of the selection: versions of pyarrow return different orders.
                 yield as_array(batch.select(self._names), self._widths, self.dtype, file)[skip:]
                 skip = 0
 
     def _batches(self, file: Path, groups: range, rows: int, names: list[str]) -> Iterator[Any]:
         try:
-            # By default pyarrow holds the bytes of all row groups asked for, or at least of a whole one.
+            # By default pyarrow keeps the bytes of all selected row groups, or at least of a whole one, in memory.
             with self._pq.ParquetFile(file, pre_buffer=False, buffer_size=BUFFER_BYTES) as opened:
                 yield from opened.iter_batches(batch_size=rows, row_groups=list(groups), columns=names)
         except (ValueError, OSError) as error:  # pages that cannot be decoded
@@ -116,7 +116,7 @@ class ParquetRows(Table):
 
 
 def parquet_files(path: Path) -> list[Path]:
-    """The file, or those of the folder (not hidden ones, nor the markers that some writers leave)."""
+    """The file, or the files of the folder (without hidden files and the markers that some writers leave)."""
     if path.is_file():
         return [path]
     files = sorted(file for file in path.glob("*.parquet") if file.name[0] not in "._")
@@ -144,7 +144,7 @@ def index_columns(schema: Any) -> list[str]:
 
 
 def is_number(kind: Any) -> bool:
-    """Whether pyarrow has a number, or a list of numbers, in such a column."""
+    """Whether a column of this type of pyarrow has numbers or lists of numbers."""
     types = optional("pyarrow", "parquet").types
     kind = kind.value_type if is_list(kind) else kind
     tests = (types.is_floating, types.is_integer, types.is_boolean, types.is_decimal)
@@ -152,13 +152,13 @@ def is_number(kind: Any) -> bool:
 
 
 def is_list(kind: Any) -> bool:
-    """Whether pyarrow has a list in such a column."""
+    """Whether a column of this type of pyarrow has lists."""
     types = optional("pyarrow", "parquet").types
     return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
 
 
 def spread(name: str, width: int | None) -> list[str]:
-    """Names of the columns that one of a file stands for."""
+    """The names of the columns that a column of a file becomes: several for a column of lists."""
     return [name] if width is None else [f"{name}_{i}" for i in range(width)]
 
 

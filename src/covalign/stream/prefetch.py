@@ -13,7 +13,7 @@ from covalign.stream.source import Source
 
 T = TypeVar("T")
 
-PATIENCE = 2.0  # seconds that close() waits for the chunk being read; a reader stuck in a network is left behind
+PATIENCE = 2.0  # seconds that close() waits for the chunk being read; it does not wait longer for a slow network
 
 
 class ahead(Iterator[T], Generic[T]):  # a class that is used like a function: for chunk in ahead(chunks)
@@ -29,7 +29,7 @@ class ahead(Iterator[T], Generic[T]):  # a class that is used like a function: f
 
     def __init__(self, items: Iterable[T], depth: int = 1) -> None:
         self._shared = _Shared(max(1, int(depth)))
-        # The thread knows what it shares, never this object: once the caller lets go of it, it is collected and closes.
+        # The thread refers to the shared state, not to this object, so that this object is collected after use.
         self._thread = threading.Thread(target=_read, args=(items, self._shared), name="covalign-ahead", daemon=True)
         self._thread.start()
 
@@ -42,11 +42,11 @@ class ahead(Iterator[T], Generic[T]):  # a class that is used like a function: f
             raise StopIteration
         try:
             kind, item = shared.items.get()
-        except BaseException:  # Ctrl-C while waiting: its traceback would keep this object, and so the thread, alive
+        except BaseException:  # Ctrl-C while waiting: the traceback would keep this object and the thread alive
             self.close()
             raise
         if kind == "item":
-            shared.room.release()  # this one is the caller's now: the next may be read
+            shared.room.release()  # the caller has this item: the next one may be read
             return item  # type: ignore[no-any-return]
         shared.over = True
         self._thread.join(PATIENCE)
@@ -55,7 +55,7 @@ class ahead(Iterator[T], Generic[T]):  # a class that is used like a function: f
         raise StopIteration
 
     def close(self) -> None:
-        """End the thread, and forget what it has read."""
+        """End the thread and drop what it has read."""
         shared = self._shared
         shared.over = True
         shared.stop.set()
@@ -100,7 +100,7 @@ class _Shared:
 
     def __init__(self, depth: int) -> None:
         self.items: SimpleQueue[tuple[str, Any]] = SimpleQueue()
-        self.room = threading.Semaphore(depth)  # taken before reading, so no item waits in the reader's hands as well
+        self.room = threading.Semaphore(depth)  # acquired before reading, so that the thread holds no further item
         self.stop = threading.Event()
         self.over = False
 
@@ -121,7 +121,7 @@ def _read(items: Iterable[Any], shared: _Shared) -> None:
     except BaseException as error:
         shared.items.put(("error", error))
     finally:
-        # A generator has to be closed by the thread that runs it: that closes its files.
+        # The thread that runs a generator has to close it; this closes its files.
         close = getattr(reader, "close", None)
         if close is not None:
             close()

@@ -22,13 +22,13 @@ from covalign.exceptions import NotFiniteError
 from covalign.stream.prefetch import in_step
 from covalign.stream.source import is_source
 
-FEW = 1e9  # rows times columns squared: a few hundredths of a second, in which threads cost more than they bring
+FEW = 1e9  # rows times columns squared, a few hundredths of a second of work: threads would make it slower
 BLOCK_BYTES = 2**23  # a block of rows should stay in the last-level cache between centring and multiplying
 SUMS_BYTES = 2**28  # for the sums of all threads
 
 
 class Sums(Protocol):
-    """Sums of rows. What ``finish`` returns can be sent to another process and merged with that of other rows."""
+    """Sums of rows. The result of ``finish`` can be sent to another process and merged with that of other rows."""
 
     def add(self, start: int, *parts: Any) -> None:
         """Add consecutive rows of all tables, the first of which has the number ``start``."""
@@ -38,7 +38,7 @@ class Sums(Protocol):
 
 
 class Size(NamedTuple):
-    """What decides the number of threads: columns of all tables, sums in each thread, rows that are summed at once."""
+    """The sizes that decide the number of threads: columns of all tables, sums in each thread, rows summed at once."""
 
     columns: int
     folds: int
@@ -46,7 +46,7 @@ class Size(NamedTuple):
 
     @property
     def threads(self) -> tuple[int, int]:
-        """How many threads there may be, each with sums of its own, and how many BLAS threads they share."""
+        """The maximum number of threads, each with its own sums, and the number of BLAS threads that they share."""
         threads = blas_threads()
         affordable = SUMS_BYTES // (self.folds * (8 * self.columns**2 + BLOCK_BYTES))
         return int(max(1, min(threads, affordable))), threads
@@ -106,7 +106,7 @@ def portions(tables: Sequence[Any], start: int, stop: int, rows: int) -> Iterato
             if start >= stop:
                 return
     finally:
-        if hasattr(chunks, "close"):  # a reader that is ahead
+        if hasattr(chunks, "close"):  # of a thread that reads ahead
             chunks.close()
 
 
@@ -133,7 +133,7 @@ def _in_spans(work: Callable[[int, int], Any], n: int, size: Size) -> list[Any]:
 def of_batches(
     batches: Iterable[tuple[Any, ...]], new: Callable[[], Sums], merge: Callable[[Sequence[Any]], Any], size: Size
 ) -> Any:
-    """The same over batches that come once: each is a tuple of the same rows of all tables.
+    """``of_rows`` over batches that can be read once: each is a tuple of the same rows of all tables.
 
     Row i belongs to thread (i // block) mod threads (to the first while rows are few), whatever batch it comes in. Rows
     are copied, because the caller may fill the same array again; at most two blocks wait for a thread.

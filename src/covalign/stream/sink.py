@@ -120,7 +120,7 @@ class Sink:
             with self._disk():
                 self.start = self._done = self._writer.begin(self._recorded())
                 self._record()
-            if isinstance(self._writer, NpyWriter):  # the size is known: better now than after hours of work
+            if isinstance(self._writer, NpyWriter):  # the size is known: fail now, not after hours
                 need = (self.shape[0] - self.start) * self._row_bytes
                 if need > _free(self.path.parent):
                     raise disk_full(self.path, need, self.start)
@@ -131,7 +131,7 @@ class Sink:
             raise
 
     def _locked(self) -> Any:
-        """The lock of the hidden folder. Everything else happens while this run holds it.
+        """The lock of the hidden folder. This run holds it for all that follows.
 
         Another run may remove folder and lock after this one has opened the lock, which then locks nothing.
         """
@@ -190,7 +190,7 @@ class Sink:
 
     def interrupt(self) -> None:
         """Stop here. What was written stays in the hidden folder, and a later call resumes."""
-        with suppress(OSError):  # a full disk has no room for a record either; the last one is still true
+        with suppress(OSError):  # a full disk has no space for a record; the last record is still valid
             self._checkpoint()
         self._release()
 
@@ -218,7 +218,7 @@ class Sink:
         try:
             note = json.loads((self._folder / "progress.json").read_text())
             done = note.pop("done")
-        except (OSError, ValueError, KeyError, TypeError):  # no record, or none of ours
+        except (OSError, ValueError, KeyError, TypeError):  # no record, or a record of another program
             return 0
         return int(done) if note == self._fingerprint else 0
 

@@ -1,4 +1,4 @@
-"""One face for rows wherever they lie: a shape, names, and chunks of rows that can be read again and again."""
+"""One interface for rows in any storage: a shape, names, and chunks of rows that can be read repeatedly."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from scipy import sparse
 from covalign._core.checks import check_chunk_rows, not_numeric, not_two_dimensional, source_without_rows
 from covalign._core.messages import listed, message
 
-# Large enough that opening, seeking and starting BLAS do not show. Below 32 MB the C library hands freed buffers out
-# again; a larger one is new pages every time, which the system has to clear first (reads are then half as fast).
+# Large enough that opening, seeking and starting BLAS cost little. Below 32 MB the C library reuses freed buffers; a
+# larger buffer consists of new pages, which the system has to clear first (reads are then half as fast).
 CHUNK_BYTES = 2**24
 
 
 class Source(Protocol):
-    """A table of numbers of which only chunks are held at a time."""
+    """A table of numbers that is read in chunks."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -33,23 +33,23 @@ class Source(Protocol):
 
     @property
     def names(self) -> tuple[str, ...] | None:
-        """Names of the columns, where they have any."""
+        """Names of the columns, or None."""
 
     @property
     def index(self) -> Any:
-        """Names of the rows as a pandas Index, where they have any, else None; read when asked for."""
+        """Names of the rows as a pandas Index, or None; read on demand."""
 
     @property
     def where(self) -> str:
-        """What to call this table in a message."""
+        """The name of this table in messages."""
 
     @property
     def in_memory(self) -> bool:
-        """Chunks are views, or made from what is in memory: nothing is gained by reading ahead."""
+        """Whether chunks come from memory, so that reading ahead saves no time."""
 
     @property
     def chunk_rows(self) -> int:
-        """Rows in a chunk unless told otherwise."""
+        """The default number of rows in a chunk."""
 
     def chunks(self, rows: int | None = None, start: int = 0) -> Iterator[Any]:
         """The rows from ``start`` on, in order, as dense arrays or csr matrices cut at the multiples of ``rows``."""
@@ -61,7 +61,7 @@ def is_source(data: Any) -> bool:
 
 
 class Table(ABC):
-    """What all adapters share: choice of columns, size of chunks, and cutting the stored rows into chunks.
+    """The base of all adapters: choice of columns, size of chunks, and cutting the stored rows into chunks.
 
     An adapter says how rows ``[start, stop)`` are read. ``unit`` is the number of rows that are stored together (a
     chunk of the format): reads begin and end at its multiples, so nothing stored is read twice. ``single`` lets one
@@ -69,7 +69,7 @@ class Table(ABC):
     """
 
     in_memory = False
-    origin: Any = None  # the file or folder that the rows are read from, where that is known
+    origin: Any = None  # the file or folder that the rows are read from, if it is known
     key: str | None = None  # which of the arrays in it
     layout: Any = None  # where in the file the rows are, for formats without keys
 
@@ -118,11 +118,11 @@ class Table(ABC):
         return self.in_memory
 
     def flush(self) -> None:  # noqa: B027  # most formats have nothing to do
-        """Write what this process has changed of the rows to their file."""
+        """Write changes that this process made to the rows to their file."""
 
     @property
     def chunk_rows(self) -> int:
-        """Rows in a chunk: about CHUNK_BYTES of what is read, in whole stored units."""
+        """Rows in a chunk: about CHUNK_BYTES of stored data, in whole stored units."""
         if self._chunk_rows is not None:
             return self._chunk_rows
         rows = max(1, CHUNK_BYTES // (self._stored_width * self.dtype.itemsize))
@@ -194,7 +194,7 @@ def stacked(parts: Sequence[Any]) -> Any:
 
 
 def working_dtype(where: str, dtype: Any) -> np.dtype[Any]:
-    """The type chunks have: as stored, in the machine's byte order, half precision widened (BLAS has none)."""
+    """The type of chunks: as stored, in the byte order of the machine; half precision is widened for BLAS."""
     dtype = np.dtype(dtype)
     if dtype.kind not in "fiub":
         raise not_numeric(where, dtype)
@@ -204,7 +204,7 @@ def working_dtype(where: str, dtype: Any) -> np.dtype[Any]:
 def positions(
     where: str, columns: Sequence[Any] | None, names: Sequence[str] | None, width: int
 ) -> NDArray[np.intp] | None:
-    """Positions of the columns asked for, by name where there are names, else by number; None for all."""
+    """Positions of the selected columns, by name if there are names, else by number; None for all."""
     if columns is None:
         return None
     asked = [columns] if isinstance(columns, str) else list(columns)
@@ -224,12 +224,12 @@ def positions(
 
 
 def is_zarr(path: Path) -> bool:
-    """A zarr array or group, of whichever version."""
+    """Whether this is a zarr array or group, of any version."""
     return any((path / mark).exists() for mark in ("zarr.json", ".zarray", ".zgroup"))
 
 
 def packages_of(data: Any) -> set[str]:
-    """The packages that the type of ``data`` and its ancestors come from; nothing is imported to find out."""
+    """The packages of the type of ``data`` and of its base classes, without importing any."""
     return {kind.__module__.partition(".")[0] for kind in type(data).__mro__}
 
 
@@ -241,7 +241,7 @@ def which_array(where: Any, key: Any, have: Iterable[Any]) -> ValueError:
 
 
 def no_key(name: str, key: Any) -> ValueError:
-    """The error for a key where there is only one array."""
+    """The error for a key if there is only one array."""
     remedy = "a key names an array within an .npz, .zarr or .h5ad; leave it out here"
     return ValueError(message(f"{name} needs no key=", got=repr(key), remedy=remedy))
 
@@ -257,6 +257,6 @@ def unknown_source(name: str, got: str) -> ValueError:
 
 
 def column_not_numeric(where: str, column: Any, kind: Any) -> ValueError:
-    """The error for a column of text, say."""
+    """The error for a column that is not numeric, for example text."""
     problem, got = f"{where} needs numbers in every column", f"{kind} in column {str(column)!r}"
     return ValueError(message(problem, got=got, remedy="convert it, or choose the others with columns="))

@@ -22,7 +22,7 @@ class Writer(Protocol):
         """Rows that are written together (the last ones may be fewer)."""
 
     def begin(self, done: int) -> int:
-        """Prepare to resume after ``done`` rows; returns how many rows there really are, 0 for a new start."""
+        """Prepare to resume after ``done`` rows; returns the number of rows on the disk, 0 for a new start."""
 
     def append(self, start: int, rows: Any) -> None:
         """Write rows whose first one is ``start``."""
@@ -117,7 +117,7 @@ class ZarrWriter:
         self._unsynced |= {self._path / "c" / str(i) / "0" for i in chunks}
 
     def sync(self) -> None:
-        """Wait for the disk; a chunk of nothing but zeros has no file."""
+        """Wait for the disk; a chunk of zeros has no file."""
         for path in self._unsynced:
             if path.exists():
                 _sync(path)
@@ -132,7 +132,7 @@ class ZarrWriter:
 
 
 class ParquetWriter(NpyWriter):
-    """Rows as plain numbers first; at the end they are copied, a row group at a time, into one parquet file.
+    """Rows as an ``.npy`` file first; at the end they are copied, a row group at a time, into one parquet file.
 
     A parquet file has its table of contents at the end, so one that was interrupted can be neither read nor continued.
     The rows need twice their disk space while they are copied.
@@ -148,8 +148,8 @@ class ParquetWriter(NpyWriter):
     def finish(self) -> Path:
         """One file of all row groups."""
         plain, whole = super().finish(), self._folder / "rows.parquet"
-        with whole.open("wb") as file:  # a Python file, so that a full disk is Python's own OSError
-            # Dictionaries are for values that repeat: with results they cost a third more room and most of the time.
+        with whole.open("wb") as file:  # a Python file, so that a full disk raises an OSError of Python
+            # Dictionaries are for repeated values: for results they take a third more space and most of the time.
             with self._pq.ParquetWriter(file, self._schema, use_dictionary=False) as writer:
                 for chunk in from_npy(plain).chunks(self._group):
                     columns = [self._pa.array(column) for column in np.ascontiguousarray(chunk.T)]
@@ -160,7 +160,7 @@ class ParquetWriter(NpyWriter):
 
 
 def _write_all(file: Any, data: Any) -> None:
-    """Write everything: an unbuffered file may take less than it is given."""
+    """Write all bytes: an unbuffered file may write only a part of them at once."""
     left = memoryview(data)
     while len(left):
         left = left[file.write(left) :]

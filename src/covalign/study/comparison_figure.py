@@ -10,7 +10,7 @@ import pandas as pd
 from covalign.study import label_places as labels
 from covalign.study.study_style import INK, coupling_axis, plt, pretty
 
-# Okabe and Ito's; ours are the two cool colours with round and square points, others warm or grey.
+# Colours of Okabe and Ito: ours are the two cool ones with round and square points, others are warm or grey.
 STYLES = {
     "iFA": ("#0072B2", "o", "iFA"),
     "aligner": ("#009E73", "s", "alignment of PCs or of the representation"),

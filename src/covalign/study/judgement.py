@@ -26,8 +26,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from covalign._core.linalg import Array
-from covalign.closed_form.heldout import standard_error
-from covalign.closed_form.regimes import mean_or_nan, squared_distance_from_identity
+from covalign.closed_form.heldout import column_means, standard_error
+from covalign.closed_form.metrics.alignment import cross_correlation, latent_correlation
+from covalign.closed_form.regimes import squared_distance_from_identity
+from covalign.moments.moments import Moments
 from covalign.study import scores
 from covalign.study.baselines import method as face
 from covalign.study.baselines.method import Method
@@ -56,11 +58,8 @@ class Data(NamedTuple):
 
 def in_sample(method: Method, data: Data, settings: Settings) -> Iterator[Row]:
     """The paper's metrics on the rows fitted, and seconds."""
-    name, result = method.name, run(method, data, settings)
-    yield from scores.plane(name, result.informed, data.Y)
-    yield from scores.explained(name, data.views, result.informed, result.factors)
-    yield from scores.disentanglement(name, result.informed, data.Y)
-    yield Row(name, "seconds", result.seconds)
+    result = run(method, data, settings)
+    yield from scores.in_sample(method.name, data.views, data.Y, result.informed, result.factors, result.seconds)
 
 
 def held_out(method: Method, data: Data, settings: Settings, folds: int) -> Iterator[Row]:
@@ -71,13 +70,14 @@ def held_out(method: Method, data: Data, settings: Settings, folds: int) -> Iter
         if place is None:
             return
         new = data.rows(test)
-        informed = place(new.views)
-        aligned.append(paired_correlations(informed, new.Y))
-        correlations.append(correlation(informed))
+        m = Moments.from_arrays(place(new.views), new.Y)
+        # 0 for a factor that does not vary, NaN for a covariate that does not vary in these rows
+        aligned.append(np.where(np.ptp(new.Y, axis=0) == 0, np.nan, np.diag(cross_correlation(m))))
+        correlations.append(latent_correlation(m))
         sizes.append(len(test))
     of_folds = np.array(aligned)
-    yield Row(name, "held-out alignment", float(np.mean([mean_or_nan(column) for column in of_folds.T])))
-    yield Row(name, "held-out se", float(standard_error(np.array([[mean_or_nan(fold)] for fold in of_folds]))[0]))
+    yield Row(name, "held-out alignment", float(np.mean(column_means(of_folds))))
+    yield Row(name, "held-out se", float(standard_error(column_means(of_folds.T)[:, None])[0]))
     average = np.average(correlations, axis=0, weights=sizes)
     yield Row(name, "held-out coupling", squared_distance_from_identity(average))
     yield Row(name, "folds", folds)
@@ -86,21 +86,6 @@ def held_out(method: Method, data: Data, settings: Settings, folds: int) -> Iter
 def run(method: Method, data: Data, settings: Settings) -> face.Result:
     """``baselines.run`` with the settings of this comparison."""
     return face.run(method, data.views, data.Y, settings.n_factors, settings.seed, settings.budget)
-
-
-def paired_correlations(Z: Array, Y: Array) -> Array:
-    """corr(z_p, y_p): 0 for a factor that does not vary, NaN for a covariate that does not vary in these rows."""
-    constant = np.ptp(Y, axis=0) == 0
-    paired = np.mean(face.standardised(Z) * face.standardised(Y), axis=0)
-    return np.where(constant, np.nan, paired)
-
-
-def correlation(Z: Array) -> Array:
-    """corr(Z); a factor that does not vary correlates with itself alone."""
-    F = face.standardised(Z)
-    C = np.asarray(F.T @ F / len(F))
-    np.fill_diagonal(C, 1.0)
-    return C
 
 
 def divisions(Y: Array, folds: int, seed: int) -> list[tuple[Any, Any]]:

@@ -1,4 +1,4 @@
-"""Every figure of the paper under its own name, drawn from the store (closed forms are computed on the spot)."""
+"""Every figure of the paper under its name there, drawn from the store; closed forms are computed when drawn."""
 
 from __future__ import annotations
 
@@ -12,19 +12,18 @@ from covalign.bridges import datasets
 from covalign.closed_form import regimes, simulate
 from covalign.closed_form.metrics.alignment import cross_correlation
 from covalign.moments.moments import Moments
+from covalign.study.method_names import members
 from covalign.study.profiles import SIMULATED, Inputs, Profile
-from covalign.study.real_data import routes
+from covalign.study.real_data import numbers, routes
 from covalign.study.results_store import Store
 from covalign.study.scores import LABELS
-from covalign.study.steering_figure import steering_figure
-from covalign.study.subsets import rows
+from covalign.study.steering_figure import TITLES, steering_figure
+from covalign.study.subsets import at_setting, rows
 from covalign.study.theory import regimes_of
-
-TITLES = {"T_ex": r"$T_{\mathrm{ex}}$", "T_0": "$T_0$", "T_0.5": "$T_{1/2}$", "T_1": "$T_1$"}
 
 
 class Figure(NamedTuple):
-    """What a figure needs (experiments; data the user must bring), what it shows, and how it is drawn."""
+    """The experiments and user data that a figure needs, what it shows, and the function that draws it."""
 
     experiments: tuple[str, ...]
     what: str
@@ -42,7 +41,7 @@ def transformed(m: Moments) -> dict[str, Moments]:
 
 
 def matrix_rows(axes: Any, columns: dict[str, Moments], titles: dict[str, str]) -> Any:
-    """corr(y, z~) above corr(z~), one column for each regime, the mean alignment and coupling under their names."""
+    """corr(y, z~) above corr(z~), one column for each regime; titles give the mean alignment and the coupling."""
     from covalign.study.study_style import heatmap
 
     image = None
@@ -59,7 +58,7 @@ def matrix_rows(axes: Any, columns: dict[str, Moments], titles: dict[str, str]) 
 
 def overview(figure: Any, scenario: str) -> None:
     """Panels A (the covariates and the latents they inform) and B (after each transformation)."""
-    from covalign.study.study_style import heatmap
+    from covalign.study.study_style import colour_bar, heatmap
 
     m = simulate.population_moments(scenario)
     after = transformed(m)
@@ -69,10 +68,7 @@ def overview(figure: Any, scenario: str) -> None:
     heatmap(grid[0, 1], cross_correlation(m).T, r"corr$(y, z)$")
     heatmap(grid[1, 1], to_correlation(m.cov_z), r"corr$(z)$")
     titles = {**TITLES, next(iter(after)): "B   " + TITLES[next(iter(after))]}
-    image = matrix_rows(grid[:, 2:], after, titles)
-    bar = figure.colorbar(image, ax=grid, shrink=0.7, pad=0.01)
-    bar.ax.tick_params(labelsize=7)
-    bar.outline.set_visible(False)
+    colour_bar(figure, matrix_rows(grid[:, 2:], after, titles), grid, 0.7)
 
 
 def fig1(store: Store, profile: Profile, inputs: Inputs) -> Any:
@@ -85,7 +81,7 @@ def fig1(store: Store, profile: Profile, inputs: Inputs) -> Any:
 
 
 def latex(route: str) -> str:
-    """A route's name with its T set as mathematics."""
+    """The name of a route with its T as mathematics."""
     start, comma, T = route.rpartition("then ")
     return start + comma + TITLES.get(T, T)
 
@@ -100,7 +96,7 @@ def sup_emb(store: Store, profile: Profile, inputs: Inputs) -> Any:
     figure = plt.figure(figsize=(15, 4.2 * len(data_sets)), layout="constrained")
     parts = np.atleast_1d(figure.subfigures(len(data_sets), 1))
     for part, (name, data) in zip(parts, data_sets.items(), strict=True):
-        Z, Y = np.asarray(data.Z, dtype=np.float64), data.covariates.to_numpy(dtype=np.float64)
+        Z, Y = numbers(data)
         m = Moments.from_arrays(Z, Y)
         made = {route: m.transform(T) for route, T in routes(Z, Y).items() if route in shown}
         made = {route: made[route] for route in shown if route in made}
@@ -118,13 +114,6 @@ def sup_emb(store: Store, profile: Profile, inputs: Inputs) -> Any:
 # -- the plane of coupling and alignment ------------------------------------------------------------------------------
 
 
-def methods_at(store: Store, profile: Profile, scenario: str, alpha: float, b: float) -> Any:
-    """All methods' rows in one setting."""
-    frame = rows(store, "methods", profile)
-    at = (frame["scenario"] == scenario) & np.isclose(frame["alpha"], alpha, atol=1e-4)
-    return frame[at & np.isclose(frame["b"], b, atol=1e-4)]
-
-
 def panel_d(store: Store, profile: Profile, scenario: str, axes: Any, which: tuple[int, ...] = (0, 1)) -> None:
     """Methods in one or both settings of a scenario."""
     from covalign.study.study_style import coupling_axis, trade_off
@@ -132,7 +121,7 @@ def panel_d(store: Store, profile: Profile, scenario: str, axes: Any, which: tup
     for ax, i in zip(axes, which, strict=True):
         alpha, b = profile.panels(scenario)[i]
         name = f"scenario {SIMULATED.index(scenario) + 1} ({scenario}),  α = {alpha:g}, b = {b:.2g}"
-        trade_off(methods_at(store, profile, scenario, alpha, b), ax, title=name)
+        trade_off(at_setting(rows(store, "methods", profile), scenario, alpha, b), ax, title=name)
         coupling_axis(ax)
 
 
@@ -206,14 +195,12 @@ def sweep_figure(scenario: str) -> Callable[[Store, Profile, Inputs], Any]:
 
 def fig4(store: Store, profile: Profile, inputs: Inputs) -> Any:
     """Population D, C, I, SAP and nSAP along alpha, scenario 1."""
-    from covalign.study.study_style import plt
+    from covalign.study.study_style import finish, plt
 
     frame = rows(store, "population", profile)
     frame = frame[(frame["scenario"] == "PN") & np.isclose(frame["b"], 1.0)]
-    shown = {
-        "T_ex": ("#CC79A7", "--"),
-        **{f"T_{lam:g}": (plt.get_cmap("viridis")(0.08 + 0.84 * lam), "-") for lam in profile.lams},
-    }
+    viridis = plt.get_cmap("viridis")
+    shown = {"T_ex": ("#CC79A7", "--")} | {f"T_{lam:g}": (viridis(0.08 + 0.84 * lam), "-") for lam in profile.lams}
     metrics = list(LABELS)[3:]
     figure, axes = plt.subplots(1, len(metrics), figsize=(13, 3), layout="constrained")
     for ax, metric in zip(axes, metrics, strict=True):
@@ -223,24 +210,22 @@ def fig4(store: Store, profile: Profile, inputs: Inputs) -> Any:
             ax.plot(one["alpha"], one["value"], color=colour, ls=style, lw=1.8, label=label)
         ax.set_title(LABELS[metric], loc="left", fontsize=9)
         ax.set_xlabel("α, correlation of covariates", fontsize=8)
-        ax.spines[["top", "right"]].set_visible(False)
-        ax.tick_params(labelsize=8)
+        finish(ax)
     legend(figure, axes[0], loc="outside right center")
     figure.suptitle("Population, scenario 1 (PN), b = 1", fontsize=10, x=0.01, ha="left")
     return figure
 
 
 def sup_consistency(store: Store, profile: Profile, inputs: Inputs) -> Any:
-    """beta, its squared error and the factors' cosine with the truth as N grows."""
-    from covalign.study.study_style import plt, summary
+    """beta, its squared error, and the cosine between factors and truth, as N grows."""
+    from covalign.study.study_style import COLOURS, band, finish, plt, summary
 
     table = summary(rows(store, "consistency", profile), ["n"])
     table = table[table["n"].isin(profile.sizes)].sort_values("n")
     figure, axes = plt.subplots(1, 3, figsize=(11, 3.2), layout="constrained")
     for p, beta in enumerate(simulate.coefficients()):
         one, colour = table[table["metric"] == f"beta_{p + 1}"], plt.get_cmap("viridis")(p / 5)
-        axes[0].plot(one["n"], one["mean"], color=colour, marker="o", ms=3)
-        axes[0].fill_between(one["n"], one["mean"] - one["sd"], one["mean"] + one["sd"], color=colour, alpha=0.2, lw=0)
+        band(axes[0], one["n"], one["mean"], one["sd"], colour, 0.2, marker="o", ms=3)
         axes[0].axhline(beta, color=colour, ls=":", lw=1)
     axes[0].set_title(r"A   $\hat\beta_p$ (dotted: truth)", loc="left", fontsize=9)
     for ax, metric, title in (
@@ -248,24 +233,24 @@ def sup_consistency(store: Store, profile: Profile, inputs: Inputs) -> Any:
         (axes[2], "cosine", "C   cosine with the true factors"),
     ):
         one = table[table["metric"] == metric]
-        ax.plot(one["n"], one["mean"], color="#0072B2", marker="o", ms=3)
+        ax.plot(one["n"], one["mean"], color=COLOURS[0], marker="o", ms=3)
         low = np.maximum(one["mean"] - one["sd"], one["mean"] / 4)  # an error has no logarithm below zero
-        ax.fill_between(one["n"], low, one["mean"] + one["sd"], color="#0072B2", alpha=0.2, lw=0)
+        ax.fill_between(one["n"], low, one["mean"] + one["sd"], color=COLOURS[0], alpha=0.2, lw=0)
         ax.set_title(title, loc="left", fontsize=9)
     one = table[table["metric"] == "beta error"]
-    axes[1].plot(one["n"], one["mean"].iloc[-1] * one["n"].iloc[-1] / one["n"], color="#888888", ls=":", lw=1)
-    axes[1].annotate("1/N", (one["n"].iloc[0], one["mean"].iloc[-1] * one["n"].iloc[-1] / one["n"].iloc[0]), fontsize=8)
+    slope = one["mean"].iloc[-1] * one["n"].iloc[-1] / one["n"]
+    axes[1].plot(one["n"], slope, color="#888888", ls=":", lw=1)
+    axes[1].annotate("1/N", (one["n"].iloc[0], slope.iloc[0]), fontsize=8)
     axes[1].set_yscale("log")
     for ax in axes:
         ax.set_xscale("log")
         ax.set_xlabel("N", fontsize=8)
-        ax.spines[["top", "right"]].set_visible(False)
-        ax.tick_params(labelsize=8)
+        finish(ax)
     return figure
 
 
 def sup_time(store: Store, profile: Profile, inputs: Inputs) -> Any:
-    """Median seconds of one fit, all methods on one machine and one thread."""
+    """Median seconds of one fit, for all methods on one machine with one thread."""
     from covalign.study.study_style import STYLES, plt, runs
 
     frame = rows(store, "runtime", profile)
@@ -294,8 +279,8 @@ def sup_time(store: Store, profile: Profile, inputs: Inputs) -> Any:
 
 
 def fig5(store: Store, profile: Profile, inputs: Inputs) -> Any:
-    """Breast cancer: the trade-off, the variance an informed factor explains, and patients not fitted."""
-    from covalign.study.study_style import coupling_axis, members, plt, summary, trade_off
+    """Breast cancer: the trade-off, the variance that an informed factor explains, and left-out patients."""
+    from covalign.study.study_style import COLOURS, band, coupling_axis, finish, plt, summary, trade_off
 
     frame = rows(store, "tcga", profile)
     figure, axes = plt.subplots(1, 3, figsize=(15, 4.6), layout="constrained", width_ratios=[1.15, 1.15, 0.8])
@@ -304,34 +289,30 @@ def fig5(store: Store, profile: Profile, inputs: Inputs) -> Any:
     trade_off(frame, axes[1], x="variance", title="B   dependence and variance explained")
     axes[1].set_xlabel("variance of the three views explained per informed factor")
     table = summary(frame, ["method"])
-    family = members(list(dict.fromkeys(frame["method"])), "iFA")
+    lams, family = zip(*members(frame["method"], "iFA"), strict=True)
     for metric, label, colour in (
         ("alignment", "patients fitted", "#8A8A8A"),
-        ("held-out alignment", "patients left out, labels unseen", "#0072B2"),
+        ("held-out alignment", "patients left out, labels unseen", COLOURS[0]),
     ):
-        one = table[table["metric"] == metric].set_index("method").loc[[name for _, name in family]]
-        lams = [lam for lam, _ in family]
-        axes[2].plot(lams, one["mean"], color=colour, marker="o", ms=4, label=label)
-        axes[2].fill_between(lams, one["mean"] - one["sd"], one["mean"] + one["sd"], color=colour, alpha=0.15, lw=0)
+        one = table[table["metric"] == metric].set_index("method").loc[list(family)]
+        band(axes[2], lams, one["mean"], one["sd"], colour, 0.15, marker="o", ms=4, label=label)
     axes[2].set_title(r"C   iFA$_\lambda$ on new patients (± 1 s.d.)", loc="left", fontsize=10)
     axes[2].set_xlabel(r"$\lambda$")
     axes[2].set_ylabel(LABELS["alignment"])
     axes[2].legend(fontsize=8, frameon=False, loc="lower right")
-    axes[2].spines[["top", "right"]].set_visible(False)
-    axes[2].tick_params(labelsize=8)
+    finish(axes[2])
     legend(figure, axes[0], loc="outside right center")
     return figure
 
 
 def fig2(store: Store, profile: Profile, inputs: Inputs) -> Any:
-    """Pretrained representations: every route, fitted and judged on all rows (faint) or judged on unseen ones."""
-    from covalign.study.study_style import coupling_axis, plt, summary
+    """Pretrained representations, every route: in sample (faint) and on held-out rows."""
+    from covalign.study.study_style import coupling_axis, finish, plt, summary
 
     frame = rows(store, "embedding", profile)
     names = [name for name in inputs.embeddings if name in set(frame.get("embedding", ()))]
-    figure, axes = plt.subplots(
-        1, max(len(names), 1), figsize=(1.6 + 5.2 * max(len(names), 1), 4.4), layout="constrained", squeeze=False
-    )
+    columns = max(len(names), 1)
+    figure, axes = plt.subplots(1, columns, figsize=(1.6 + 5.2 * columns, 4.4), layout="constrained", squeeze=False)
     for ax, name in zip(axes[0], names, strict=False):
         table = summary(frame[frame["embedding"] == name], ["method"])
         table = table.pivot(index="method", columns="metric", values="mean")
@@ -340,15 +321,13 @@ def fig2(store: Store, profile: Profile, inputs: Inputs) -> Any:
         coupling_axis(ax)
         ax.set_xlabel(LABELS["coupling"])
         ax.set_ylabel(LABELS["alignment"])
-        ax.set_title(name, loc="left", fontsize=10)
-        ax.spines[["top", "right"]].set_visible(False)
-        ax.tick_params(labelsize=8)
+        finish(ax, name)
     legend(figure, axes[0, 0], loc="outside right center")
     return figure
 
 
 def routes_panel(ax: Any, x: Any, y: Any, label: str, faint: bool) -> None:
-    """One point for each route; the regimes of a route are joined, and named where they are not faint."""
+    """One point for each route. A line joins the regimes of a route; faint points have no names."""
     look = {"alpha": 0.3 if faint else 1.0, "edgecolor": "none" if faint else "#222222", "linewidth": 0.8, "zorder": 3}
     for start, colour, marker, text in (
         ("Procrustes, then ", "#E69F00", "s", "$T$ after Procrustes (the paper)"),

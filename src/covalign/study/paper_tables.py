@@ -1,4 +1,4 @@
-"""The paper's tables under their own names, and one nobody has published: its inference against ours. Markdown."""
+"""The tables of the paper under their names there, and a comparison of its inference with ours, as Markdown."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from covalign.study.subsets import rows
 
 
 class Table(NamedTuple):
-    """What a table needs and how it is written."""
+    """The experiments and user data that a table needs, what it shows, and the function that writes it."""
 
     experiments: tuple[str, ...]
     what: str
     write: Callable[[Store, Profile, Inputs], str]
-    data: str | None = None  # what the user must bring, as for figures
+    data: str | None = None  # "embeddings", or None
 
 
 def summaryt(store: Store, profile: Profile, inputs: Inputs) -> str:
-    """The transformations and what each dimension's alignment is, with scenario 1's numbers."""
+    """The transformations and the alignment of each dimension, with the numbers of scenario 1."""
     m = simulate.population_moments("PN")
     polar = regimes.whitened_polar(m)
     formulas = {
@@ -49,7 +49,7 @@ def summaryt(store: Store, profile: Profile, inputs: Inputs) -> str:
 
 
 def sup_scenarios(store: Store, profile: Profile, inputs: Inputs) -> str:
-    """The covariates' correlations."""
+    """The correlations of the covariates."""
     parts = []
     for i, name in enumerate(SIMULATED, 1):
         S = simulate.covariate_correlation(name)
@@ -61,7 +61,7 @@ def sup_scenarios(store: Store, profile: Profile, inputs: Inputs) -> str:
 
 
 def sup_sim_par(store: Store, profile: Profile, inputs: Inputs) -> str:
-    """What is held fixed."""
+    """The parameters that are fixed."""
     beta = ", ".join(f"{value:g}" for value in simulate.coefficients())
     lines: list[list[object]] = [
         ["N", profile.n],
@@ -74,7 +74,7 @@ def sup_sim_par(store: Store, profile: Profile, inputs: Inputs) -> str:
 
 
 def sup_vary_par(store: Store, profile: Profile, inputs: Inputs) -> str:
-    """What varies. The paper's b grid (1/3, 1/2, 2/3, 3/4, 1) is not evenly spread although it says so; ours is."""
+    """The parameters that vary. The b grid of the paper (1/3, 1/2, 2/3, 3/4, 1) is not evenly spaced; ours is."""
     lines = [["α", ", ".join(f"{a:g}" for a in profile.alphas)], ["b", ", ".join(f"{b:.3g}" for b in profile.bs)]]
     return markdown(["parameter", "values"], [*lines, ["λ", ", ".join(f"{lam:g}" for lam in profile.lams)]])
 
@@ -89,7 +89,7 @@ def sup_methods(store: Store, profile: Profile, inputs: Inputs) -> str:
 
 
 def inference(store: Store, profile: Profile, inputs: Inputs) -> str:
-    """Bound, recovery and seconds, mean ± sd over repetitions."""
+    """Bound, recovery and seconds: mean ± sd over repetitions."""
     frame, lines = rows(store, "inference", profile), []
     for (scenario, n), part in frame.groupby(["scenario", "n"], sort=False):
         wide = part.pivot_table(index="rep", columns=["metric", "method"], values="value")
@@ -101,16 +101,8 @@ def inference(store: Store, profile: Profile, inputs: Inputs) -> str:
                 scenario, n, method, f"{gain.mean():+.1f} ± {gain.std():.1f}", claims.spread(one["recovery"]),
                 claims.spread(one["weakest"]), f"{one['sweeps'].mean():.0f}", f"{one['seconds'].median():.3f}",
             ])  # fmt: skip
-    header = [
-        "scenario",
-        "N",
-        "inference",
-        "bound over the paper's (nats)",
-        "recovery",
-        "weakest factor",
-        "sweeps",
-        "seconds",
-    ]
+    header = ["scenario", "N", "inference", "bound over the paper's (nats)", "recovery", "weakest factor"]
+    header += ["sweeps", "seconds"]
     note = (
         f"\n{frame['rep'].nunique()} repetitions. Recovery: mean correlation of the informed factors with the truth. "
         "A mean-field and a full posterior have different bounds; both lie below the same evidence, so the higher "
@@ -153,7 +145,7 @@ def claims_page(store: Store, profile: Profile, command: str) -> str:
 
 
 def repetitions(store: Store) -> str:
-    """How often each simulation was repeated, the slow methods apart."""
+    """The number of repetitions of the simulations, and that of slow methods."""
     counts = store.frame("methods").groupby("method")["rep"].nunique()
     slow = counts[[name for name in counts.index if str(name).startswith(("SOFA", "MOFA-FLEX", "MuVI"))]]
     text = f"Repetitions of simulations: {counts.max() if len(counts) else 0}."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,7 @@ from covalign.closed_form import regimes
 from covalign.closed_form.heldout import best_shrinkage, shrinkage_path
 from covalign.closed_form.metrics import alignment, coupling
 from covalign.closed_form.metrics.matching import match
+from covalign.closed_form.regimes import Polar
 from covalign.factor import InformedFactorAnalysis
 from covalign.moments.moments import Moments, fold_moments, merge
 from covalign.study import method_names as known
@@ -91,16 +93,39 @@ def embedding_units(profile: Profile, inputs: Inputs) -> list[Unit]:
 
 def embedding(unit: Unit, profile: Profile, inputs: Inputs) -> Iterator[Row]:
     """Alignment and coupling of every route: fitted to all rows (in sample), and to half of them (the other half)."""
-    data = datasets.embedding(inputs.embeddings[unit.method])
-    Z, Y = np.asarray(data.Z, dtype=np.float64), data.covariates.to_numpy(dtype=np.float64)
-    half = np.random.default_rng(unit.rep).permutation(len(Z))
-    fitted, unseen = half[: len(Z) // 2], half[len(Z) // 2 :]
-    for label, rows, judged in (("in sample", half, half), ("held out", fitted, unseen)):
+    Z, Y = numbers(datasets.embedding(inputs.embeddings[unit.method]))
+    fitted, unseen = halves(len(Z), unit.rep)
+    every = np.concatenate([fitted, unseen])
+    for label, rows, judged in (("in sample", every, every), ("held out", fitted, unseen)):
         test = Moments.from_arrays(Z[judged], Y[judged])
         for name, T in routes(Z[rows], Y[rows]).items():
             moved = test.transform(T)
             yield Row(name, f"alignment, {label}", alignment(moved))
             yield Row(name, f"coupling, {label}", coupling(moved))
+
+
+def numbers(data: Any) -> tuple[Array, Array]:
+    """The representation and the covariates as arrays."""
+    return np.asarray(data.Z, dtype=np.float64), data.covariates.to_numpy(dtype=np.float64)
+
+
+def halves(n: int, seed: int) -> tuple[Rows, Rows]:
+    """Two random halves of n rows."""
+    order = np.random.default_rng(seed).permutation(n)
+    return order[: n // 2], order[n // 2 :]
+
+
+def with_shrinkage(Z: Array, Y: Array) -> tuple[Moments, float]:
+    """Moments, and the shrinkage that ``LatentAligner`` would choose."""
+    folds = fold_moments(Z, Y, 5)
+    return merge(folds) or Moments.from_arrays(Z, Y), best_shrinkage(shrinkage_path(folds))
+
+
+def polar_form(m: Moments, shrinkage: float = 0.0) -> Polar:
+    """The polar form, without the warning about dependent covariates."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return regimes.whitened_polar(m, shrinkage)
 
 
 def routes(Z: Array, Y: Array) -> dict[str, Array]:
@@ -112,18 +137,13 @@ def routes(Z: Array, Y: Array) -> dict[str, Array]:
     chosen[np.arange(p), best.columns] = best.signs
     rotation = procrustes(m)
     made = {"max-correlation dimensions": chosen, "Procrustes": rotation}
-    folds = fold_moments(Z, Y, 5)
-    shrinkage = best_shrinkage(shrinkage_path(folds))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        after = regimes.whitened_polar(m.transform(rotation))
-        ours = regimes.whitened_polar(merge(folds) or m, shrinkage)
+    after, ours = polar_form(m.transform(rotation)), polar_form(*with_shrinkage(Z, Y))
     for regime, lam in ROUTES.items():
-        label = {"exclusive": "T_ex", "independent": "T_0", "tunable": f"T_{lam:g}", "strongest": "T_1"}[regime]
-        if after.M_inverse is not None or regime != "exclusive":
-            made[f"Procrustes, then {label}"] = regimes.turned(after, regime, lam) @ rotation
-        if ours.M_inverse is not None or regime != "exclusive":
-            made[f"ridge, then {label}"] = regimes.turned(ours, regime, lam)
+        label = "T_ex" if regime == "exclusive" else f"T_{lam:g}"
+        for route, polar, before in (("Procrustes", after, rotation), ("ridge", ours, None)):
+            if polar.M_inverse is not None or regime != "exclusive":
+                T = regimes.turned(polar, regime, lam)
+                made[f"{route}, then {label}"] = T if before is None else T @ before
     return made
 
 

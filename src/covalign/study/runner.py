@@ -105,15 +105,14 @@ def measure(unit: Unit, profile: Profile, inputs: Inputs) -> list[Row] | str:
 def measured(
     units: Sequence[Unit], profile: Profile, inputs: Inputs, jobs: int
 ) -> Generator[tuple[Unit, list[Row] | str], None, None]:
-    """Units with their results, as they finish. The slowest start first, so that the end is short."""
+    """Units with their results, as they finish."""
     if jobs <= 1 or len(units) <= 1:
         for unit in units:
             yield unit, measure(unit, profile, inputs)
         return
-    queue = sorted(units, key=lambda unit: -expected_seconds(unit.method))
     pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=leave_interrupts_to_the_parent)
     try:
-        running = {pool.submit(measure, unit, profile, inputs): unit for unit in queue}
+        running = {pool.submit(measure, unit, profile, inputs): unit for unit in slowest_first(units)}
         while running:
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 yield running.pop(future), future.result()
@@ -130,9 +129,8 @@ def sent(
 ) -> Generator[tuple[Unit, list[Row] | str], None, None]:
     """Units with their results, as a dask cluster finishes them. If a worker is lost, its unit runs again."""
     as_completed = optional("distributed", "dask").as_completed
-    queue = sorted(units, key=lambda unit: -expected_seconds(unit.method))
     options = {"pure": False, "priority": 0, "retries": 3}
-    running = {client.submit(measure_alone, unit, profile, inputs, **options): unit for unit in queue}
+    running = {client.submit(measure_alone, unit, profile, inputs, **options): unit for unit in slowest_first(units)}
     try:
         with client.as_current():
             finished = as_completed(list(running))
@@ -141,6 +139,11 @@ def sent(
             yield running.pop(future), future.result() if error is None else f"{type(error).__name__}: {error}"
     finally:  # in any case: the cluster belongs to others, and no one waits for these results
         client.cancel(list(running))
+
+
+def slowest_first(units: Sequence[Unit]) -> list[Unit]:
+    """Units in the order in which they start, so that no slow one starts last."""
+    return sorted(units, key=lambda unit: -expected_seconds(unit.method))
 
 
 def measure_alone(unit: Unit, profile: Profile, inputs: Inputs) -> list[Row] | str:

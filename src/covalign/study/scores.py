@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -22,8 +23,18 @@ LABELS = {
 }
 
 
-def plane(method: str, informed: Array, Y: Array) -> Iterator[Row]:
-    """Where a method stands between alignment and independence."""
+def in_sample(
+    method: str, views: dict[str, Array], Y: Array, informed: Array, factors: Array, seconds: float
+) -> Iterator[Row]:
+    """All metrics on the fitted rows, and seconds."""
+    yield from plane(method, informed, Y)
+    yield from explained(method, views, informed, factors)
+    yield from disentanglement(method, informed, Y)
+    yield Row(method, "seconds", seconds)
+
+
+def plane(method: str, informed: Any, Y: Any = None) -> Iterator[Row]:
+    """Alignment and coupling, of rows or of one Moments."""
     yield Row(method, "alignment", metrics.alignment(informed, Y))
     yield Row(method, "coupling", metrics.coupling(informed))
 
@@ -36,8 +47,8 @@ def explained(method: str, views: dict[str, Array], informed: Array, factors: Ar
     yield Row(method, "total variance", float(np.mean(total)))
 
 
-def disentanglement(method: str, informed: Array, Y: Array) -> Iterator[Row]:
-    """D, C, I, SAP and nSAP of the informed dimensions."""
+def disentanglement(method: str, informed: Any, Y: Any = None) -> Iterator[Row]:
+    """D, C, I, SAP and nSAP of the informed dimensions, of rows or of one Moments."""
     for name, value in metrics.dci(informed, Y)._asdict().items():
         yield Row(method, name, value)
     yield Row(method, "sap", metrics.sap(informed, Y))

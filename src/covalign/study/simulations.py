@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +18,7 @@ from covalign.study import method_names as known
 from covalign.study.baselines import method as face
 from covalign.study.profiles import SIMULATED, Inputs, Profile
 from covalign.study.results_store import Row, Unit, setting
-from covalign.study.scores import disentanglement, explained, plane
+from covalign.study.scores import in_sample
 from covalign.study.theory import parsed
 
 
@@ -54,31 +57,26 @@ def all_methods(unit: Unit, profile: Profile, inputs: Inputs) -> Iterator[Row]:
         result = face.run(known.by_name(unit.method), views, Y, profile.k, unit.rep, profile.budget)
         fitted = iter([(unit.method, result.informed, result.factors, result.seconds)])
     for name, informed, factors, seconds in fitted:
-        yield from plane(name, informed, Y)
-        yield from explained(name, views, informed, factors)
-        yield from disentanglement(name, informed, Y)
-        yield Row(name, "seconds", seconds)
+        yield from in_sample(name, views, Y, informed, factors, seconds)
 
 
 def informed_family(
     views: dict[str, Array], Y: Array, k: int, seed: int, lams: tuple[float, ...], exclusive: bool = True
 ) -> Iterator[tuple[str, Array, Array, float]]:
     """(name, informed factors, all factors, seconds) of stage 1 and of each realignment."""
-    p = Y.shape[1]
-    start = time.perf_counter()
-    fa = InformedFactorAnalysis(k, random_state=seed).fit(views, Y)
-    yield "iFA (no T)", fa.factors_[:, :p], fa.factors_, time.perf_counter() - start
+
+    def timed(name: str, make: Callable[[], Any]) -> tuple[str, Array, Array, float]:
+        start = time.perf_counter()
+        factors = make().factors_
+        return name, factors[:, : Y.shape[1]], factors, time.perf_counter() - start
+
+    fa = InformedFactorAnalysis(k, random_state=seed)
+    yield timed("iFA (no T)", lambda: fa.fit(views, Y))
     for lam in lams:
-        start = time.perf_counter()
-        at = fa.realign(lam)
-        yield f"iFA (lam={lam:g})", at.factors_[:, :p], at.factors_, time.perf_counter() - start
-    try:
-        start = time.perf_counter()
-        at = fa.realign(regime="exclusive") if exclusive else fa
-    except DependentCovariatesError:
-        return
+        yield timed(f"iFA (lam={lam:g})", partial(fa.realign, lam))
     if exclusive:
-        yield "iFA (ex)", at.factors_[:, :p], at.factors_, time.perf_counter() - start
+        with suppress(DependentCovariatesError):
+            yield timed("iFA (ex)", partial(fa.realign, regime="exclusive"))
 
 
 # -- consistency ------------------------------------------------------------------------------------------------------

@@ -23,7 +23,6 @@ the move of T_1 if Z determines Y linearly (M^2 = S_y); otherwise it is not the 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 
 import numpy as np
@@ -31,10 +30,10 @@ import numpy as np
 from covalign._core.linalg import Array
 from covalign.bridges import datasets
 from covalign.closed_form import editing, regimes, simulate
-from covalign.closed_form.heldout import best_shrinkage, shrinkage_path
 from covalign.closed_form.regimes import Polar
-from covalign.moments.moments import Moments, fold_moments, merge
+from covalign.moments.moments import Moments
 from covalign.study.profiles import SIMULATED, Inputs, Profile
+from covalign.study.real_data import halves, numbers, polar_form, with_shrinkage
 from covalign.study.results_store import Row, Unit, setting
 from covalign.study.theory import parsed
 
@@ -65,8 +64,7 @@ def units(profile: Profile, inputs: Inputs) -> list[Unit]:
 def steering(unit: Unit, profile: Profile, inputs: Inputs) -> Iterator[Row]:
     """Leakage, effect and effort of every move: probes of the rows fitted, and of the other half of the rows."""
     Z, Y = rows_of(unit, inputs)
-    half = np.random.default_rng(unit.rep).permutation(len(Z))
-    fitted, others = half[: len(Z) // 2], half[len(Z) // 2 :]
+    fitted, others = halves(len(Z), unit.rep)
     m, rho = with_shrinkage(Z[fitted], Y[fitted])
     polar = polar_form(m, rho)
     made, fresh = moves(m, polar, rho), probes(Z[others], Y[others])
@@ -113,18 +111,11 @@ def rows_of(unit: Unit, inputs: Inputs) -> tuple[Array, Array]:
     """The representation and the covariates of a unit; twice the profile's rows of a scenario, for two halves."""
     at = parsed(unit)
     if "embedding" in at:
-        data = datasets.embedding(inputs.embeddings[unit.method])
-        Z, Y = np.asarray(data.Z, dtype=np.float64), data.covariates.to_numpy(dtype=np.float64)
+        Z, Y = numbers(datasets.embedding(inputs.embeddings[unit.method]))
         return Z, overlapping(Y) if at["covariates"] == "overlapping" else Y
     size = {"n_samples": 2 * int(at["n"]), "n_features": int(at["k"]), "n_factors": int(at["k"])}
     s = simulate.scenario(at["scenario"], **size, alpha=float(at["alpha"]), random_state=unit.rep)
     return s.Z, s.Y
-
-
-def with_shrinkage(Z: Array, Y: Array) -> tuple[Moments, float]:
-    """Moments and the shrinkage that ``LatentAligner`` would choose."""
-    folds = fold_moments(Z, Y, 5)
-    return merge(folds) or Moments.from_arrays(Z, Y), best_shrinkage(shrinkage_path(folds))
 
 
 def overlapping(Y: Array) -> Array:
@@ -136,17 +127,10 @@ def overlapping(Y: Array) -> Array:
     return np.stack([Y[:, i : i + 3].sum(axis=1) for i in starts], axis=1)
 
 
-def polar_form(m: Moments, shrinkage: float) -> Polar:
-    """The polar form, without the warning about dependent covariates: these are left out."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return regimes.whitened_polar(m, shrinkage)
-
-
 def probes(Z: Array, Y: Array) -> Array:
     """K x P: ridge regressions of the standardised covariates, shrunk for the best predictions."""
     m, rho = with_shrinkage(Z, Y)
-    return regimes.ridge(m, rho) if rho > 0 else least_squares(m, polar_form(m, 0.0))
+    return regimes.ridge(m, rho) if rho > 0 else least_squares(m, polar_form(m))
 
 
 def least_squares(m: Moments, polar: Polar) -> Array:

@@ -16,11 +16,10 @@ from covalign.study.steering import LAMS, REFERENCES, SHOWN
 from covalign.study.subsets import rows
 
 TITLES = {"T_ex": r"$T_{\mathrm{ex}}$", "T_0": "$T_0$", "T_0.5": "$T_{1/2}$", "T_1": "$T_1$"}
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 
 
 def data_sets(frame: pd.DataFrame, profile: Profile, inputs: Inputs) -> dict[str, pd.DataFrame]:
-    """Rows by what was steered: representations first, then scenarios at this profile's size."""
+    """The rows of each data set: representations first, then scenarios at this profile's size."""
     made = {}
     for name in inputs.embeddings:
         for covariates, text in (("given", ""), ("overlapping", ", overlapping groups")):
@@ -33,7 +32,7 @@ def data_sets(frame: pd.DataFrame, profile: Profile, inputs: Inputs) -> dict[str
 
 
 def selected(frame: pd.DataFrame, **wanted: Any) -> pd.DataFrame:
-    """Rows with these settings; none where a setting is not there at all."""
+    """Rows with these settings; no rows if the frame has no such setting."""
     for column, value in wanted.items():
         frame = frame[frame[column] == value] if column in frame else frame.iloc[:0]
     return frame
@@ -47,8 +46,8 @@ def over_repetitions(one: pd.DataFrame, method: str, metric: str) -> Interval:
 
 
 def steering_figure(store: Store, profile: Profile, inputs: Inputs) -> Any:
-    """A: held-out responses by regime. B: leakage along lambda. C: what keeping the others still costs."""
-    from covalign.study.study_style import plt
+    """A: held-out responses by regime. B: leakage along lambda. C: the effort of moves with less leakage."""
+    from covalign.study.study_style import COLOURS, finish, plt
 
     frame = rows(store, "steering", profile)
     sets = data_sets(frame, profile, inputs)
@@ -75,14 +74,13 @@ def steering_figure(store: Store, profile: Profile, inputs: Inputs) -> Any:
         ax.set_yticks([0, 0.05, 0.1, 0.2, 0.5, 1, 2], ["0", ".05", ".1", ".2", ".5", "1", "2"])
         ax.yaxis.set_minor_locator(plt.NullLocator())
         ax.set_ylim(bottom=0)
-        ax.spines[["top", "right"]].set_visible(False)
-        ax.tick_params(labelsize=8)
+        finish(ax)
     return figure
 
 
 def responses(part: Any, one: pd.DataFrame, title: str) -> None:
-    """Response matrices, averaged over repetitions, each column relative to its own probe's change."""
-    from covalign.study.study_style import heatmap
+    """Response matrices, averaged over repetitions, each column relative to the change of its own probe."""
+    from covalign.study.study_style import colour_bar, heatmap
 
     names = [name for name in SHOWN if name in set(one["method"])]
     axes = np.atleast_1d(part.subplots(1, len(names)))
@@ -91,9 +89,7 @@ def responses(part: Any, one: pd.DataFrame, title: str) -> None:
         R = response_matrix(one, name)
         leak = over_repetitions(one, name, "leakage, held out").mean
         image = heatmap(ax, R / np.diag(R), f"{TITLES[name]}   leakage {leak:.2f}")
-    bar = part.colorbar(image, ax=axes, shrink=0.8, pad=0.01)
-    bar.ax.tick_params(labelsize=7)
-    bar.outline.set_visible(False)
+    colour_bar(part, image, axes, 0.8)
     part.suptitle(title, fontsize=9, x=0.01, ha="left")
 
 
@@ -109,19 +105,20 @@ def response_matrix(one: pd.DataFrame, method: str) -> Array:
 
 def along_lambda(ax: Any, one: pd.DataFrame, name: str, colour: str) -> None:
     """Leakage of T_lambda, held out with its interval, in sample dashed; T_ex as a cross left of lambda = 0."""
+    from covalign.study.study_style import band
+
     lams = [lam for lam in LAMS if f"T_{lam:g}" in set(one["method"])]
     held = [over_repetitions(one, f"T_{lam:g}", "leakage, held out") for lam in lams]
     seen = [over_repetitions(one, f"T_{lam:g}", "leakage, in sample").mean for lam in lams]
     means, reach = np.array([h.mean for h in held]), np.nan_to_num([h.reach for h in held])
-    ax.plot(lams, means, color=colour, marker="o", ms=4, label=name)
-    ax.fill_between(lams, means - reach, means + reach, color=colour, alpha=0.15, lw=0)
+    band(ax, lams, means, reach, colour, 0.15, marker="o", ms=4, label=name)
     ax.plot(lams, seen, color=colour, ls="--", lw=1)
     if "T_ex" in set(one["method"]):
         ax.scatter(-0.08, over_repetitions(one, "T_ex", "leakage, held out").mean, color=colour, marker="x")
 
 
 def prices(ax: Any, one: pd.DataFrame, name: str, colour: str) -> None:
-    """Leakage against effort, T_ex's effort one."""
+    """Leakage against effort, relative to the effort of T_ex."""
     made = [name for name in ("T_ex", *(f"T_{lam:g}" for lam in LAMS)) if name in set(one["method"])]
     effort = np.array([over_repetitions(one, name, "effort, held out").mean for name in made])
     leak = np.array([over_repetitions(one, name, "leakage, held out").mean for name in made])

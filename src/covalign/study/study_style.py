@@ -1,4 +1,4 @@
-"""How the study's figures look. Frames in, Axes out."""
+"""The style of the study's figures. Frames in, Axes out."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from covalign.show import plot  # its import says which extra to install
+from covalign.show.plot import style as plot_style  # without matplotlib, the error names the extra to install
+from covalign.study.method_names import family, members
 from covalign.study.scores import LABELS
 
-plt: Any = vars(plot)["plt"]
+plt: Any = vars(plot_style)["plt"]
+INK, COLOURS = plot_style.INK, plot_style.CATEGORY_COLOURS
 
 # Okabe and Ito's colours; the iFA family has its own scale along lambda.
 STYLES: dict[str, tuple[str, str]] = {
@@ -27,22 +29,12 @@ STYLES: dict[str, tuple[str, str]] = {
     "iFA (no T)": ("#FFFFFF", "o"),
     "iFA (ex)": ("#B5A7D6", "h"),
 }
-INK = plot.INK
-FRAMED = "#666666"  # the line of what is drawn as an empty circle
-
-
-def family(name: str) -> tuple[str, float] | None:
-    """("iFA", lambda) or ("SOFA", scaling factor), or None."""
-    for start, kind in (("iFA (lam=", "iFA"), ("SOFA (sf=", "SOFA")):
-        if name.startswith(start):
-            return kind, float(name.removeprefix(start).rstrip(")"))
-    return None
-
-
-def members(names: Sequence[str], kind: str) -> list[tuple[float, str]]:
-    """Of a family, by their parameter."""
-    found = ((family(name), name) for name in names)
-    return sorted((of[1], name) for of, name in found if of is not None and of[0] == kind)
+FRAMED = "#666666"  # the line of a method whose points are white
+# Of the two families: colour scale, where it starts in a sweep, line, marker, name, parameter.
+FAMILIES = {
+    "iFA": ("viridis", 0.08, "-", "o", r"iFA$_\lambda$", r"\lambda"),
+    "SOFA": ("autumn", 0.0, ":", "p", "SOFA", r"\mathrm{sf}"),
+}
 
 
 def summary(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
@@ -56,43 +48,40 @@ def trade_off(frame: pd.DataFrame, ax: Any, *, x: str = "coupling", y: str = "al
     wide = frame[frame["metric"].isin([x, y])].pivot_table(
         index=["method", "rep", *(["fold"] if "fold" in frame else [])], columns="metric", values="value"
     )
-    means, names = wide.groupby("method").mean(), list(dict.fromkeys(frame["method"]))
-    drawn = {"iFA": plt.get_cmap("viridis"), "SOFA": plt.get_cmap("autumn")}
-    for kind, scale in drawn.items():
-        inside = [(value, name) for value, name in members(names, kind) if name in means.index]
+    means, counts = wide.groupby("method").mean(), wide.groupby("method").size()
+
+    def fewer(name: str) -> str:
+        """The number of runs, if other methods have more."""
+        return f"  ({runs(counts[name])})" if counts[name] < counts.max() else ""
+
+    def point(name: str, colour: Any, marker: str, label: str | None, s: float) -> None:
+        each, mean = wide.loc[name], means.loc[name]
+        ax.scatter(each[x], each[y], s=s / 4, color=[colour], marker=marker, alpha=0.45, linewidth=0, zorder=2)
+        outlined = {"edgecolor": INK, "linewidth": 0.9, "zorder": 4, "label": label}
+        ax.scatter(mean[x], mean[y], s=s, color=[colour], marker=marker, **outlined)
+
+    for kind, (scale, _, line, marker, title_of, letter) in FAMILIES.items():
+        inside = members(means.index, kind)
         if not inside:
             continue
         path = means.loc[[name for _, name in inside]]
-        ax.plot(path[x], path[y], color=INK, lw=1.0, ls="-" if kind == "iFA" else ":", zorder=3)
-        for i, (_, name) in enumerate(inside):
-            colour = scale(0.08 + 0.84 * i / max(len(inside) - 1, 1))
-            _point(ax, wide.loc[name], means.loc[name], x, y, colour, "o" if kind == "iFA" else "p", None, 60)
-        label = r"iFA$_\lambda$" if kind == "iFA" else "SOFA"
-        colour = scale(0.5)
+        ax.plot(path[x], path[y], color=INK, lw=1.0, ls=line, zorder=3)
+        for i, name in enumerate(path.index):
+            point(name, _shade(scale, 0.08, i, len(inside)), marker, None, 60)
         ends = " to ".join(f"{value:g}" for value in dict.fromkeys([inside[0][0], inside[-1][0]]))
-        letter = r"\lambda" if kind == "iFA" else r"\mathrm{sf}"
-        ax.scatter(
-            [],
-            [],
-            s=60,
-            color=[colour],
-            edgecolor=INK,
-            marker="o" if kind == "iFA" else "p",
-            label=f"{label}, ${letter}$ = {ends}{_repetitions(wide, inside[0][1], wide)}",
-        )
+        label = f"{title_of}, ${letter}$ = {ends}{fewer(path.index[0])}"
+        ax.scatter([], [], s=60, color=[plt.get_cmap(scale)(0.5)], edgecolor=INK, marker=marker, label=label)
     for name, (colour, marker) in STYLES.items():
         if name in means.index:
-            label = name + _repetitions(wide, name, wide)
-            _point(ax, wide.loc[name], means.loc[name], x, y, colour, marker, label, 110 if marker == "*" else 55)
+            point(name, colour, marker, name + fewer(name), 110 if marker == "*" else 55)
     ax.set_xlabel(LABELS.get(x, x))
     ax.set_ylabel(LABELS.get(y, y))
-    return _finish(ax, title)
+    return finish(ax, title)
 
 
-def _repetitions(wide: pd.DataFrame, name: str, whole: pd.DataFrame) -> str:
-    """How many runs a mean is of, where it is fewer than the others'."""
-    counts = whole.groupby("method").size()
-    return f"  ({runs(counts[name])})" if counts[name] < counts.max() else ""
+def _shade(scale: str, first: float, i: int, count: int) -> Any:
+    """The colour of the i-th of ``count`` members of a family."""
+    return plt.get_cmap(scale)(first + 0.84 * i / max(count - 1, 1))
 
 
 def runs(count: int) -> str:
@@ -100,43 +89,29 @@ def runs(count: int) -> str:
     return f"{count} run" if count == 1 else f"{count} runs"
 
 
-def _point(ax: Any, each: Any, mean: Any, x: str, y: str, colour: Any, marker: str, label: Any, s: float) -> None:
-    ax.scatter(each[x], each[y], s=s / 4, color=[colour], marker=marker, alpha=0.45, linewidth=0, zorder=2)
-    ax.scatter(
-        mean[x], mean[y], s=s, color=[colour], marker=marker, edgecolor=INK, linewidth=0.9, zorder=4, label=label
-    )
-
-
 def sweep(frame: pd.DataFrame, along: str, metric: str, ax: Any) -> Any:
     """One metric of every method against alpha or b: mean and one standard deviation."""
     table = summary(frame[frame["metric"] == metric], ["method", along])
-    names = list(dict.fromkeys(frame["method"]))
-    scale, lams = plt.get_cmap("viridis"), [name for _, name in members(names, "iFA")]
-    shown = {name: (scale(0.08 + 0.84 * i / max(len(lams) - 1, 1)), "o") for i, name in enumerate(lams)}
-    sofa = members(names, "SOFA")
-    shown |= {name: (plt.get_cmap("autumn")(0.84 * i / max(len(sofa) - 1, 1)), "p") for i, (_, name) in enumerate(sofa)}
-    shown |= {name: style for name, style in STYLES.items() if name in names}
+    shown: dict[str, tuple[Any, str]] = {}
+    for kind, (scale, first, _, marker, *_) in FAMILIES.items():
+        inside = members(frame["method"], kind)
+        shown |= {name: (_shade(scale, first, i, len(inside)), marker) for i, (_, name) in enumerate(inside)}
+    shown |= {name: style for name, style in STYLES.items() if name in set(frame["method"])}
     for name, (colour, marker) in shown.items():
         one = table[table["method"] == name].sort_values(along)
-        ours = name.startswith("iFA")
-        ax.plot(
-            one[along],
-            one["mean"],
-            color=FRAMED if colour == "#FFFFFF" else colour,
-            mfc=colour,
-            marker=marker,
-            ms=4,
-            lw=1.8 if ours else 0.9,
-            mec=INK,
-            mew=0.4,
-            zorder=4 if ours else 2,
-            label=pretty(name),
-        )
-        if ours:
-            low, high = one["mean"] - one["sd"].fillna(0), one["mean"] + one["sd"].fillna(0)
-            ax.fill_between(one[along], low, high, color=FRAMED if colour == "#FFFFFF" else colour, alpha=0.12, lw=0)
+        ours, line = name.startswith("iFA"), FRAMED if colour == "#FFFFFF" else colour
+        look = {"mfc": colour, "marker": marker, "ms": 4, "mec": INK, "mew": 0.4, "label": pretty(name)}
+        look |= {"lw": 1.8, "zorder": 4} if ours else {"lw": 0.9, "zorder": 2}
+        band(ax, one[along], one["mean"], one["sd"].fillna(0) if ours else None, line, 0.12, **look)
     ax.set_title(LABELS[metric], fontsize=8, loc="left")
-    return _finish(ax)
+    return finish(ax)
+
+
+def band(ax: Any, x: Any, mean: Any, reach: Any, colour: Any, alpha: float, **line: Any) -> None:
+    """A line and, around it, the band mean -+ reach (if there is one)."""
+    ax.plot(x, mean, color=colour, **line)
+    if reach is not None:
+        ax.fill_between(x, mean - reach, mean + reach, color=colour, alpha=alpha, lw=0)
 
 
 def pretty(name: str) -> str:
@@ -178,9 +153,13 @@ def coupling_axis(ax: Any, share: float = 1.0) -> Any:
     return ax
 
 
-def _finish(ax: Any, title: str = "") -> Any:
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.tick_params(labelsize=8)
-    if title:
-        ax.set_title(title, loc="left", fontsize=10)
-    return ax
+def finish(ax: Any, title: str = "") -> Any:
+    """The style of all figures, with the title as near as matplotlib puts it."""
+    return plot_style.finish(ax, title, pad=6)
+
+
+def colour_bar(figure: Any, image: Any, axes: Any, shrink: float) -> None:
+    """One colour bar to the right of several Axes."""
+    bar = figure.colorbar(image, ax=axes, shrink=shrink, pad=0.01)
+    bar.ax.tick_params(labelsize=7)
+    bar.outline.set_visible(False)

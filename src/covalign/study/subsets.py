@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from covalign.study.profiles import Profile
 from covalign.study.results_store import Store
 
@@ -24,6 +26,12 @@ def rows(store: Store, experiment: str, profile: Profile) -> Any:
     if frame.empty:
         raise LookupError(experiment)
     return frame
+
+
+def at_setting(frame: Any, scenario: str, alpha: float, b: float) -> Any:
+    """Rows of one simulated setting; settings are stored with six digits."""
+    near = np.isclose(frame["alpha"], alpha, atol=1e-4) & np.isclose(frame["b"], b, atol=1e-4)
+    return frame[(frame["scenario"] == scenario) & near]
 
 
 def means(frame: Any, metric: str, by: list[str]) -> Any:

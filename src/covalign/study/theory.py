@@ -7,10 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from covalign._core.linalg import Array
-from covalign.closed_form import metrics, regimes, simulate
+from covalign.closed_form import regimes, simulate
 from covalign.moments.moments import Moments
 from covalign.study.profiles import SIMULATED, Inputs, Profile
 from covalign.study.results_store import Row, Unit, setting
+from covalign.study.scores import disentanglement, plane
 
 LAMS = tuple(np.linspace(0, 1, 21).round(2).tolist())
 
@@ -82,12 +83,8 @@ def population(unit: Unit, profile: Profile, inputs: Inputs) -> Iterator[Row]:
     m = simulate.population_moments(str(at["scenario"]), alpha=float(at["alpha"]), b=float(at["b"]))
     for regime, lam, T in regimes_of(m):
         name, moved = "T_ex" if regime == "exclusive" else f"T_{lam:g}", m.transform(T)
-        yield Row(name, "alignment", metrics.alignment(moved))
-        yield Row(name, "coupling", regimes.coupling(T, m))
-        for metric, value in metrics.dci(moved)._asdict().items():
-            yield Row(name, metric, value)
-        yield Row(name, "sap", metrics.sap(moved))
-        yield Row(name, "nsap", metrics.nsap(moved))
+        yield from plane(name, moved)
+        yield from disentanglement(name, moved)
 
 
 def regimes_of(m: Moments) -> Iterator[tuple[str, float, Array]]:

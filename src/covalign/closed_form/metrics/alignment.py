@@ -9,6 +9,7 @@ import numpy as np
 from covalign._core.checks import constant_covariates, no_covariates, too_few_rows, too_many_covariates
 from covalign._core.linalg import Array, is_constant
 from covalign._core.messages import listed, message
+from covalign.closed_form.measures import correlation, varying
 from covalign.moments.moments import Moments
 from covalign.tables.covariates import match_rows
 
@@ -46,15 +47,14 @@ def alignment(Z: Any, Y: Any = None, *, per_covariate: bool = False) -> float | 
 
 def cross_correlation(m: Moments) -> Array:
     """corr(z_k, y_p), K x P; 0 for a constant."""
-    by_z = inverse_sd(m.mean_z, np.diag(m.cov_z))
-    by_y = inverse_sd(m.mean_y, np.diag(m.cov_y))
-    return np.clip(m.cov_zy * by_z[:, None] * by_y, -1, 1)
+    var_z, var_y = varying(m.mean_z, np.diag(m.cov_z)), varying(m.mean_y, np.diag(m.cov_y))
+    return np.clip(correlation(m.cov_zy, var_z[:, None], var_y), -1, 1)
 
 
-def inverse_sd(mean: Array, variance: Array) -> Array:
-    """1 / sd, and 0 for a constant."""
-    varies = ~is_constant(mean, variance)
-    return np.where(varies, 1 / np.sqrt(np.where(varies, variance, 1.0)), 0.0)
+def latent_correlation(m: Moments) -> Array:
+    """corr(z_k, z_l), K x K; 0 for a constant."""
+    variance = varying(m.mean_z, np.diag(m.cov_z))
+    return np.clip(correlation(m.cov_z, variance[:, None], variance), -1, 1)
 
 
 def moments_of(Z: Any, Y: Any) -> Moments:

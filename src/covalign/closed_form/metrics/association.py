@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from covalign._core.checks import lengths_differ, not_finite, not_numeric, not_two_dimensional
 from covalign._core.linalg import Array, is_constant
+from covalign.closed_form.measures import correlation, explained_share
 from covalign.tables.covariates import Column, Encoding, as_frame, match_rows
 
 Found = tuple[str, str, Array, NDArray[np.intp]]  # covariate, measure, value and rows by factor
@@ -51,9 +52,8 @@ def correlations(Z: Array, y: Array) -> Array:
     """corr(z_k, y) over the rows that have both (K)."""
     has = ~np.isnan(Z) & ~np.isnan(y)[:, None]
     z, y_of = _centred(Z, has), _centred(np.broadcast_to(y[:, None], Z.shape), has)
-    with np.errstate(invalid="ignore", divide="ignore"):  # 0 / 0 gives NaN for a constant
-        r = np.sum(z * y_of, axis=0) / np.sqrt(np.sum(z**2, axis=0) * np.sum(y_of**2, axis=0))
-    return np.asarray(np.clip(r, -1, 1))
+    r = correlation(np.sum(z * y_of, axis=0), np.sum(z**2, axis=0), np.sum(y_of**2, axis=0), constant=np.nan)
+    return np.clip(r, -1, 1)
 
 
 def eta_squared(Z: Array, level: NDArray[np.intp]) -> Array:
@@ -62,9 +62,8 @@ def eta_squared(Z: Array, level: NDArray[np.intp]) -> Array:
     of = (level[:, None] == np.arange(level.max(initial=0) + 1)).astype(np.float64)
     z, counts = _centred(Z, has), of.T @ has
     between = np.sum((of.T @ z) ** 2 / np.maximum(counts, 1), axis=0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        share = between / np.sum(z**2, axis=0)
-    return np.where((counts > 0).sum(axis=0) > 1, np.clip(share, 0, 1), np.nan)
+    share = explained_share(between, np.sum(z**2, axis=0), constant=np.nan)
+    return np.where((counts > 0).sum(axis=0) > 1, share, np.nan)
 
 
 def _centred(Z: Array, has: NDArray[np.bool_]) -> Array:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from covalign._core.checks import too_few_rows
-from covalign.closed_form.metrics.alignment import inverse_sd
+from covalign.closed_form.measures import off_diagonal_squares
+from covalign.closed_form.metrics.alignment import latent_correlation
 from covalign.moments.moments import Moments
 
 
@@ -21,7 +22,4 @@ def coupling(Z: Any) -> float:
     m = Z if isinstance(Z, Moments) else Moments.from_arrays(Z, np.zeros((*np.shape(Z)[:1], 1)))
     if m.n is not None and m.n < 2:
         raise too_few_rows(m.n)
-    scale = inverse_sd(m.mean_z, np.diag(m.cov_z))
-    C = m.cov_z * scale * scale[:, None]
-    np.fill_diagonal(C, 0.0)
-    return float(np.sum(np.minimum(C**2, 1)))
+    return float(off_diagonal_squares(latent_correlation(m)))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from covalign._core.linalg import Array
+from covalign.closed_form.measures import quotient
 from covalign.closed_form.metrics.alignment import cross_correlation, moments_of
 
 
@@ -31,7 +32,7 @@ def nsap(Z: Any, Y: Any = None) -> float:
     0.5
     """
     best, second = best_two(cross_correlation(moments_of(Z, Y)) ** 2)
-    return float(np.mean(np.divide(best - second, best, out=np.zeros_like(best), where=best > 0)))
+    return float(np.mean(quotient(best - second, best)))
 
 
 def best_two(S: Array) -> tuple[Array, Array]:

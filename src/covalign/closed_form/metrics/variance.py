@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from covalign._core.checks import not_finite, not_one_of, too_few_rows
 from covalign._core.linalg import Array, is_constant, whitener
 from covalign._core.messages import message
-from covalign.closed_form.metrics.alignment import arrays_or_moments, inverse_sd
+from covalign.closed_form.measures import loading_shares, marginal_shares, mean_share, quotient
+from covalign.closed_form.metrics.alignment import arrays_or_moments
 from covalign.moments.moments import Moments, as_rows
 from covalign.tables.covariates import match_rows
 
@@ -22,10 +23,14 @@ class FeatureMoments(NamedTuple):
 
     cov_z: Array
     constant_z: NDArray[np.bool_]
-    by_z: Array  # 1 / sd, 0 where constant
-    cov_zx: Array
+    cov_xz: Array
     var_x: Array
-    by_x: Array
+    constant_x: NDArray[np.bool_]
+
+    @property
+    def varying_x(self) -> Array:
+        """var(X), and 0 for a constant."""
+        return np.where(self.constant_x, 0.0, self.var_x)
 
 
 def variance_explained(X: Any, Z: Any = None, *, kind: str = "marginal", W: Any = None) -> Array:
@@ -48,7 +53,14 @@ def variance_explained(X: Any, Z: Any = None, *, kind: str = "marginal", W: Any 
         got = "none" if W is None else "W with kind='marginal'"
         raise ValueError(message("kind='loadings' needs W (features x factors), and no other kind", got=got))
     m = feature_moments(X, Z)
-    return marginal_shares(m) if kind == "marginal" else loading_shares(m, np.asarray(W, dtype=np.float64))
+    var_z = np.diag(m.cov_z)
+    if kind == "marginal":
+        return marginal_shares(m.varying_x, m.cov_xz, np.where(m.constant_z, 0.0, var_z))
+    loadings = np.asarray(W, dtype=np.float64)
+    if loadings.shape != m.cov_xz.shape:
+        problem = f"W needs shape {m.cov_xz.shape} (features x factors)"
+        raise ValueError(message(problem, got=loadings.shape, remedy="transpose it, or check X and Z"))
+    return loading_shares(m.var_x, m.cov_xz, var_z, loadings)
 
 
 def total_variance_explained(X: Any, Z: Any = None) -> float:
@@ -63,23 +75,8 @@ def total_variance_explained(X: Any, Z: Any = None) -> float:
     0.75
     """
     m = feature_moments(X, Z)
-    A = whitener(m.cov_z, m.constant_z) @ (m.cov_zx * m.by_x)
-    return float(_mean_over_varying(np.sum(A**2, axis=0), m))
-
-
-def marginal_shares(m: FeatureMoments) -> Array:
-    """mean_d corr(z_k, x_d)^2."""
-    return _mean_over_varying((m.cov_zx * m.by_z[:, None] * m.by_x) ** 2, m)
-
-
-def loading_shares(m: FeatureMoments, W: Array) -> Array:
-    """1 - |X - z_k w_k'|^2 / |X|^2 = (2 w_k' cov(X, z_k) - var(z_k) |w_k|^2) / tr cov(X)."""
-    if W.shape != m.cov_zx.T.shape:
-        problem = f"W needs shape {m.cov_zx.T.shape} (features x factors)"
-        raise ValueError(message(problem, got=W.shape, remedy="transpose it, or check X and Z"))
-    explained = 2 * np.sum(W.T * m.cov_zx, axis=1) - np.diag(m.cov_z) * np.sum(W**2, axis=0)
-    total = m.var_x.sum()
-    return np.asarray(explained / total if total > 0 else np.zeros_like(explained))
+    A = m.cov_xz @ whitener(m.cov_z, m.constant_z).T
+    return float(mean_share(quotient(np.sum(A**2, axis=1), m.varying_x), m.varying_x))
 
 
 def feature_moments(X: Any, Z: Any) -> FeatureMoments:
@@ -109,20 +106,12 @@ def _gather(parts: list[Moments]) -> FeatureMoments:
     m = parts[0]
     if m.n is not None and m.n < 2:
         raise too_few_rows(m.n)
-    var_z = np.diag(m.cov_z)
     mean_x = np.concatenate([part.mean_y for part in parts])
     var_x = np.concatenate([np.diag(part.cov_y) for part in parts])
     return FeatureMoments(
         cov_z=m.cov_z,
-        constant_z=is_constant(m.mean_z, var_z),
-        by_z=inverse_sd(m.mean_z, var_z),
-        cov_zx=np.hstack([part.cov_zy for part in parts]),
+        constant_z=is_constant(m.mean_z, np.diag(m.cov_z)),
+        cov_xz=np.hstack([part.cov_zy for part in parts]).T,
         var_x=var_x,
-        by_x=inverse_sd(mean_x, var_x),
+        constant_x=is_constant(mean_x, var_x),
     )
-
-
-def _mean_over_varying(r2: Array, m: FeatureMoments) -> Array:
-    """The mean over the last axis of the features that vary (0 if none does); rounding may not push R^2 above 1."""
-    varying = int(np.count_nonzero(m.by_x))
-    return np.asarray(np.minimum(r2, 1).sum(axis=-1) / max(varying, 1))

@@ -81,7 +81,7 @@ class Finish:
 
 
 class Tails(NamedTuple):
-    """Of every covariate, standardised: its kurtosis, and how many samples have it."""
+    """Kurtosis of every standardised covariate, and the number of samples that have it."""
 
     kurtosis: Array
     counts: Array

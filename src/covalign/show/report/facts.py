@@ -20,7 +20,8 @@ from scipy.stats import t as student
 
 from covalign._core.linalg import Array, to_correlation, unit_rows
 from covalign.closed_form import regimes
-from covalign.closed_form.heldout import HeldOut, interval, standard_error
+from covalign.closed_form.heldout import HeldOut, summarised
+from covalign.closed_form.measures import correlation, quotient
 from covalign.closed_form.regimes import Polar
 from covalign.moments.incomplete import Rows
 from covalign.moments.moments import Moments
@@ -143,9 +144,8 @@ def correlations(of: dict[str, Any], F: Array) -> tuple[Array, Array]:
     with_y = np.full((len(F), len(F)), np.nan)
     for group in of["groups"]:
         C, c, s = np.array(of["C"] if group["C"] is None else group["C"]), np.array(group["c"]), np.array(group["s"])
-        sd = np.sqrt(np.sum((F @ C) * F, axis=1))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            with_y[:, group["columns"]] = np.where(s > 0, F @ c / sd[:, None] / s, np.nan)
+        variance = np.sum((F @ C) * F, axis=1)
+        with_y[:, group["columns"]] = correlation(F @ c, variance[:, None], s**2, constant=np.nan)
     return with_y, to_correlation(F @ np.array(of["C"]) @ F.T)
 
 
@@ -168,14 +168,8 @@ def _held_out(folds: list[dict[str, Any]], regime: str, lam: float) -> dict[str,
     both = [correlations(fold, mixing(fold, regime, lam)) for fold in folds]
     per_fold = np.array([np.diag(with_y) for with_y, _ in both])
     average = np.average([among for _, among in both], axis=0, weights=[fold["n"] for fold in folds])
-    low, high = interval(per_fold)
-    return {
-        "alignment": np.array([regimes.mean_or_nan(column) for column in per_fold.T]),
-        "se": standard_error(per_fold),
-        "low": low,
-        "high": high,
-        "coupling": regimes.squared_distance_from_identity(average),
-    }
+    found = summarised(per_fold)
+    return {"alignment": found.pop("held_out"), **found, "coupling": regimes.squared_distance_from_identity(average)}
 
 
 def shares(of_view: dict[str, Any], F: Array) -> Array:
@@ -186,5 +180,5 @@ def shares(of_view: dict[str, Any], F: Array) -> Array:
     total = np.zeros(len(F))
     for group in of_view["groups"]:
         with_x, own = (np.sum((F @ np.array(group[name])) * F, axis=1) for name in ("Q", "C"))
-        total += np.divide(with_x, own, out=np.zeros(len(F)), where=own > 0)
+        total += quotient(with_x, own)
     return np.asarray(total / max(of_view["varying"], 1))

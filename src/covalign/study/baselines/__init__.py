@@ -1,6 +1,6 @@
-"""The methods the paper compares with, behind one face.
+"""The methods that the paper compares with, with one interface.
 
-``run(method, X, Y, n_factors)`` fits any of them; ``catalogue()`` lists them, and each says whether it can run here.
+``run(method, X, Y, n_factors)`` fits any of them; ``catalogue()`` lists them; ``absent()`` tells why one cannot run.
 
 >>> from covalign import baselines
 >>> [method.name for method in baselines.catalogue()][:3]
@@ -35,7 +35,7 @@ __all__ = [
 
 
 def catalogue() -> list[Method]:
-    """One of each, with default settings: ours, then the paper's in its order, then the modern rivals.
+    """Every method with default settings: iFA, then those of the paper in its order, then newer packages.
 
     >>> from covalign import baselines
     >>> [method.name for method in baselines.catalogue() if method.paired]

@@ -1,4 +1,4 @@
-"""Informed factor analysis with the face of the methods it is compared with."""
+"""Informed factor analysis and the aligner, with the interface of the methods they are compared with."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from covalign.aligner.latent import LatentAligner
 from covalign.exceptions import SingularTransformWarning
 from covalign.factor import InformedFactorAnalysis
 from covalign.study.baselines.linear import principal_components
-from covalign.study.baselines.method import Fitted, stacked
+from covalign.study.baselines.method import BuiltIn, Fitted, stacked
 
 
 @dataclass(frozen=True)
-class IFA:
+class IFA(BuiltIn):
     """iFA: stage 1 alone (``lam=None``), or realigned to a lambda, or to the exclusive regime where that exists.
 
     >>> from covalign import baselines
@@ -29,19 +29,15 @@ class IFA:
 
     @property
     def name(self) -> str:
-        """iFA, or iFA with its regime."""
+        """iFA with its regime."""
         if self.exclusive:
             return "iFA (ex)"
         return "iFA (no T)" if self.lam is None else f"iFA (lam={self.lam:g})"
 
     paired = True
 
-    def absent(self) -> str | None:
-        """It is always here."""
-        return None
-
     def fit(self, views: dict[str, Array], Y: Array, n_factors: int, seed: int, budget: int) -> Fitted:
-        """Stage 1 (at most ``budget`` sweeps; a handful suffices) and, if asked, stage 2."""
+        """Stage 1 (at most ``budget`` sweeps; it needs few) and, with a regime, stage 2."""
         fa = InformedFactorAnalysis(n_factors, max_iter=budget, random_state=seed).fit(views, Y)
         if self.exclusive:
             fa = fa.realign(regime="exclusive")
@@ -51,7 +47,7 @@ class IFA:
 
 
 @dataclass(frozen=True)
-class Aligned:
+class Aligned(BuiltIn):
     """What one does with a representation: principal components (or the features themselves), then T_lambda.
 
     ``components=False`` turns the features themselves, shrunk by cross-validation as ``LatentAligner`` does, into P
@@ -67,14 +63,10 @@ class Aligned:
 
     @property
     def name(self) -> str:
-        """The route."""
+        """The route, with its lambda."""
         return f"{'PCA' if self.components else 'ridge'}, then T_{self.lam:g}"
 
     paired = True
-
-    def absent(self) -> str | None:
-        """It is always here."""
-        return None
 
     def fit(self, views: dict[str, Array], Y: Array, n_factors: int, seed: int, budget: int) -> Fitted:
         """Closed forms: neither ``seed`` nor ``budget`` is used. The factors have no loadings of their own."""

@@ -1,8 +1,8 @@
 """The identifiable variational autoencoder of Khemakhem et al. (2020), Gaussian throughout.
 
 p(z | y) = N(m(y), diag s(y)),  p(x | z) = N(f(z), diag v),  q(z | x, y) = N(g(x, y), diag r(x, y)),
-where (m, s), f and (g, r) are three networks, and v is one learned variance per feature: features differ in how much
-of them is noise, as in factor analysis. All parameters maximise the evidence lower bound by Adam.
+where (m, s), f and (g, r) are three networks, and v is one learned noise variance per feature, as in factor analysis.
+All parameters maximise the evidence lower bound by Adam.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from covalign._core.linalg import Array
 from covalign.study.baselines.method import Fitted, stacked, versions_of
 
 HIDDEN = (64, 64)
-SLOPE = 0.1  # of LeakyReLU where its input is negative
+SLOPE = 0.1  # of LeakyReLU for negative input
 RATE = 1e-3  # of Adam
 BATCH = 256
-FIRST_NOISE = 0.1  # v before training: from v = 1 all of x passes for noise, and the factors may never come to life
-LEAST_NOISE = 1e-4  # v is at least this: a feature known to 1 % of its sd; with v -> 0 the bound would have no maximum
+FIRST_NOISE = 0.1  # v before training: with v = 1 all of x counts as noise, and the factors may never be used
+LEAST_NOISE = 1e-4  # the smallest v, 1 % of the sd of a feature: with v -> 0 the bound would have no maximum
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class IVAE:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """For networks this small a second thread costs more than it brings, and very much more on a busy machine."""
+    """One thread in PyTorch: for networks this small a second thread costs time, much more so on a busy machine."""
     torch: Any = import_module("torch")
     before = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -66,7 +66,7 @@ def one_thread() -> Iterator[None]:
 
 
 class Model(NamedTuple):
-    """Three networks and a vector, of PyTorch's types, which are not imported before they are needed."""
+    """Three networks and a vector, of types of PyTorch, which is imported only when it is needed."""
 
     encoder: Any  # (x, y) -> (g, log r)
     prior: Any  # y -> (m, log s)
@@ -74,14 +74,14 @@ class Model(NamedTuple):
     log_noise: Any  # D: log(v - LEAST_NOISE)
 
     def parameters(self) -> list[Any]:
-        """Everything that is learned."""
+        """All learned parameters."""
         return [*self.encoder.parameters(), *self.prior.parameters(), *self.decoder.parameters(), self.log_noise]
 
 
 def train(X: Array, Y: Array, n_factors: int, seed: int, epochs: int) -> tuple[Model, Array]:
-    """The model after ``epochs`` passes over the rows in random order, and its mean bound in each of them.
+    """The model after ``epochs`` passes over the rows in random order, and the mean bound of each pass.
 
-    All chance comes from one generator of its own, so the caller's random state is neither used nor changed.
+    All random numbers come from one generator, so the random state of the caller is neither used nor changed.
     """
     torch: Any = import_module("torch")
     generator = torch.Generator().manual_seed(seed)
@@ -89,7 +89,7 @@ def train(X: Array, Y: Array, n_factors: int, seed: int, epochs: int) -> tuple[M
     optimiser = adam(model.parameters())
     rows, curve = as_tensor(np.hstack([X, Y])), np.empty(epochs)
     for epoch in range(epochs):
-        # Shuffled and drawn once an epoch, then sliced: for nets this small calls cost as much as arithmetic.
+        # Shuffled and drawn once per epoch, then sliced: for networks this small, calls cost as much as arithmetic.
         shuffled = rows.index_select(0, torch.randperm(len(rows), generator=generator))
         noise = torch.randn(len(rows), n_factors, generator=generator, dtype=rows.dtype)
         total = 0.0
@@ -104,7 +104,7 @@ def train(X: Array, Y: Array, n_factors: int, seed: int, epochs: int) -> tuple[M
 
 
 def elbo(model: Model, xy: Any, e: Any) -> Any:
-    """sum_i log p(x_i | z_i) - KL(q(z_i | x_i, y_i) || p(z_i | y_i)) with one draw z = g + sqrt(r) e a row."""
+    """sum_i log p(x_i | z_i) - KL(q(z_i | x_i, y_i) || p(z_i | y_i)) with one draw z = g + sqrt(r) e per row."""
     D = len(model.log_noise)
     g, log_r = model.encoder(xy).chunk(2, dim=1)
     m, log_s = model.prior(xy[:, D:]).chunk(2, dim=1)
@@ -153,7 +153,7 @@ def network(sizes: tuple[int, ...], generator: Any) -> Any:
 
 
 def adam(parameters: list[Any]) -> Any:
-    """Adam with all parameters updated in one call, a fifth faster here, where this PyTorch can on a CPU."""
+    """Adam, with all parameters updated in one call (a fifth faster) if this PyTorch can do so on a CPU."""
     torch: Any = import_module("torch")
     try:
         return torch.optim.Adam(parameters, lr=RATE, fused=True)

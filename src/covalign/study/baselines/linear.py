@@ -1,8 +1,8 @@
 """The linear methods: PCA, PLS, the covariates themselves as factors, and the two supervised PCAs.
 
 All take standardised columns, so X'Y / n are correlations and X is centred; all return factors F (n x K), loadings
-W (D x K) with X ~ F W' and, where the factors are made of the features, directions R (D x K) with F = X R, which place
-new samples exactly. Where X has no K dimensions there are fewer factors.
+W (D x K) with X ~ F W' and, if the factors are functions of the features, directions R (D x K) with F = X R, which also
+give the factors of new samples. If X has fewer than K dimensions, there are fewer factors.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from sklearn.cross_decomposition import PLSRegression
 from covalign._core.checks import not_one_of
 from covalign._core.linalg import Array, orthonormal_range, range_eigh, rank_cutoff
 from covalign._core.messages import message
-from covalign.study.baselines.method import Fitted, split, stacked, versions_of
+from covalign.study.baselines.method import BuiltIn, Fitted, split, stacked, versions_of
 
-DENSE = 2000  # kernels of more rows are never held at once, only DENSE^2 entries of them
+DENSE = 2000  # of larger kernels, at most DENSE^2 entries are in memory at once
 KERNELS = ("rbf", "linear")  # the first is the paper's
-PAIRS = 200_000  # of rows, drawn for a median distance where all are too many: its rank is then known to 0.1 %
+PAIRS = 200_000  # pairs of rows drawn for a median distance if n > DENSE: this gives its rank to 0.1 %
 
 
 class Linear(NamedTuple):
@@ -36,21 +36,17 @@ class Linear(NamedTuple):
 
     factors: Array  # F: n x K
     loadings: Array  # W: D x K
-    directions: Array | None  # R: D x K; None if F is not made of X
+    directions: Array | None  # R: D x K; None if F is not a function of X
 
 
-class _Linear:
-    """What the methods below share: they are always here and differ in ``decompose``."""
+class _Linear(BuiltIn):
+    """The methods below; they differ in ``decompose``."""
 
     paired = False
     packages: tuple[str, ...] = ("scikit-learn",)
 
-    def absent(self) -> str | None:
-        """It is always here."""
-        return None
-
     def fit(self, views: dict[str, Array], Y: Array, n_factors: int, seed: int, budget: int) -> Fitted:
-        """Factors of all views side by side; nothing is iterated, so ``budget`` is not used."""
+        """Factors of all views side by side; no iterations, so ``budget`` is not used."""
         F, W, R = at_least(self.decompose(stacked(views), Y, n_factors, seed), min(n_factors, Y.shape[1]))
         place = None if R is None else partial(placed, R)
         return Fitted(F, split(W, views), versions=versions_of(*self.packages), place=place)
@@ -90,7 +86,7 @@ class PLS(_Linear):
     name = "PLS"
 
     def decompose(self, X: Array, Y: Array, n_factors: int, seed: int) -> Linear:
-        """X scores and X loadings; filled up with principal components if Y is explained before K are found."""
+        """X scores and X loadings, and principal components if fewer than K components explain Y."""
         return completed(partial_least_squares(X, Y, n_factors, seed), X, n_factors)
 
 
@@ -109,7 +105,7 @@ class YAsFactors(_Linear):
     paired = True
 
     def decompose(self, X: Array, Y: Array, n_factors: int, seed: int) -> Linear:
-        """F = [Y, PCs of X - Y beta] with beta = argmin |X - Y beta|, the shortest one where Y is rank deficient."""
+        """F = [Y, PCs of X - Y beta], beta = argmin |X - Y beta|, the shortest solution if Y is rank deficient."""
         beta = np.asarray(np.linalg.lstsq(Y, X, rcond=None)[0], dtype=np.float64)
         return completed(Linear(Y, beta.T, None), X, n_factors)
 
@@ -126,14 +122,14 @@ class BairSPCA(_Linear):
     quantile: float = 0.5
 
     def __post_init__(self) -> None:
-        """Refuse what is not a quantile."""
+        """Raise an error unless this is a quantile."""
         if not 0 <= self.quantile <= 1:
             remedy = "0.5 keeps the better half of the features"
             raise ValueError(message("quantile needs a number in [0, 1]", got=repr(self.quantile), remedy=remedy))
 
     @property
     def name(self) -> str:
-        """With its quantile where it is not the usual one."""
+        """The name, with the quantile if it is not the default."""
         return "SPCA (Bair)" if self.quantile == 0.5 else f"SPCA (Bair, q={self.quantile:g})"
 
     def decompose(self, X: Array, Y: Array, n_factors: int, seed: int) -> Linear:
@@ -162,20 +158,20 @@ class BarshanSPCA(_Linear):
     packages = ("scikit-learn", "scipy", "numpy")
 
     def __post_init__(self) -> None:
-        """Refuse unknown kernels."""
+        """Raise an error about an unknown kernel."""
         if self.kernel not in KERNELS:
             raise not_one_of("kernel", self.kernel, KERNELS)
 
     @property
     def name(self) -> str:
-        """With its kernel where it is not the usual one."""
+        """The name, with the kernel if it is not the default."""
         return "SPCA (Barshan)" if self.kernel == "rbf" else "SPCA (Barshan, linear)"
 
     def decompose(self, X: Array, Y: Array, n_factors: int, seed: int) -> Linear:
         """F = X U with U = argmax tr(U' X'HLHX U) over U'U = I_K.
 
-        Beyond the rank of X'HLHX (two, for dummies of three levels) any further orthonormal columns are as good, so
-        those with most of the variance of X are taken: it is the one choice that rounding errors do not make.
+        Beyond the rank of X'HLHX (two, for dummies of three levels) all further orthonormal columns are equally good.
+        Those with most of the variance of X are taken, so that rounding errors do not choose.
         """
         if self.kernel == "linear":
             U = orthonormal_range(X.T @ Y)[:, :n_factors]  # X'HYY'HX = C C' with C = X'Y
@@ -188,10 +184,10 @@ class BarshanSPCA(_Linear):
 
 
 def principal_components(X: Array, k: int, scale: float | None = None) -> Linear:
-    """Scores and directions of the k leading principal components, or of all there are if these are fewer.
+    """Scores and directions of the k leading principal components, or of all if there are fewer.
 
-    Components of rounding noise are left out, as their scores would correlate with anything; ``scale`` overrides the
-    size (Frobenius norm) that rounding errors are relative to.
+    Components of rounding noise are left out: their scores would correlate with anything. Rounding errors are relative
+    to ``scale``, by default the Frobenius norm of X.
     """
     k, scale = min(k, *X.shape), float(np.linalg.norm(X)) if scale is None else scale
     cutoff = rank_cutoff(max(X.shape), scale)
@@ -235,7 +231,7 @@ def placed(R: Array, views: dict[str, Array]) -> Array:
 
 
 def partial_least_squares(X: Array, Y: Array, k: int, seed: int) -> Linear:
-    """At most k components: scikit-learn's, up to the first in which X or Y has nothing left but rounding noise."""
+    """At most k components of scikit-learn, up to the first in which X or Y is only rounding noise."""
     # X times a random D x k matrix has the rank of X, or k: scikit-learn divides by zero beyond the rank.
     sketch = X @ np.random.default_rng(seed).standard_normal((X.shape[1], k))
     rank = orthonormal_range(sketch).shape[1]
@@ -243,8 +239,8 @@ def partial_least_squares(X: Array, Y: Array, k: int, seed: int) -> Linear:
         return nothing(X)
     pls = PLSRegression(rank, scale=False)
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Maximum number of iterations")  # two directions tie: either will do
-        warnings.filterwarnings("ignore", "y residual is constant")  # seen below
+        warnings.filterwarnings("ignore", "Maximum number of iterations")  # two directions tie: either is right
+        warnings.filterwarnings("ignore", "y residual is constant")  # such components are left out below
         pls.fit(X, Y)
     F, W, R = pls.x_scores_, pls.x_loadings_, pls.x_rotations_
     length, eps = np.linalg.norm(F, axis=0), rank_cutoff(max(X.shape), 1.0)
@@ -272,10 +268,10 @@ def rbf(A: Array, B: Array, s: float) -> Array:
 
 
 def median_distance(Y: Array, seed: int) -> float:
-    """The median of |y_i - y_j| over pairs of rows: all of them up to DENSE rows, then PAIRS drawn at random.
+    """The median of |y_i - y_j| over pairs of rows: all pairs up to DENSE rows, then PAIRS random ones.
 
-    Where most pairs are equal, as with a rare category, it is 0 and no bandwidth: then the median of those that differ
-    (or 1, if none do).
+    If most pairs are equal, as with a rare category, this is 0 and cannot be a bandwidth. Then it is the median of the
+    pairs that differ (or 1, if there are none).
     """
     n = len(Y)
     if n <= DENSE:
@@ -294,7 +290,7 @@ def median_distance(Y: Array, seed: int) -> float:
 def merged_rows(X: Array, Y: Array) -> tuple[Array, Array]:
     """GX (g x D) and the g distinct rows of Y, G summing rows of X with equal covariates: X'LX = (GX)' L_g (GX).
 
-    With categories alone g is the number of their combinations, however many samples there are.
+    If all covariates are categories, g is the number of their combinations, for any number of samples.
     """
     distinct, group = np.unique(Y, axis=0, return_inverse=True)
     n = len(Y)
@@ -305,7 +301,7 @@ def merged_rows(X: Array, Y: Array) -> tuple[Array, Array]:
 def hsic_directions(X: Array, Y: Array, s: float, k: int, seed: int, most: int = DENSE) -> Array:
     """Leading eigenvectors U (D x k, or fewer: the rank) of X'HLHX = X'LX, as the columns of X sum to 0.
 
-    Three ways to the same U, by what is small: a D x D matrix, an n x n one, or neither.
+    Three ways to the same U: by a D x D matrix, by an n x n matrix, or by products if both are too large.
     """
     n, D = X.shape
     if n >= D:
@@ -319,16 +315,18 @@ def hsic_directions(X: Array, Y: Array, s: float, k: int, seed: int, most: int =
 def leading_eigenvectors(M: Array, k: int) -> Array:
     """Eigenvectors of the (at most) k largest eigenvalues of M that are not zero, largest first."""
     D = len(M)
-    values, vectors = eigh(M, subset_by_index=(max(0, D - k), D - 1))
-    kept = values > rank_cutoff(D, float(values[-1]))
-    return np.asarray(vectors[:, kept][:, ::-1])
+    return _nonzero(*eigh(M, subset_by_index=(max(0, D - k), D - 1)))
 
 
 def lanczos(product: Callable[[Array], Array], D: int, k: int, seed: int) -> Array:
-    """The same for a D x D matrix that is known by its products only."""
+    """``leading_eigenvectors`` of a D x D matrix that is given by its products."""
     M = LinearOperator((D, D), matvec=product, matmat=product, dtype=np.float64)
-    values, vectors = eigsh(M, min(k, D - 1), v0=np.random.default_rng(seed).standard_normal(D))
-    kept = values > rank_cutoff(D, float(values[-1]))
+    return _nonzero(*eigsh(M, min(k, D - 1), v0=np.random.default_rng(seed).standard_normal(D)))
+
+
+def _nonzero(values: Array, vectors: Array) -> Array:
+    """The eigenvectors whose eigenvalues (rising) are not zero, the largest first."""
+    kept = values > rank_cutoff(len(vectors), float(values[-1]))
     return np.asarray(vectors[:, kept][:, ::-1])
 
 

@@ -1,10 +1,10 @@
-"""New samples' factors from a linear decoder, for packages that have no way of their own to place them.
+"""Factors of new samples from a linear decoder, for packages that cannot compute them.
 
-MOFA, SOFA, MOFA-FLEX and MuVI all model the features as x = W z + noise, with Gaussian noise of a variance per feature.
-What such a model says of a sample whose covariates are not known is its posterior mean, and for that loadings and
-factors are enough: the noise is what they leave of the features they were fitted to, and the prior is the fitted
-factors' mean and covariance C. ``InformedFactorAnalysis.transform`` without y follows the same rule with its own
-posterior. Mixing or scaling the factors (and the loadings against it) leaves the answer as it is.
+MOFA, SOFA, MOFA-FLEX and MuVI all model the features as x = W z + noise, with one Gaussian noise variance per feature.
+The factors of a sample without covariates are the posterior mean under this model, with the fitted loadings, the
+residual variances of the fitted features as noise, and the mean and covariance C of the fitted factors as prior.
+``InformedFactorAnalysis.transform`` without y does the same with its own posterior. An invertible change of the factors
+(and the opposite change of the loadings) does not change the result.
 """
 
 from __future__ import annotations
@@ -13,9 +13,7 @@ import numpy as np
 
 from covalign._core.linalg import Array
 
-LEAST_NOISE = (
-    1e-4  # of a standardised feature's variance: a feature that is reconstructed exactly must not decide alone
-)
+LEAST_NOISE = 1e-4  # of the variance of a feature: one that is reconstructed exactly must not decide alone
 
 
 def posterior_means(
@@ -23,7 +21,7 @@ def posterior_means(
 ) -> Array:
     """E[z | x] = mean(z) + C (I + W' N^-1 W C)^-1 W' N^-1 x, N = diag var(X - Z W'): n_new x K, all views together.
 
-    Nothing here inverts C: factors that were switched off have no variance, and stay at their mean.
+    C need not be invertible: factors that the model switched off have no variance and keep their mean.
     """
     mean = factors.mean(axis=0)
     Z = factors - mean

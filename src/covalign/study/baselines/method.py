@@ -1,4 +1,4 @@
-"""The one face all methods share: data in, factors out, and what one needs to compare them fairly."""
+"""The interface that all methods share: data in, factors out, and the numbers of a fair comparison."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Views = dict[str, Array]
 
 
 class Fitted(NamedTuple):
-    """What a method hands back. ``seconds`` and ``versions`` only if it ran in a process of its own.
+    """What a method returns; ``seconds`` and ``versions`` only if it ran in its own process.
 
     >>> import numpy as np
     >>> from covalign.study.baselines import Fitted
@@ -32,10 +32,10 @@ class Fitted(NamedTuple):
 
     factors: Array  # n x K
     loadings: dict[str, Array] | None = None  # view -> D x K
-    curve: Array | None = None  # its own objective, step by step
+    curve: Array | None = None  # the objective of the method, step by step
     seconds: float | None = None
     versions: dict[str, str] | None = None
-    place: Callable[[Views], Array] | None = None  # new samples' features alone, standardised -> their factors
+    place: Callable[[Views], Array] | None = None  # standardised features of new samples -> their factors
 
 
 class Method(Protocol):
@@ -49,7 +49,7 @@ class Method(Protocol):
 
     @property
     def name(self) -> str:
-        """As it is called in tables and figures, settings included."""
+        """The name in tables and figures, with settings."""
 
     @property
     def paired(self) -> bool:
@@ -59,7 +59,15 @@ class Method(Protocol):
         """Why it cannot run here, or None."""
 
     def fit(self, views: dict[str, Array], Y: Array, n_factors: int, seed: int, budget: int) -> Fitted:
-        """Fit; ``budget`` is the number of iterations, epochs or steps, for methods that have such a thing."""
+        """Fit; ``budget`` is the number of iterations, epochs or steps of iterative methods."""
+
+
+class BuiltIn:
+    """A method that is part of this package and can always run."""
+
+    def absent(self) -> str | None:
+        """None: nothing needs to be installed."""
+        return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +85,7 @@ class Result:
     method: str
     paired: bool
     factors: Array
-    informed: Array  # n x P: column p stands for covariate p; matched and signed where the method does not pair
+    informed: Array  # n x P: column p stands for covariate p, by construction or by matching
     loadings: dict[str, Array] | None
     seconds: float
     versions: dict[str, str]
@@ -89,11 +97,11 @@ def run(method: Method, X: Any, Y: Any, n_factors: int, seed: int = 0, budget: i
     """Fit one method and time it.
 
     X is an array or DataFrame, or a dict of views; Y a table of covariates (categories become dummies). Every method
-    gets the same numbers: the columns of X and Y standardised. Unpaired methods have the informed factors chosen as in
-    the paper: the one-to-one matching with the largest sum of absolute correlations, signs made positive.
+    gets the same numbers: the columns of X and Y standardised. The informed factors of unpaired methods are chosen as
+    in the paper: the one-to-one matching with the largest sum of absolute correlations, signed so that these are >= 0.
 
-    ``place`` of the result takes new samples (X as here, the same columns) and returns their informed factors without
-    knowing their covariates; it is None for methods that have no such thing.
+    ``place`` of the result takes new samples (X with the same columns) and returns their informed factors, from their
+    features alone; it is None for methods that cannot do this.
 
     >>> import covalign as ca
     >>> from covalign import baselines
@@ -127,7 +135,7 @@ def run(method: Method, X: Any, Y: Any, n_factors: int, seed: int = 0, budget: i
 def placing(
     place: Callable[[Views], Array], pairs: metrics.Matching, scales: dict[str, Scale]
 ) -> Callable[[Any], Array]:
-    """What ``place`` makes of new samples, scaled and matched as the fitted ones were."""
+    """``place`` for new samples that are scaled and matched like the fitted ones."""
 
     def informed(X: Any) -> Array:
         new = X if isinstance(X, Mapping) else {"X": X}
@@ -139,14 +147,14 @@ def placing(
 def standardised_views(X: Any, Y: Any) -> tuple[dict[str, Array], Array]:
     """{view: n x D} and n x P with mean 0 and variance 1 in every column (constant features are 0).
 
-    Rows are matched by index where there is one, in the order of the first view.
+    Rows are matched by index if there is one, in the order of the first view.
     """
     views, covariates = named_views(X, Y)
     return {name: standardised(view) for name, view in views.items()}, standardised(covariates)
 
 
 def named_views(X: Any, Y: Any) -> tuple[dict[str, Array], Array]:
-    """The same in the units of the data."""
+    """Views and encoded covariates as arrays, in the units of the data."""
     views = dict(X) if isinstance(X, Mapping) else {"X": X}
     if not views:
         raise no_views()
@@ -163,21 +171,21 @@ def named_views(X: Any, Y: Any) -> tuple[dict[str, Array], Array]:
 
 
 class Scale(NamedTuple):
-    """Mean and standard deviation of columns (ddof = 0), for other rows of them, too."""
+    """Mean and standard deviation (ddof = 0) of columns; they also scale other rows of the same columns."""
 
     mean: Array
     sd: Array
-    varies: Array  # 1, or 0 where it is constant
+    varies: Array  # 1, or 0 for a constant
 
     @classmethod
     def of(cls, A: Array) -> Scale:
-        """Those of A."""
+        """The scale of A."""
         mean, variance = A.mean(axis=0), A.var(axis=0)
         constant = is_constant(mean, variance)
         return cls(mean, np.where(constant, 1.0, np.sqrt(variance)), np.where(constant, 0.0, 1.0))
 
     def apply(self, A: Array) -> Array:
-        """(A - mean) / sd; what was constant becomes 0."""
+        """(A - mean) / sd; columns that were constant become 0."""
         return np.asarray((A - self.mean) / self.sd * self.varies)
 
 

@@ -1,6 +1,6 @@
 # mypy: disable-error-code="import-not-found,import-untyped"
-# The peers live in an environment of their own, so the one that checks types does not see them.
-"""Fit a peer in the environment that has it. Run as a script; it knows nothing of covalign.
+# The peers are installed in another environment, so mypy does not find them.
+"""Fit a peer in the environment that has it. This is run as a script and does not import covalign.
 
     python peer_worker.py --have              # a JSON object, peer -> package -> version (null if not installed)
     python peer_worker.py PEER task.npz answer.npz
@@ -41,12 +41,12 @@ class Task(NamedTuple):
 
     @property
     def named(self) -> dict[str, Array]:
-        """The views under names that no peer can stumble over."""
+        """The views, with names that every peer accepts."""
         return {f"view_{m}": view for m, view in enumerate(self.views)}
 
 
 class Answer(NamedTuple):
-    """What came out."""
+    """The result of a fit."""
 
     factors: Array
     loadings: list[Array]
@@ -101,11 +101,11 @@ def sofa(task: Task) -> Answer:
         seed=task.seed,
         verbose=False,
     )
-    # Newer anndata keeps a mask as (n, 1), where one value a sample is expected.
+    # Newer versions of anndata store a mask as (n, 1), but SOFA expects (n,).
     model.Xmask, model.Ymask = ([mask.flatten() for mask in masks] for masks in (model.Xmask, model.Ymask))
     model.fit(n_steps=task.budget, lr=task.settings["learning_rate"], predict=False)
     seconds = time.perf_counter() - start
-    # The posterior means themselves; the package's own prediction averages 25 draws around them.
+    # The exact posterior means; the prediction of the package averages 25 draws around them.
     value = {name: parameter.detach().numpy() for name, parameter in pyro.get_param_store().items()}
     slopes = [value[f"beta_loc_{p}"].item() for p in range(P)]
     W = [value[f"W_loc_{m}"].T for m in range(len(task.views))]
@@ -128,7 +128,7 @@ def mofaflex(task: Task) -> Answer:
     samples = [f"sample_{i}" for i in range(len(task.Y))]
     obs = pd.DataFrame({name: y.astype(np.float32) for name, (y, _) in guides.items()}, index=samples)
     data = {name: AnnData(view.astype(np.float32), obs=obs) for name, view in task.named.items()}
-    for name, view in data.items():  # features are told apart by name across views
+    for name, view in data.items():  # feature names must differ between views
         view.var_names = [f"{name}_{d}" for d in range(view.n_vars)]
     model = MOFAFLEX(
         {"all": data},
@@ -159,7 +159,7 @@ def mofaflex(task: Task) -> Answer:
 
 
 def muvi(task: Task) -> Answer:
-    """Regularised horseshoe on the weights and no prior feature sets; Y only if it is to be regressed out."""
+    """Regularised horseshoe on the weights and no prior feature sets; Y is used only to regress it out."""
     import pyro
     from pyro.infer.autoguide import guides
 
@@ -189,14 +189,14 @@ def zero_one(y: Array) -> tuple[Array, bool]:
 
 
 def oriented(Z: Array, W: list[Array], slopes: list[float]) -> tuple[Array, list[Array]]:
-    """Factor p and its loadings times the sign of its own regression slope for covariate p: a factor has no sign."""
+    """Factor p and its loadings times the sign of its regression slope for covariate p; the model leaves it open."""
     signs = np.ones(Z.shape[1])
     signs[: len(slopes)] = np.where(np.asarray(slopes) < 0, -1.0, 1.0)
     return Z * signs, [w * signs for w in W]
 
 
 class Peer(NamedTuple):
-    """A way to fit, and the packages whose versions matter (the first is the peer itself)."""
+    """The function that fits, and the packages whose versions are recorded (the first is the peer itself)."""
 
     fit: Callable[[Task], Answer]
     packages: tuple[str, ...]
@@ -211,7 +211,7 @@ PEERS = {
 
 
 def version(package: str) -> str | None:
-    """From the package's metadata: nothing is imported to ask."""
+    """The version in the metadata of a package, which is not imported for this."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
@@ -240,14 +240,14 @@ def write(path: str, answer: Answer, versions: dict[str, str | None]) -> None:
 
 
 def end_with(parent: int) -> None:
-    """Nobody waits for the answer once the process that asked is gone (we are then another's child)."""
+    """End this process when the parent process has ended, as nobody waits for the answer then."""
     while os.getppid() == parent:
         time.sleep(1)
     os._exit(1)
 
 
 def main(arguments: list[str]) -> None:
-    """See the module."""
+    """Run the command that the module describes."""
     if arguments == ["--have"]:
         print(json.dumps(have()))
         return

@@ -1,8 +1,8 @@
-"""The published packages, run by an interpreter that has them and spoken to through files.
+"""The published packages ("peers"), run by another Python interpreter; data and results are exchanged as files.
 
-``make peers`` puts them into ``.venv-peers``, so that their pins never touch ours. The interpreter is the one named by
-the environment variable COVALIGN_PEERS, else the one in ``.venv-peers`` in the current folder or beside our own
-environment. A peer that is not installed there is reported as absent; nothing stands in for it.
+``make peers`` installs them in ``.venv-peers``, so that their pinned versions do not affect ours. The interpreter is
+the one that the environment variable COVALIGN_PEERS names, else the one in ``.venv-peers`` in the current folder or
+beside our own environment. A peer that is not installed there is reported as absent and is not replaced by another.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -30,25 +30,25 @@ REMEDY = "install the peers with  make peers  or name an interpreter that has th
 
 @dataclass(frozen=True)
 class Peer:
-    """A package in the other environment. ``timeout`` is in seconds; None waits as long as it takes."""
+    """A package in the other environment. ``timeout`` is in seconds; None sets no limit."""
 
     timeout: float | None = field(default=None, kw_only=True)
 
-    key: ClassVar[str]  # what the worker calls it
+    key: ClassVar[str]  # its name in the worker
     package: ClassVar[str]
     paired: ClassVar[bool]
 
     @property
     def name(self) -> str:
-        """As it is called in tables and figures."""
+        """The name in tables and figures."""
         raise NotImplementedError
 
     def settings(self) -> dict[str, Any]:
-        """What its function in the worker wants to know beyond the data."""
-        return {}
+        """The settings that its function in the worker needs: all fields but the timeout."""
+        return {name: value for name, value in asdict(self).items() if name != "timeout"}
 
     def absent(self) -> str | None:
-        """Why it cannot run here, with the remedy, or None. Nothing of the peer is imported to find out."""
+        """Why it cannot run here, with the remedy, or None. The peer is not imported for this."""
         python = interpreter()
         if python is None:
             return f"there is no environment with {self.package}: {REMEDY}"
@@ -60,7 +60,7 @@ class Peer:
         return None
 
     def fit(self, views: dict[str, Array], Y: Array, n_factors: int, seed: int, budget: int) -> Fitted:
-        """Write the task, let the worker fit, read its answer. Features that do not vary get loadings of 0."""
+        """Write the task, run the worker, read its answer. Constant features get loadings of 0."""
         python = interpreter()
         if python is None:
             raise ValueError(f"{self.name} cannot run here: {self.absent()}")
@@ -97,9 +97,9 @@ class MOFA(Peer):
 class SOFA(Peer):
     """Semi-supervised factor analysis (biosofa): factor p is guided by covariate p.
 
-    ``scaling_factor`` weighs the covariates against the features. Covariates of two values are Bernoulli, all others
-    Gaussian. The sign of a guided factor is that of its own regression slope, so that it rises with its covariate.
-    ``budget`` is the number of steps, all of which are made.
+    ``scaling_factor`` is the weight of the covariates against the features. Covariates of two values are Bernoulli, all
+    others Gaussian. A guided factor has the sign of its regression slope, so that it rises with its covariate.
+    ``budget`` is the number of steps.
 
     >>> import covalign as ca
     >>> from covalign import baselines
@@ -119,10 +119,6 @@ class SOFA(Peer):
         """SOFA with its scaling factor."""
         return f"SOFA (sf={self.scaling_factor:g})"
 
-    def settings(self) -> dict[str, Any]:
-        """Weight of the covariates and learning rate."""
-        return {"scaling_factor": self.scaling_factor, "learning_rate": self.learning_rate}
-
 
 @dataclass(frozen=True)
 class MOFAFLEX(Peer):
@@ -130,7 +126,7 @@ class MOFAFLEX(Peer):
 
     Prior of the weights and learning rate are those of the package's preset for MOFA; ``guiding_scale`` = 1 gives the
     covariates the weight that a scaling factor of 0.1 gives them in SOFA. Likelihoods and signs are as in SOFA. It
-    stops by its own rule, after ``budget`` epochs at the latest.
+    stops by its own rule, or after ``budget`` epochs.
 
     >>> import covalign as ca
     >>> from covalign import baselines
@@ -146,17 +142,13 @@ class MOFAFLEX(Peer):
     name = "MOFA-FLEX"
     paired = True
 
-    def settings(self) -> dict[str, Any]:
-        """Weight of the covariates and learning rate."""
-        return {"guiding_scale": self.guiding_scale, "learning_rate": self.learning_rate}
-
 
 @dataclass(frozen=True)
 class MuVI(Peer):
     """MuVI (muvi) without prior feature sets: it has no factors guided by covariates, so it is matched afterwards.
 
-    Its covariates are regressors beside the factors: given Y, it takes out of the factors what Y explains. So by
-    default it is not given Y. It stops by its own rule, after ``budget`` epochs at the latest.
+    Its covariates are regressors beside the factors: with Y, it removes from the factors what Y explains. By default
+    it therefore gets no Y. It stops by its own rule, or after ``budget`` epochs.
 
     >>> import covalign as ca
     >>> from covalign import baselines
@@ -172,19 +164,15 @@ class MuVI(Peer):
 
     @property
     def name(self) -> str:
-        """MuVI, and whether it was given Y."""
+        """MuVI, and whether Y is regressed out."""
         return "MuVI (Y regressed out)" if self.regress_out else "MuVI"
-
-    def settings(self) -> dict[str, Any]:
-        """Whether it is given Y."""
-        return {"regress_out": self.regress_out}
 
 
 # -- the interpreter --------------------------------------------------------------------------------------------------
 
 
 def interpreter() -> str | None:
-    """The peers' Python, or None. Links are not followed: that would leave a virtual environment."""
+    """The Python of the peers, or None. Links are not resolved: that would leave the virtual environment."""
     named = os.environ.get("COVALIGN_PEERS")
     if named:
         return os.path.abspath(named)
@@ -196,7 +184,7 @@ def interpreter() -> str | None:
 
 
 class Reply(NamedTuple):
-    """What a call printed, and what went wrong with it if anything did."""
+    """The output of a call, and its error, if there was one."""
 
     text: str
     trouble: str | None
@@ -210,10 +198,10 @@ class Inventory(NamedTuple):
 
 
 def call(python: str, arguments: list[str], folder: str | None = None, timeout: float | None = None) -> Reply:
-    """Run the worker. An interrupt or a timeout ends it, too.
+    """Run the worker. An interrupt or a timeout also ends it.
 
-    -I keeps our folders and PYTHONPATH out of its imports; threads are set by the environment, as they are for us. A
-    notebook's plotting backend is not known over there, hence Agg.
+    -I keeps our folders and PYTHONPATH out of its imports; the environment sets its threads, as it sets ours. The
+    plotting backend of a notebook does not exist there, so it gets Agg.
     """
     command = [python, "-I", str(WORKER), *arguments]
     environment = {**os.environ, "MPLBACKEND": "Agg"}
@@ -242,7 +230,7 @@ def tail(text: str, lines: int = 8) -> str:
 
 @cache
 def ask(python: str) -> Inventory:
-    """Which peers an interpreter has: asked once in a session."""
+    """The peers that an interpreter has; it is asked once in a session."""
     reply = call(python, ["--have"], timeout=60)
     if reply.trouble is not None:
         return Inventory({}, (reply.trouble.splitlines() or [""])[-1])
@@ -256,13 +244,13 @@ def ask(python: str) -> Inventory:
 
 
 def write_task(path: str, views: dict[str, Array], Y: Array, said: dict[str, Any]) -> None:
-    """Views, Y and a JSON text. Views go by number: a name may hold anything."""
+    """Views, Y and a JSON text. Views are numbered, because their names can be any text."""
     arrays: dict[str, Any] = {f"view_{m}": view for m, view in enumerate(views.values())}
     np.savez(path, json=np.array(json.dumps({**said, "n_views": len(views)})), Y=Y, **arrays)
 
 
 def read_answer(path: str, name: str, varying: dict[str, Array], shape: tuple[int, int]) -> Fitted:
-    """Factors, loadings, curve, seconds and versions, if they are what was asked for."""
+    """Factors, loadings, curve, seconds and versions; an error if their shapes are wrong or they are not finite."""
     with np.load(path, allow_pickle=False) as file:
         said = json.loads(str(file["json"]))
         factors, curve = file["factors"], file["curve"]
@@ -284,7 +272,7 @@ def read_answer(path: str, name: str, varying: dict[str, Array], shape: tuple[in
 
 
 def spread(W: Array, varying: Array) -> Array:
-    """Loadings of all features from those of the varying ones; the others' are 0."""
+    """The loadings of all features: those of constant ones are 0."""
     full = np.zeros((len(varying), W.shape[1]))
     full[varying] = W
     return full
