@@ -134,8 +134,8 @@ def test_settings_reach_the_model(words, settings):
 def test_as_many_factors_as_needed():
     complete = study()[0]["rna"].fillna(0.0)
     complete.to_csv("rna.csv")
-    words = ["rna.csv", "--covariates", "clinic.csv", "-c", "age", "--n-factors", "auto", "-o", "m", "--json", *NO_FOLDS]
-    answer = json.loads(run("fit", *words).stdout)
+    words = ["rna.csv", "--covariates", "clinic.csv", "-c", "age", "--n-factors", "auto", "-o", "m", *NO_FOLDS]
+    answer = json.loads(run("fit", *words, "--json").stdout)
     assert answer["factors"] == ca.InformedFactorAnalysis("auto").fit(complete, study()[1][["age"]]).n_factors_
     assert "'auto' or a whole number" in run("fit", *STUDY, "--n-factors", "many", "-o", "n", code=2).stderr
 
