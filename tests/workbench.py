@@ -12,7 +12,7 @@ import covalign as ca
 from covalign.stream.h5ad import pulling
 from tests import encoders
 
-N, NEW, K = 120, 30, 12
+N, NEW, K = 60, 30, 12
 REVIEWS = ["good film", "bad film", "good book", "bad book", "long book", "long film"] * 2
 
 # Models by their names on the hub, with random weights: a folder of that name is found before the hub is asked.
@@ -26,7 +26,7 @@ MODELS: dict[str, Callable[[Path], Path]] = {
 
 def furnish(folder: Path) -> Path:
     """Fill a folder with data and saved models."""
-    s = ca.simulate.scenario("PN", n_samples=N, n_features={"rna": 20, "protein": 14}, n_covariates=3, n_factors=K)
+    s = ca.simulate.scenario("PN", n_samples=N, n_features={"rna": 14, "protein": 10}, n_covariates=3, n_factors=K)
     clinic = _covariates(s.Y)
     _representations(folder, s.Z, clinic)
     names = pd.Index([f"patient{i}" for i in range(N)], name="sample")
@@ -67,7 +67,7 @@ def _named(X: np.ndarray, view: str, names: pd.Index) -> pd.DataFrame:
 
 def _tables(folder: Path, tables: dict[str, pd.DataFrame], clinic: pd.DataFrame) -> None:
     """Views and covariates with names, where one view lacks some samples; and a model of them."""
-    lacking = {"rna": tables["rna"], "protein": tables["protein"].iloc[20:]}
+    lacking = {"rna": tables["rna"], "protein": tables["protein"].iloc[6:]}
     for name, table in (lacking | {"clinic": clinic}).items():
         table.to_csv(folder / f"{name}.csv")
     model = ca.InformedFactorAnalysis(5, tol=1e-3).fit(lacking, clinic[["age", "sex", "dose"]])

@@ -1,7 +1,8 @@
 """Every command line in the README, in the documentation and in a command's own help is run, as it is written.
 
 A block of code is one test, in which its lines run in order; a command in the text, or in the help, is a test of its
-own. They run in a copy of ``tests.workbench``, which has the files that examples name.
+own, unless a block has the same line. They run in a copy of ``tests.workbench``, which has the files that examples
+name.
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ import pytest
 pytest.importorskip("typer.testing", reason="typer is not installed")
 pytest.importorskip("PIL", reason="pillow is not installed")
 
+from threadpoolctl import threadpool_limits
 from typer.main import get_command
 from typer.testing import CliRunner
 
 from covalign.cli import app
 from covalign.study.reproduction import names as figures
-from tests import workbench
+from tests import fits, workbench
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -86,7 +88,8 @@ def written() -> tuple[list[Example], list[str]]:
     found += [Example("help", (line,)) for command in COMMANDS.values() for line in in_help(command)]
     mentions = [example.lines[0] for example in found if len(example.lines) == 1 and is_mention(example.lines[0])]
     run = {example.lines: example for example in found if example.lines and example.lines[0] not in mentions}
-    return list(run.values()), sorted(set(mentions))
+    in_blocks = {line for lines in run if len(lines) > 1 for line in lines}
+    return [run[lines] for lines in run if len(lines) > 1 or lines[0] not in in_blocks], sorted(set(mentions))
 
 
 EXAMPLES, MENTIONS = written()
@@ -106,11 +109,13 @@ def option(words: list[str], names: set[str]) -> Iterator[str]:
 
 
 def arguments(line: str) -> list[str]:
-    """The words after ``covalign``, where the study is cut down: as it is written it takes hours.
+    """The words after ``covalign``, where comparisons and the study are cut down: as it is written the study takes hours.
 
     All of it at once, even so, takes minutes, and is what ``test_study`` does; here one figure stands for it.
     """
     words = shlex.split(line.split(" | ")[0])[1:]
+    if words[0] == "compare" and "--list" not in words:
+        return [*words, "--budget", "5"]
     if words[0] != "reproduce" or "--list" in words:
         return words
     kept, skip = [], False
@@ -144,6 +149,14 @@ def models(tmp_path_factory):
 
 
 @pytest.fixture
+def shorter_fits(monkeypatch):
+    """Fits stop at a loose tolerance, in one thread: the tests of the model look at its numbers."""
+    fits.loosen(monkeypatch)
+    with threadpool_limits(1):
+        yield
+
+
+@pytest.fixture
 def smaller_study(monkeypatch):
     """Even the smallest study compares thousands of lassos; its own tests do that."""
     from covalign.closed_form import metrics
@@ -168,7 +181,7 @@ def clear(folder: Path, lines: list[list[str]]) -> None:
 
 
 @pytest.mark.filterwarnings("default")  # a warning is no failure of a command
-@pytest.mark.usefixtures("smaller_study")
+@pytest.mark.usefixtures("smaller_study", "shorter_fits")
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: f"{example.where}: {example.lines[0]}")
 def test_it_runs_as_written(example, furnished, models, tmp_path, monkeypatch):
     folder = shutil.copytree(furnished, tmp_path / "here")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import covalign as ca
+from tests import fits
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -25,6 +26,7 @@ def gallery(monkeypatch):
 
 def test_the_gallery_is_made_without_any_data(gallery, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(gallery, "DPI", (40,))
+    fits.loosen(monkeypatch)
     monkeypatch.setattr(
         sys, "argv", ["gallery.py", "--out", str(tmp_path / "img"), "--page", str(tmp_path / "page.md")]
     )

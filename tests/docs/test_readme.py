@@ -8,10 +8,16 @@ from pathlib import Path
 import pytest
 
 import covalign
+from tests import fits
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
 QUICKSTART, FACTORS, CLINIC, CELLS, SCALE, COMPARISON = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+
+
+@pytest.fixture(autouse=True)
+def shorter_fits(monkeypatch):
+    fits.loosen(monkeypatch, 1e-3)
 
 
 def test_the_quickstart_runs_as_written(capsys):

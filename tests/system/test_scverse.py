@@ -19,6 +19,7 @@ anndata = pytest.importorskip("anndata", reason="anndata is not installed")
 mudata = pytest.importorskip("mudata", reason="mudata is not installed")
 
 AGES = ["age", "dose"]
+QUICK = {"folds": 0, "tol": 1e-3}  # where a fit is needed, and not its last digits
 
 PULLS = [False, True] if hasattr(mudata, "set_options") else [False]  # from mudata 0.4 on, columns are never pulled
 
@@ -166,18 +167,20 @@ def test_odd_names_survive_a_file(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore")  # zarr's and anndata's, of their formats
-@pytest.mark.parametrize("name", [name for name in ODD if len(name) < 200])
-def test_odd_names_survive_zarr(tmp_path, name):
+def test_odd_names_survive_zarr(tmp_path):
     pytest.importorskip("zarr")
-    adata = scanpy_like()
-    adata.obs = pd.DataFrame({name: adata.obs["age"]})
-    ca.scverse.align(adata, "X_pca", [name])
-    table, found, adata.obs = adata.obsm["X_aligned"], adata.uns["aligned"], adata.obs[[]]
-    adata.write_zarr(tmp_path / "a.zarr")
-    back = anndata.read_zarr(tmp_path / "a.zarr")
-    assert same(table, back.obsm["X_aligned"])
-    assert same(found, back.uns["aligned"])
-    assert list(ca.scverse.names(back).values()) == [name]
+    plain, short = scanpy_like(), [name for name in ODD if len(name) < 200]
+    values = np.random.default_rng(1).standard_normal((160, 7))
+    for odd in (short[:7], short[7:]):
+        obs = pd.DataFrame(values[:, : len(odd)], index=plain.obs_names, columns=odd)
+        adata = anndata.AnnData(obs=obs, obsm={"X_pca": plain.obsm["X_pca"]})
+        ca.scverse.align(adata, "X_pca", odd)
+        table, found, adata.obs = adata.obsm["X_aligned"], adata.uns["aligned"], adata.obs[[]]
+        adata.write_zarr(tmp_path / f"{len(odd)}.zarr")
+        back = anndata.read_zarr(tmp_path / f"{len(odd)}.zarr")
+        assert same(table, back.obsm["X_aligned"])
+        assert same(found, back.uns["aligned"])
+        assert list(ca.scverse.names(back).values()) == odd
 
 
 def test_levels_with_slashes_become_columns_that_files_take(tmp_path):
@@ -248,7 +251,7 @@ def test_a_copy_leaves_the_original_alone():
     again, model = ca.scverse.align(adata, "X_pca", AGES, copy=True, return_model=True)
     assert same(other.obsm["X_aligned"], again.obsm["X_aligned"])
     assert isinstance(model, ca.LatentAligner)
-    factored = ca.scverse.ifa(adata, AGES, n_factors=4, folds=0, copy=True)
+    factored = ca.scverse.ifa(adata, AGES, n_factors=4, **QUICK, copy=True)
     assert contents(adata) == before
     assert "ifa" in factored.varm
     assert "ifa" in factored.uns
@@ -265,7 +268,7 @@ def test_a_view_becomes_an_object_and_its_parent_stays():
     assert not view.is_view
     assert same(view.obsm["X_aligned"], whole.obsm["X_aligned"])
     view = adata[::2, 3:]
-    ca.scverse.ifa(view, AGES, n_factors=4, folds=0)
+    ca.scverse.ifa(view, AGES, n_factors=4, **QUICK)
     assert contents(adata) == before
     assert view.varm["ifa"].shape == (27, 4)
 
@@ -283,7 +286,7 @@ def test_backed_objects(tmp_path, layout):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ca.exceptions.ColumnLayoutWarning)
             ca.scverse.align(data, "X", AGES, key_added="X_genes")
-        ca.scverse.ifa(data, AGES, n_factors=4, folds=0)
+        ca.scverse.ifa(data, AGES, n_factors=4, **QUICK)
     np.testing.assert_allclose(adata.obsm["X_genes"], backed.obsm["X_genes"], rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(adata.obsm["X_ifa"], backed.obsm["X_ifa"], rtol=1e-6, atol=1e-8)
     for call in (lambda: ca.scverse.align(backed, "X_pca", AGES, copy=True), lambda: _on_part(backed)):
@@ -325,7 +328,7 @@ def test_repeated_genes_are_refused_where_new_cells_would_be_matched_by_them():
         adata.var_names = ["g", "g", *adata.var_names[2:]]
     with pytest.raises(ValueError, match=r"'g' more than once in data.X: call var_names_make_unique"):
         ca.scverse.align(adata, "X", AGES)
-    ca.scverse.ifa(adata, AGES, 4, mask_var=None, folds=0)  # loadings have positions
+    ca.scverse.ifa(adata, AGES, 4, mask_var=None, **QUICK)  # loadings have positions
     assert adata.varm["ifa"].notna().all(axis=None)
 
 
@@ -359,7 +362,7 @@ def test_covariates_called_like_other_dimensions(tmp_path):
     adata = scanpy_like()
     adata.obs["rest1"], adata.obs["free0"] = adata.obs["age"], adata.obs["age"]
     ca.scverse.align(adata, "X_pca", ["rest1"], keep_rest=True)
-    ca.scverse.ifa(adata, ["free0"], 3, folds=0)
+    ca.scverse.ifa(adata, ["free0"], 3, **QUICK)
     back = reread(adata, tmp_path)
     assert list(back.obsm["X_aligned"]) == ["rest1", "rest0", *(f"rest{i}" for i in range(2, 8))]
     assert list(back.obsm["X_ifa"]) == ["free0", "free1", "free2"]
@@ -373,7 +376,7 @@ def test_objects_opened_lazily(tmp_path):
     lazy = lazily.read_lazy(tmp_path / "a.h5ad")
     for data in (adata, lazy):
         ca.scverse.align(data, "X_pca", ["age", "leiden", "treated"])
-        ca.scverse.ifa(data, AGES, 3, folds=0)
+        ca.scverse.ifa(data, AGES, 3, **QUICK)
     np.testing.assert_allclose(lazy.obsm["X_aligned"], adata.obsm["X_aligned"], rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(lazy.obsm["X_ifa"], adata.obsm["X_ifa"], rtol=1e-4, atol=1e-5)
 
@@ -403,7 +406,7 @@ def test_what_others_wrote_is_never_replaced():
         ca.scverse.align(adata, "X_pca", AGES, key_added="X_PCs")
     assert np.array_equal(adata.varm["PCs"], components)
     with pytest.raises(ValueError, match=r"varm\['PCs'\] already holds"):
-        ca.scverse.ifa(adata, AGES, 3, folds=0, key_added="X_PCs")
+        ca.scverse.ifa(adata, AGES, 3, **QUICK, key_added="X_PCs")
     adata.obsm["aligned"] = np.zeros((160, 2))
     ca.scverse.align(adata, "X_pca", AGES)
     with pytest.raises(ValueError, match=r"obsm\['aligned'\] already holds"):
@@ -416,16 +419,16 @@ def test_what_others_wrote_is_never_replaced():
 
 def test_loadings_of_an_earlier_run_go_with_it():
     adata = scanpy_like()
-    ca.scverse.ifa(adata, AGES, 3, folds=0)
+    ca.scverse.ifa(adata, AGES, 3, **QUICK)
     ca.scverse.align(adata, "X_pca", AGES, key_added="X_ifa")
     assert "ifa" not in adata.varm
     mdata = muon_like()
-    ca.scverse.ifa(mdata, ["age"], 3, modalities=["rna"], folds=0)
+    ca.scverse.ifa(mdata, ["age"], 3, modalities=["rna"], **QUICK)
     mdata["prot"].varm["ifa"] = np.zeros((8, 2))  # not a result of that run
-    ca.scverse.ifa(mdata, ["age"], 3, modalities=["rna"], folds=0)
+    ca.scverse.ifa(mdata, ["age"], 3, modalities=["rna"], **QUICK)
     assert mdata["prot"].varm["ifa"].shape == (8, 2)
     with pytest.raises(ValueError, match=r"prot.varm\['ifa'\] already holds"):
-        ca.scverse.ifa(mdata, ["age"], 3, folds=0)
+        ca.scverse.ifa(mdata, ["age"], 3, **QUICK)
 
 
 def test_an_embedding_of_a_mudata():
@@ -448,10 +451,10 @@ def test_an_embedding_of_a_mudata():
 def test_ifa_of_an_anndata_gives_the_numbers_of_the_model(tmp_path):
     adata = scanpy_like()
     keep = adata.var["highly_variable"].to_numpy()
-    ca.scverse.ifa(adata, ["age", "leiden"], 6, lam=0.5, confounders=["batch"], folds=2, tol=1e-6)
+    ca.scverse.ifa(adata, ["age", "leiden"], 6, lam=0.5, confounders=["batch"], folds=2, tol=1e-4)
     X = pd.DataFrame(adata.X.toarray()[:, keep], index=adata.obs_names)
     Y, C = adata.obs[["age", "leiden"]], adata.obs[["batch"]]
-    plain = ca.InformedFactorAnalysis(6, tol=1e-6, folds=2).fit({"X": X}, Y, confounders=C).realign(0.5)
+    plain = ca.InformedFactorAnalysis(6, tol=1e-4, folds=2).fit({"X": X}, Y, confounders=C).realign(0.5)
     np.testing.assert_allclose(adata.obsm["X_ifa"], plain.factors_, rtol=1e-6, atol=1e-9)
     assert list(adata.obsm["X_ifa"]) == ["age", "leiden_0", "leiden_1", "leiden_2", "free0", "free1"]
     np.testing.assert_allclose(adata.varm["ifa"].to_numpy()[keep], plain.loadings_["X"], rtol=1e-6, atol=1e-9)
@@ -471,7 +474,7 @@ def test_ifa_of_an_anndata_gives_the_numbers_of_the_model(tmp_path):
 def test_an_index_called_like_a_covariate(tmp_path):
     adata = scanpy_like()
     adata.var.index.name = "age"
-    ca.scverse.ifa(adata, ["age"], 3, folds=0)
+    ca.scverse.ifa(adata, ["age"], 3, **QUICK)
     back = reread(adata, tmp_path)
     assert list(back.varm["ifa"]) == list(back.obsm["X_ifa"])
     assert list(back.varm["ifa"].rename(columns=ca.scverse.names(back, "X_ifa"))) == ["age", "free0", "free1"]
@@ -483,12 +486,12 @@ def test_ifa_of_a_mudata_matches_cells_by_name(tmp_path, pull):
         warnings.simplefilter("ignore", FutureWarning)  # mudata's, of its old behaviour
         mdata = muon_like(pull=pull)
     assert ("rna:age" in mdata.obs) is pull
-    model = ca.scverse.ifa(mdata, ["age", "dose"], 5, folds=2, return_model=True)
+    model = ca.scverse.ifa(mdata, ["age", "dose"], 5, folds=2, tol=1e-4, return_model=True)
     rna, prot = mdata["rna"], mdata["prot"]
     used = rna.var_names[rna.var["highly_variable"]]
     views = {"rna": rna[:, used].to_df(), "prot": prot.to_df()}
     Y = pd.DataFrame({"age": rna.obs["age"], "dose": prot.obs["dose"]})
-    plain = ca.InformedFactorAnalysis(5).fit(views, Y)
+    plain = ca.InformedFactorAnalysis(5, tol=1e-4).fit(views, Y)
     samples = pd.Index(plain._table.samples)
     expected = pd.DataFrame(plain.factors_, index=samples).loc[mdata.obs_names]
     np.testing.assert_allclose(mdata.obsm["X_ifa"], expected, rtol=1e-5, atol=1e-7)
@@ -512,7 +515,7 @@ def test_ifa_of_shuffled_modalities_is_the_same():
     with pulling(False):
         shuffled = mudata.MuData(parts)
     for data in (mdata, shuffled):
-        ca.scverse.ifa(data, ["age", "dose"], 4, folds=0)
+        ca.scverse.ifa(data, ["age", "dose"], 4, **QUICK)
     assert not mdata.obs_names.equals(shuffled.obs_names)
     np.testing.assert_allclose(shuffled.obsm["X_ifa"].loc[mdata.obs_names], mdata.obsm["X_ifa"], rtol=1e-4, atol=1e-5)
 
@@ -523,24 +526,24 @@ def test_columns_of_modalities():
         ca.scverse.ifa(mdata, ["total"])
     with pytest.raises(ValueError, match=r"no column 'rna:agee'.*Did you mean 'rna:age'"):
         ca.scverse.ifa(mdata, ["rna:agee"])
-    ca.scverse.ifa(mdata, "rna:age", 3, folds=0)
+    ca.scverse.ifa(mdata, "rna:age", 3, **QUICK)
     assert mdata.obsm["X_ifa"].columns[0] == "rna:age"
     with pulling(False), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # mudata warns of its own way with pandas
         mdata.pull_obs("age")
     assert "rna:age" in mdata.obs or "age" in mdata.obs
     first = mdata.obsm["X_ifa"].copy()
-    ca.scverse.ifa(mdata, "rna:age", 3, folds=0)
+    ca.scverse.ifa(mdata, "rna:age", 3, **QUICK)
     assert same(first, mdata.obsm["X_ifa"])
     # A column of its own goes before those of modalities.
     mdata.obs["total"] = np.random.default_rng(0).standard_normal(mdata.n_obs)
-    ca.scverse.ifa(mdata, "total", 3, folds=0)
+    ca.scverse.ifa(mdata, "total", 3, **QUICK)
 
 
 def test_flags_of_a_modality_that_lacks_cells():
     mdata = muon_like()
     mdata["prot"].obs["flag"] = mdata["prot"].obs["dose"] > 0
-    model = ca.scverse.ifa(mdata, ["flag"], 3, folds=0, return_model=True)
+    model = ca.scverse.ifa(mdata, ["flag"], 3, **QUICK, return_model=True)
     flags = mdata["prot"].obs["flag"].astype(float).reindex(mdata.obs_names)
     there = flags.notna()
     assert 0 < there.sum() < mdata.n_obs
@@ -551,10 +554,10 @@ def test_flags_of_a_modality_that_lacks_cells():
 def test_features_are_chosen_by_name():
     adata = scanpy_like()
     wanted = adata.var["highly_variable"]
-    ca.scverse.ifa(adata, AGES, 3, folds=0, mask_var=wanted[::-1])
+    ca.scverse.ifa(adata, AGES, 3, **QUICK, mask_var=wanted[::-1])
     assert (adata.varm["ifa"].notna().all(axis=1) == wanted).all()
     with pytest.raises(ValueError, match="does not name each of them once"):
-        ca.scverse.ifa(adata, AGES, 3, folds=0, mask_var=wanted.reset_index(drop=True))
+        ca.scverse.ifa(adata, AGES, 3, **QUICK, mask_var=wanted.reset_index(drop=True))
 
 
 def test_choice_of_features_tables_and_modalities():
@@ -562,15 +565,15 @@ def test_choice_of_features_tables_and_modalities():
     rna, prot = mdata["rna"], mdata["prot"]
     rna.layers["twice"] = rna.X * 2
     prot.obsm["X_lsi"] = np.asarray(prot.X[:, :4])
-    ca.scverse.ifa(mdata, ["age"], 3, use_rep={"rna": "layers/twice", "prot": "X_lsi"}, mask_var=None, folds=0)
+    ca.scverse.ifa(mdata, ["age"], 3, use_rep={"rna": "layers/twice", "prot": "X_lsi"}, mask_var=None, **QUICK)
     assert mdata.uns["ifa"]["views"]["features"].to_dict() == {"rna": 20, "prot": 4}
     assert mdata.uns["ifa"]["loadings"]["prot"].shape == (4, 3)
     assert "ifa" not in prot.varm
-    ca.scverse.ifa(mdata, ["age"], 3, modalities=["rna"], mask_var={"rna": np.arange(20) < 9}, folds=0)
+    ca.scverse.ifa(mdata, ["age"], 3, modalities=["rna"], mask_var={"rna": np.arange(20) < 9}, **QUICK)
     assert rna.varm["ifa"].notna().all(axis=1).sum() == 9
-    ca.scverse.ifa(mdata, ["age"], 3, folds=0)
+    ca.scverse.ifa(mdata, ["age"], 3, **QUICK)
     assert prot.varm["ifa"].shape == (8, 3)
-    ca.scverse.ifa(mdata, ["age"], 3, modalities="rna", folds=0)
+    ca.scverse.ifa(mdata, ["age"], 3, modalities="rna", **QUICK)
     assert "ifa" not in prot.varm  # these would be loadings of other factors
     for wrong, message in (
         ({"mask_var": "hihgly_variable"}, "Did you mean 'highly_variable'"),
@@ -589,13 +592,13 @@ def test_choice_of_features_tables_and_modalities():
 def test_a_view_and_a_copy_of_a_mudata():
     mdata = muon_like()
     part = mdata[mdata.obs_names[:120]]
-    ca.scverse.ifa(part, ["age", "dose"], 4, folds=0)
+    ca.scverse.ifa(part, ["age", "dose"], 4, **QUICK)
     assert not part.is_view
     assert "X_ifa" in part.obsm
     assert "ifa" in part["rna"].varm
     assert "X_ifa" not in mdata.obsm
     assert "ifa" not in mdata["rna"].varm
-    other = ca.scverse.ifa(mdata, ["age", "dose"], 4, folds=0, copy=True)
+    other = ca.scverse.ifa(mdata, ["age", "dose"], 4, **QUICK, copy=True)
     assert "ifa" in other["prot"].varm
     assert "ifa" in other.uns
     assert "X_ifa" not in mdata.obsm
@@ -609,7 +612,7 @@ def test_backed_mudata(tmp_path):
         mdata.write(tmp_path / "m.h5mu")
         backed = mudata.read_h5mu(tmp_path / "m.h5mu", backed="r")
     for data in (mdata, backed):
-        ca.scverse.ifa(data, ["age", "dose"], 4, folds=0)
+        ca.scverse.ifa(data, ["age", "dose"], 4, **QUICK)
     np.testing.assert_allclose(mdata.obsm["X_ifa"], backed.obsm["X_ifa"], rtol=1e-6, atol=1e-9)
     assert "ifa" in backed["rna"].varm
     backed.file.close()
@@ -619,13 +622,13 @@ def test_cells_that_only_obs_or_only_a_modality_has():
     mdata = muon_like()
     mdata.mod["rna"] = mdata["rna"][5:].copy()
     mdata.mod["prot"] = mdata["prot"][mdata["prot"].obs_names.isin(mdata["rna"].obs_names)].copy()
-    ca.scverse.ifa(mdata, ["age", "dose"], 3, folds=0)
+    ca.scverse.ifa(mdata, ["age", "dose"], 3, **QUICK)
     there = mdata.obs_names.isin(mdata["rna"].obs_names)
     assert (mdata.obsm["X_ifa"].notna().all(axis=1) == there).all()
     assert not there.all()
     mdata.mod["rna"].obs_names = [f"other{i}" for i in range(mdata["rna"].n_obs)]
     with pytest.raises(ValueError, match=r"mdata.obs lacks .* cells of modality 'rna'.*mdata.update\(\)"):
-        ca.scverse.ifa(mdata, ["dose"], 3, folds=0)
+        ca.scverse.ifa(mdata, ["dose"], 3, **QUICK)
 
 
 # -- errors -----------------------------------------------------------------------------------------------------------
@@ -664,9 +667,9 @@ def test_errors_of_ifa_write_nothing():
     with pytest.raises(ValueError, match=r"varm\['ifa'\] already holds"):
         ca.scverse.ifa(adata, ["age"])
     with pytest.raises(ValueError, match="at least 10 on either side"):  # noticed after the fit
-        ca.scverse.ifa(adata, ["age"], 3, folds=150, key_added="X_f")
+        ca.scverse.ifa(adata, ["age"], 3, folds=150, tol=1e-3, key_added="X_f")
     with pytest.raises(ValueError, match="lam"):
-        ca.scverse.ifa(adata, ["age"], 3, lam=7, key_added="X_f")
+        ca.scverse.ifa(adata, ["age"], 3, lam=7, key_added="X_f", **QUICK)
     assert contents(adata) == before
 
 
