@@ -34,7 +34,7 @@ def shared_data():
 def two_workers():
     """A dask cluster of two worker processes on this machine."""
     distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
-    options = {"memory_limit": "1GB", "dashboard_address": None, "host": "127.0.0.1", "silence_logs": 60}
+    options = {"memory_limit": "1GB", "dashboard_address": "127.0.0.1:0", "host": "127.0.0.1", "silence_logs": 60}
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, **options) as local:
         yield local
 

@@ -100,5 +100,5 @@ def test_bad_requests_are_named():
         al.permutation_test(Z, Y[1:])
     with pytest.raises(ValueError, match="constant in column 'y0'"):
         al.permutation_test(Z, np.ones((50, 2)))
-    with pytest.raises(ValueError, match="not fitted yet"):
+    with pytest.raises(ValueError, match="is not fitted"):
         ca.LatentAligner().permutation_test(Z, Y)

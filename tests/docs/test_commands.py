@@ -109,9 +109,9 @@ def option(words: list[str], names: set[str]) -> Iterator[str]:
 
 
 def arguments(line: str) -> list[str]:
-    """The words after ``covalign``, where comparisons and the study are cut down: as it is written the study takes hours.
+    """The words after ``covalign``; comparisons and the study are cut down, because the whole study takes hours.
 
-    All of it at once, even so, takes minutes, and is what ``test_study`` does; here one figure stands for it.
+    ``test_study`` runs all of it at a reduced size; here one figure stands for it.
     """
     words = shlex.split(line.split(" | ")[0])[1:]
     if words[0] == "compare" and "--list" not in words:

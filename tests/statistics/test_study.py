@@ -200,7 +200,7 @@ def test_the_command_speaks_clearly(tmp_path):
     assert all(name in listed.output for name in command.names())
     wrong = covalign("reproduce", "fig33", "--out", str(tmp_path))
     assert wrong.exit_code == 2
-    assert "did you mean fig3?" in wrong.stderr
+    assert "Did you mean 'fig3'" in wrong.stderr
     wrong = covalign("reproduce", "fig2", "--embeddings", "z.npz", "--out", str(tmp_path))
     assert wrong.exit_code == 2
     assert "NAME=PATH" in wrong.stderr

@@ -353,9 +353,9 @@ def rewritten(path, **changes):
     ("changes", "words"),
     [
         ({"version": 99}, "format 99"),
-        ({"format": "other"}, "not one"),
+        ({"format": "other"}, "is not a model file"),
         ({"kind": "Nonsense"}, "does not know: 'Nonsense'"),
-        ({"kind": ["LatentAligner"]}, "known kind"),
+        ({"kind": ["LatentAligner"]}, "kind of model that this covalign does not know"),
         ({"kind": "InformedFactorAnalysis"}, "is not a model file written by covalign, or it is damaged"),
         ({"folds": None}, "damaged"),
         ({"folds": [3, 4]}, "damaged"),

@@ -566,7 +566,7 @@ def test_a_folder_is_never_replaced_by_a_file(option, name, folder):
     (folder / name).mkdir()
     (folder / name / "precious").touch()
     # Before anything is read: the data need not even exist.
-    assert "which is one" in run("align", "no.npy", "no.csv", option, name, "--force", code=2).stderr
+    assert "got the folder" in run("align", "no.npy", "no.csv", option, name, "--force", code=2).stderr
     assert (folder / name / "precious").exists()
 
 

@@ -317,7 +317,7 @@ def test_a_stream_cannot_be_read_again(data, reference):
     X, Y = data
     fa = model().fit(iter(batches_of(X, Y, 50)))
     assert_same_fit(fa, reference)
-    with pytest.raises(ValueError, match=r"came as a stream.*transform\(X, y\)"):
+    with pytest.raises(ValueError, match=r"they were a stream.*transform\(X, y\)"):
         _ = fa.factors_
     np.testing.assert_allclose(fa.transform(X, Y), reference.factors_, atol=1e-7)
     assert_same_fit(fa.realign(0.5), reference.realign(0.5), atol=1e-6)

@@ -210,7 +210,7 @@ def test_a_changed_view_among_several_starts_again(change, data, tmp_path, monke
             return real(stopping, sources, sink)
 
         monkeypatch.setattr(row_map_module, "write_rows", write_rows)
-        model.transform({name: open_rows(view) for name, view in views.items()}, y, out=out, chunk_rows=CHUNK)
+        model.transform({name: open_rows(view, chunk_rows=CHUNK) for name, view in views.items()}, y, out=out)
 
     monkeypatch.setattr(ArrayRows, "chunk_rows", CHUNK)
     with pytest.raises(KeyboardInterrupt):

@@ -343,7 +343,7 @@ def test_an_existing_result_is_kept_unless_told(path):
 
 def test_a_folder_is_never_taken_for_an_old_result(path):
     (path / "thesis").mkdir(parents=True)
-    with pytest.raises(ValueError, match="which is one: choose another"):
+    with pytest.raises(ValueError, match=r"the folder .*choose another name"):
         sink_at(path, overwrite=True)
     assert os.listdir(path.parent) == [path.name]
     assert (path / "thesis").is_dir()

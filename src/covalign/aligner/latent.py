@@ -430,7 +430,8 @@ class LatentAligner(EditedRows, BaseEstimator):
         return found.set_axis([*self.covariate_names_, "overall"])
 
     def _check_pairs(self, Z: Any, Y: Any, confounders: Any) -> tuple[Any, pd.DataFrame]:
-        """[Z C] and Y as they would be fitted, coded as those of the fit were."""
+        """[Z C] and Y as numbers, coded as the rows of the fit."""
+        self._check_fitted()
         Y, confounders = self._coding.recall(Y, confounders)
         tables = nuisance.tables(Z, covariates.match_rows(Z, Y), confounders)
         rows, encoded = self._coding.apply(*nuisance.complete(self._check_rows(Z), tables, self.missing))
