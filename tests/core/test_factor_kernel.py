@@ -297,21 +297,6 @@ def paper_sweeps(problem: q.Problem, state: q.State, sweeps: int) -> tuple[np.nd
     return Z, W, beta, change
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_block_updates_end_where_the_papers_sweeps_end(seed):
-    problem = simulated(False, seed=seed, n=30, d=5, k=2, p=1)
-    begin = start.start(problem)
-    Z, W, beta, change = paper_sweeps(problem, begin, 4000)
-    assert change < 1e-7
-    ours = fitting.fit(problem, begin, accelerate=False, max_iter=4000, tol=-1.0).state
-    np.testing.assert_allclose(means(problem, ours.z), Z, atol=1e-4)
-    np.testing.assert_allclose(ours.views[0].w.mean, W, atol=1e-4)
-    np.testing.assert_allclose(ours.beta, beta, atol=1e-4)
-    fast = fitting.fit(problem, begin, accelerate=True, max_iter=300, tol=-1.0).state
-    assert bound(problem, fast) == pytest.approx(bound(problem, ours), abs=1e-4)
-    np.testing.assert_allclose(means(problem, fast.z), Z, atol=1e-3)
-
-
 # -- rotation ---------------------------------------------------------------------------------------------------------
 
 

@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import covalign as ca
@@ -532,22 +531,6 @@ def test_scikit_learn_manners():
 # -- TCGA -------------------------------------------------------------------------------------------------------------
 
 
-def test_breast_cancer_subtypes(shared_data):
-    folder = shared_data("breast_tcga")
-    X = {view: pd.read_csv(folder / f"{view}.csv.gz", index_col=0) for view in ("mrna", "mirna", "protein")}
-    y = pd.read_csv(folder / "subtype.csv", index_col=0)
-    fa = InformedFactorAnalysis(20, tol=1e-7).fit(X, y)
-    shares = [fa.realign(lam).variance_explained().iloc[:, :3].to_numpy().mean() for lam in (0, 0.5, 0.9)]
-    assert shares == sorted(shares)
-    right = []
-    for train, test in StratifiedKFold(5, shuffle=True, random_state=0).split(y, y["subtype"]):
-        model = InformedFactorAnalysis(20, tol=1e-7).fit({v: t.iloc[train] for v, t in X.items()}, y.iloc[train])
-        Z = model.realign(0.75).transform({v: X[v].iloc[test] for v in ("mrna", "mirna")})
-        named = np.array(model.covariate_names_)[Z[:, :3].argmax(axis=1)]
-        right.extend(named == "subtype_" + y["subtype"].iloc[test].to_numpy())
-    assert np.mean(right) >= 0.85
-
-
 # -- how many factors -------------------------------------------------------------------------------------------------
 
 
@@ -567,19 +550,6 @@ def test_auto_with_noise_alone_keeps_no_free_factor():
     rng = np.random.default_rng(0)
     X, Y = rng.standard_normal((300, 40)), rng.standard_normal((300, 2))
     assert InformedFactorAnalysis("auto").fit(X, Y).n_factors_ == 2
-
-
-def test_auto_with_gaps_and_views_and_saved(tmp_path):
-    s = ca.simulate.scenario("PN", n_samples=300, n_features=60, n_factors=8, random_state=5)
-    X = {"a": s.X[:, :30].copy(), "b": s.X[:, 30:]}
-    X["a"][:100] = np.nan
-    fa = InformedFactorAnalysis("auto").fit(X, s.Y)
-    assert abs(fa.n_factors_ - 8) <= 1
-    fa.save(tmp_path / "m.covalign")
-    again = ca.load(tmp_path / "m.covalign")
-    assert again.n_factors == "auto"
-    assert again.n_factors_ == fa.n_factors_
-    pd.testing.assert_series_equal(again.n_factors_path_, fa.n_factors_path_)
 
 
 def test_without_the_factors_dropped_loadings_adapt():
