@@ -109,7 +109,7 @@ def option(words: list[str], names: set[str]) -> Iterator[str]:
 
 
 def arguments(line: str) -> list[str]:
-    """The words after ``covalign``, where comparisons and the study are cut down: as it is written the study takes hours.
+    """The words after ``covalign``, where comparisons and the study, which takes hours as it is written, are cut down.
 
     All of it at once, even so, takes minutes, and is what ``test_study`` does; here one figure stands for it.
     """
