@@ -1,4 +1,4 @@
-"""Confounders in LatentAligner: the same as least squares by hand on the right rows, wherever rows come from: what takes many repetitions or real data."""
+"""Aligner confounders: statements that need many repetitions, much memory or real data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The methods compared with: each against its definition, and all through their common face: what takes many repetitions or real data."""
+"""Baselines: statements that need many repetitions, much memory or real data."""
 
 from __future__ import annotations
 

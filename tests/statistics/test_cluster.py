@@ -1,4 +1,4 @@
-"""Rows in dask: the answer of rows in memory, on worker processes, and also when one of them is killed meanwhile: what takes many repetitions or real data."""
+"""Cluster: statements that need many repetitions, much memory or real data."""
 
 from __future__ import annotations
 

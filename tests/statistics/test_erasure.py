@@ -1,4 +1,4 @@
-"""Erasure against least-squares concept erasure (LEACE), written here from its mathematics: what goes, at what cost: what takes many repetitions or real data."""
+"""Erasure: statements that need many repetitions, much memory or real data."""
 
 from __future__ import annotations
 

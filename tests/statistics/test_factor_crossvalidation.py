@@ -1,4 +1,4 @@
-"""Left-out samples of a factor model: the fits, the placing and the regimes, against a loop that does it by hand: what takes many repetitions or real data."""
+"""Factor crossvalidation: statements that need many repetitions, much memory or real data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Informed factor analysis with gaps: the same model, summed over what was observed: what takes many repetitions or real data."""
+"""Factor gaps: statements that need many repetitions, much memory or real data."""
 
 from __future__ import annotations
 

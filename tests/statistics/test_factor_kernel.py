@@ -1,4 +1,4 @@
-"""The kernel of informed factor analysis: the bound, its maximisers, the rotation, and what must never happen: what takes many repetitions or real data."""
+"""Factor kernel: statements that need many repetitions, much memory or real data."""
 
 from __future__ import annotations
 

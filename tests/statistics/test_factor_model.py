@@ -1,4 +1,4 @@
-"""InformedFactorAnalysis: recovery, regimes, new samples, files, and whatever data people bring: what takes many repetitions or real data."""
+"""Factor model: statements that need many repetitions, much memory or real data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Informed factor analysis of rows that are read a chunk at a time: the same fit as from an array, in little memory: what takes many repetitions or real data."""
+"""Factor scale: statements that need many repetitions, much memory or real data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Intervals of informed factors and of beta: the Laplace approximation is one, and intervals hold the truth: what takes many repetitions or real data."""
+"""Factor uncertainty: statements that need many repetitions, much memory or real data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Held-out numbers from fold moments equal those of fitting and testing on rows: what takes many repetitions or real data."""
+"""Heldout: statements that need many repetitions, much memory or real data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Permutation tests: the statistic is the aligner's own, and p-values mean what they say: what takes many repetitions or real data."""
+"""Permutation: statements that need many repetitions, much memory or real data."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ typer_testing = pytest.importorskip("typer.testing", reason="typer is not instal
 
 import covalign as ca  # noqa: E402
 from covalign.cli import app  # noqa: E402
+from tests import fits  # noqa: E402
 
 
 @pytest.fixture
@@ -56,7 +57,8 @@ def test_one_table_is_x(simulate, tmp_path):
         np.testing.assert_array_equal(truth["W"], s.W)
 
 
-def test_the_next_command_is_one(simulate, tmp_path):
+def test_the_next_command_is_one(simulate, tmp_path, monkeypatch):
+    fits.loosen(monkeypatch)
     words = shlex.split(json.loads(simulate("PN --n-samples 60 --n-features 12 -o made --json").stdout)["next"])
     assert words[:2] == ["covalign", "fit"]
     if "fit" not in {command.name or command.callback.__name__ for command in app.registered_commands}:
