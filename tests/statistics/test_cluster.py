@@ -1,5 +1,7 @@
 """Cluster: statements that need many repetitions, much memory or real data."""
 
+# ruff: noqa: F811  (fixtures are imported by name)
+
 from __future__ import annotations
 
 import os
@@ -12,7 +14,12 @@ import pytest
 
 from covalign.moments import cluster, incomplete
 from tests.conftest import correlated
-from tests.system.test_cluster import assert_same, chunk_that_waits, da
+from tests.system.test_cluster import (
+    assert_same,
+    chunk_that_waits,
+    client,  # noqa: F401
+    da,
+)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")

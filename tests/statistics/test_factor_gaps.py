@@ -1,11 +1,18 @@
 """Factor gaps: statements that need many repetitions, much memory or real data."""
 
+# ruff: noqa: F811  (fixtures are imported by name)
+
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from covalign import InformedFactorAnalysis
-from tests.core.test_factor_gaps import agreement
+from covalign.factor.inference import gaps
+from covalign.factor.inference import sweeps as fitting
+from covalign.factor.inference.bound import bound
+from covalign.factor.inference.start import start
+from tests.core.test_factor_gaps import P, agreement, clinic, gapped_problem, tumours, whole_fit  # noqa: F401
 
 
 def test_breast_cancer_with_half_of_the_labels(tumours, whole_fit):
@@ -47,3 +54,26 @@ def test_trying_which_dummy_to_give_up_does_not_end_lower(tumours, whole_fit, mo
     first = InformedFactorAnalysis(20).fit(tumours.views, tumours.covariates)
     gain = whole_fit.elbo_[-1] - first.elbo_[-1]
     assert gain > 20 or abs(gain) < 1
+
+
+def test_at_the_end_beta_is_where_the_bound_with_covariates_integrated_out_is_flat():
+    problem = gapped_problem(True, 0.1, 0.4)
+    state = fitting.fit(problem, start(problem), True, 1000, 1e-12).state
+
+    def at(beta):
+        moved = state._replace(beta=beta)
+        return bound(problem, moved._replace(z=gaps.update_factors(problem, moved.views, beta)))
+
+    for p in range(P):
+        e = 1e-4 * np.eye(P)[p]
+        slope = (at(state.beta + e) - at(state.beta - e)) / 2e-4
+        bend = (at(state.beta + e) - 2 * at(state.beta) + at(state.beta - e)) / 1e-8
+        assert abs(slope / bend) < 2e-3  # how far from flat, in units of beta
+
+
+@pytest.mark.parametrize("posterior", ["full", "mean_field"])
+def test_mixed_covariates_and_gaps_converge_without_a_fall(posterior):
+    X, Y = clinic()
+    fa = InformedFactorAnalysis(8, posterior).fit(X, Y)
+    assert fa.converged_
+    assert np.diff(fa.elbo_).min() > -1e-9 * abs(fa.elbo_[-1])

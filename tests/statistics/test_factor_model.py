@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pytest
 from sklearn.model_selection import StratifiedKFold
 
 import covalign as ca
@@ -37,3 +38,15 @@ def test_auto_with_gaps_and_views_and_saved(tmp_path):
     assert again.n_factors == "auto"
     assert again.n_factors_ == fa.n_factors_
     pd.testing.assert_series_equal(again.n_factors_path_, fa.n_factors_path_)
+
+
+@pytest.mark.parametrize("name", ["PN", "AR", "P", "N"])
+@pytest.mark.parametrize(("n", "d", "k"), [(500, 100, 10), (150, 300, 8), (400, 60, 6), (600, 120, 20)])
+def test_auto_finds_the_number_of_factors(name, n, d, k):
+    s = ca.simulate.scenario(name, n_samples=n, n_features=d, n_factors=k, random_state=31)
+    fa = InformedFactorAnalysis("auto").fit(s.X, s.Y)
+    assert abs(fa.n_factors_ - k) <= 1
+    assert fa.factors_.shape == (n, fa.n_factors_)
+    assert fa.n_factors_path_.idxmax() == fa.n_factors_
+    assert fa.n_factors_path_.max() == fa.elbo_[-1]
+    assert np.diff(fa.elbo_).min() >= 0

@@ -75,7 +75,7 @@ def npz(frame: pd.DataFrame, path: Path) -> Path:
 
 
 def model() -> ca.InformedFactorAnalysis:
-    return ca.InformedFactorAnalysis(4, tol=1e-6)
+    return ca.InformedFactorAnalysis(4, tol=1e-3)
 
 
 @pytest.mark.parametrize("written", NAMED)
