@@ -327,7 +327,7 @@ def folder(tables, tmp_path, monkeypatch):
 
 
 VIEWS = ["--view", "rna=rna.csv", "--view", "protein=protein.csv", "--covariates", "clinic.csv", "--n-factors", "5"]
-QUICK = ["--missing", "drop", "-m", "PCA", "-m", "PLS", "-m", "Y as factors"]
+QUICK = ["--missing", "drop", "-m", "PCA", "-m", "iFA (no T)", "-m", "Y as factors"]
 
 
 def covalign(*arguments: str):

@@ -167,20 +167,18 @@ def test_odd_names_survive_a_file(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore")  # zarr's and anndata's, of their formats
-def test_odd_names_survive_zarr(tmp_path):
+@pytest.mark.parametrize("name", [name for name in ODD if len(name) < 200])
+def test_odd_names_survive_zarr(tmp_path, name):
     pytest.importorskip("zarr")
-    plain, short = scanpy_like(), [name for name in ODD if len(name) < 200]
-    values = np.random.default_rng(1).standard_normal((160, 7))
-    for odd in (short[:7], short[7:]):
-        obs = pd.DataFrame(values[:, : len(odd)], index=plain.obs_names, columns=odd)
-        adata = anndata.AnnData(obs=obs, obsm={"X_pca": plain.obsm["X_pca"]})
-        ca.scverse.align(adata, "X_pca", odd)
-        table, found, adata.obs = adata.obsm["X_aligned"], adata.uns["aligned"], adata.obs[[]]
-        adata.write_zarr(tmp_path / f"{len(odd)}.zarr")
-        back = anndata.read_zarr(tmp_path / f"{len(odd)}.zarr")
-        assert same(table, back.obsm["X_aligned"])
-        assert same(found, back.uns["aligned"])
-        assert list(ca.scverse.names(back).values()) == odd
+    adata = scanpy_like()
+    adata.obs = pd.DataFrame({name: adata.obs["age"]})
+    ca.scverse.align(adata, "X_pca", [name])
+    table, found, adata.obs = adata.obsm["X_aligned"], adata.uns["aligned"], adata.obs[[]]
+    adata.write_zarr(tmp_path / "a.zarr")
+    back = anndata.read_zarr(tmp_path / "a.zarr")
+    assert same(table, back.obsm["X_aligned"])
+    assert same(found, back.uns["aligned"])
+    assert list(ca.scverse.names(back).values()) == [name]
 
 
 def test_levels_with_slashes_become_columns_that_files_take(tmp_path):
