@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import errno
 import os
 import shutil
 import tempfile
+import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +18,8 @@ from covalign._core.messages import message
 from covalign.exceptions import DataNotFoundError, DiskFullError, TargetExistsError
 
 NO_ROOM = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
+DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError)
+UNREADABLE = (ValueError, OSError, KeyError, csv.Error, *DAMAGED)
 
 
 @contextmanager
@@ -86,6 +91,15 @@ def data_not_found(path: Any, need: str) -> DataNotFoundError:
 def unreadable_data(path: Any, need: str, why: Any) -> ValueError:
     """The error for a file that is damaged or something else."""
     return ValueError(message(f"{str(path)!r} cannot be read as {need} ({why})", remedy="Download or export it again"))
+
+
+@contextmanager
+def reading(path: Any, need: str, errors: tuple[type[Exception], ...] = UNREADABLE) -> Iterator[None]:
+    """A block that reads a file: its errors become ``unreadable_data``, with their first line."""
+    try:
+        yield
+    except errors as error:
+        raise unreadable_data(path, need, str(error).partition("\n")[0] or "empty") from error
 
 
 def target_exists(path: Any, remedy: str = "pass overwrite=True") -> TargetExistsError:

@@ -6,13 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from scipy import sparse
 
 from covalign._core.checks import not_numeric, not_two_dimensional
 from covalign._core.messages import listed, message
 from covalign.stream.formats import is_elsewhere
-from covalign.stream.memory import tensor_values
+from covalign.stream.memory import in_pandas, tensor_values
 
 
 class Batch(NamedTuple):
@@ -122,11 +121,8 @@ def _numbers(table: Any) -> list[str]:
 
 def _table(part: Any, name: str) -> Any:
     """A table with two dimensions: a frame or a sparse matrix unchanged, anything else as an array of numbers."""
-    if hasattr(part, "to_pandas"):
-        part = part.to_pandas()
-    if isinstance(part, pd.Series):
-        part = part.to_frame("y0" if part.name is None else part.name)
-    elif hasattr(part, "detach"):
+    part = in_pandas(part)
+    if hasattr(part, "detach"):
         part = tensor_values(part)
     elif sparse.issparse(part):
         part = part.tocsr()

@@ -1,12 +1,16 @@
-"""Chunked arrays on disk: zarr (formats 2 and 3) and HDF5."""
+"""Chunked arrays on disk: zarr (formats 2 and 3), HDF5, and sparse matrices of AnnData in either."""
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
 from covalign._core.extras import optional
-from covalign._core.files import unreadable_data
+from covalign._core.files import reading
+from covalign._core.messages import message
+from covalign.exceptions import ColumnLayoutWarning
+from covalign.stream.memory import SparseRows
 from covalign.stream.source import Table, no_key, which_array
 
 
@@ -14,7 +18,7 @@ class ZarrRows(Table):
     """A zarr array. Its attribute ``names``, if there is one, names the columns."""
 
     def __init__(self, array: Any, where: str, **options: Any) -> None:
-        self._array = array
+        self.stored = array
         root = getattr(array.store, "root", None)  # of a store that is a folder
         self.origin = None if root is None else Path(root) / array.path
         names = array.attrs.get("names")
@@ -22,32 +26,40 @@ class ZarrRows(Table):
             options.setdefault("names", names)
         super().__init__(where, array.shape, array.dtype, unit=max(1, (array.chunks or (1,))[0]), **options)
 
-    def _read(self, start: int, stop: int) -> Any:
-        return self._array[start:stop]
-
 
 class HdfRows(Table):
     """A dense HDF5 dataset. The file stays open as long as this is in use."""
 
     def __init__(self, dataset: Any, where: str, **options: Any) -> None:
-        self._dataset, self.origin, self.layout = dataset, dataset.file.filename, dataset.name
+        self.stored, self.file, self.origin, self.layout = dataset, dataset.file, dataset.file.filename, dataset.name
         super().__init__(where, dataset.shape, dataset.dtype, unit=(dataset.chunks or (1,))[0], **options)
 
-    def flush(self) -> None:
-        """Write changes to the file; HDF5 keeps them in memory until then."""
-        self._dataset.file.flush()
 
-    def _read(self, start: int, stop: int) -> Any:
-        return self._dataset[start:stop]
+class BackedSparseRows(Table):
+    """A sparse matrix of AnnData in a file, by rows: a chunk of it is read at a time."""
+
+    def __init__(self, matrix: Any, where: str, **options: Any) -> None:
+        self.stored, self.file = matrix, getattr(matrix.group, "file", None)  # of a group of HDF5
+        if self.file is not None:
+            self.origin, self.layout = self.file.filename, matrix.group.name
+        super().__init__(where, matrix.shape, matrix.dtype, **options)
+
+
+def from_backed_sparse(matrix: Any, where: str, **options: Any) -> Table:
+    """Rows of a sparse matrix in a file: chunk by chunk if it is stored by rows, else loaded once, with a warning."""
+    if matrix.format == "csr":
+        return BackedSparseRows(matrix, where, **options)
+    problem = f"{where} is sparse and stored by columns, so its rows cannot be read a chunk at a time"
+    remedy = "All nonzero values are loaded at once. Store the matrix by rows (csr) to keep memory small"
+    warnings.warn(message(problem, remedy=remedy), ColumnLayoutWarning, stacklevel=2)
+    return SparseRows(matrix.to_memory(), where, **options)
 
 
 def from_zarr(path: Path, key: str | None, **options: Any) -> Table:
     """Rows of a zarr array in a folder, or of the array called ``key`` in a group."""
     zarr = optional("zarr", "zarr")
-    try:
+    with reading(path, "a zarr array"):  # damaged metadata, or none
         node = zarr.open(str(path), mode="r")
-    except (ValueError, KeyError, OSError) as error:  # damaged metadata, or none
-        raise unreadable_data(path, "a zarr array", error) from error
     return open_node(node, key, str(path), **options)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -27,9 +28,6 @@ class _Blocks(Table):
             yield self._finish(self._compute(first, last), max(0, start - int(starts[first])))
             first = last
 
-    def _read(self, start: int, stop: int) -> Any:
-        raise NotImplementedError  # blocks are read whole
-
     def _compute(self, first: int, last: int) -> Any:
         """All rows of the blocks [first, last)."""
         raise NotImplementedError
@@ -50,7 +48,7 @@ class DaskArrayRows(_Blocks):
             array = array.compute_chunk_sizes()
         self._array = array
         super().__init__(where, array.shape, array.dtype, **options)
-        self._ends = _ends(array.chunks[0])
+        self._ends = np.cumsum(array.chunks[0])
 
     def _compute(self, first: int, last: int) -> Any:
         start = int(self._ends[first - 1]) if first else 0
@@ -67,16 +65,9 @@ class DaskFrameRows(_Blocks):
         dtype = frame_dtype(frame.dtypes, where)
         lengths = frame.map_partitions(len).compute()
         self._frame = frame
-        self._named: tuple[pd.Index | None] | None = None
-        super().__init__(where, (int(sum(lengths)), len(frame.columns)), dtype, names=frame.columns, **options)
-        self._ends = _ends(lengths)
-
-    @property
-    def index(self) -> Any:
-        """Names of the rows, computed on demand."""
-        if self._named is None:
-            self._named = (row_names(self._frame),)
-        return self._named[0]
+        names = {"names": frame.columns, "index": cache(lambda: row_names(frame))}  # of rows, computed on demand
+        super().__init__(where, (int(sum(lengths)), len(frame.columns)), dtype, **{**options, **names})
+        self._ends = np.cumsum(np.asarray(lengths))
 
     def _compute(self, first: int, last: int) -> Any:
         return frame_values(self._frame.partitions[first:last].compute(), self.dtype)
@@ -96,7 +87,3 @@ def row_names(frame: Any) -> pd.Index | None:
 def partitions_kept() -> Any:
     """A context in which dask does not merge partitions if few columns are read: X and Y need the same partitions."""
     return optional("dask", "dask").config.set({"optimization.tune.active": False})
-
-
-def _ends(lengths: Sequence[int]) -> Any:
-    return np.cumsum(np.asarray(lengths, dtype=np.int64))

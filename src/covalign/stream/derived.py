@@ -13,8 +13,8 @@ from covalign.stream.finite import checked
 from covalign.stream.source import Source, recut
 
 
-class Derived:
-    """A source made from another one. ``rows`` are the row numbers, if some were left out."""
+class Derived(Source):
+    """A source made from another one, by default with its rows. ``rows`` are the row numbers, if some were left out."""
 
     def __init__(self, source: Source, shape: tuple[int, int] | None = None) -> None:
         self.source, self.where, self.in_memory = source, source.where, source.in_memory
@@ -35,6 +35,10 @@ class Derived:
     def chunk_rows(self) -> int:
         """The default number of rows in a chunk."""
         return self.source.chunk_rows
+
+    def chunks(self, rows: int | None = None, start: int = 0) -> Iterator[Any]:
+        """The rows from ``start`` on, cut at the multiples of ``rows``."""
+        return self.source.chunks(rows, start)
 
 
 class Checked(Derived):

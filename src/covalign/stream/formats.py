@@ -12,7 +12,12 @@ import pandas as pd
 from scipy import sparse
 
 from covalign._core.files import data_not_found
-from covalign.stream.memory import ArrayRows, FrameRows, MappedRows, SparseRows, TorchRows
+from covalign.stream.chunked import HdfRows, from_backed_sparse, from_zarr, open_node
+from covalign.stream.dask_rows import DaskArrayRows, DaskFrameRows
+from covalign.stream.h5ad import element, from_h5ad
+from covalign.stream.memory import ArrayRows, FrameRows, MappedRows, SparseRows, TorchRows, in_pandas
+from covalign.stream.npy import from_npy, from_npz
+from covalign.stream.parquet import ParquetRows
 from covalign.stream.source import CHUNK_BYTES, Source, Table, is_source, is_zarr, no_key, packages_of, unknown_source
 
 
@@ -44,16 +49,10 @@ def open_rows(
         table = _from_path(Path(data), key, name, options)
         table.origin, table.key = Path(data), key
         return table
-    packages = packages_of(data)
-    if "anndata" in packages:
-        return _from_anndata(data, key, name, options)
-    if "zarr" in packages:
-        from covalign.stream.chunked import open_node
-
-        return open_node(data, key, name, **options)
-    if key is not None:
-        raise no_key(name, key)
-    return _from_object(data, packages, name, options)
+    if hasattr(data, "obs_names") and "anndata" in packages_of(data):
+        data, name, known = element(data, key, name)
+        options, key = options | known, None
+    return from_object(data, name, key, **options)
 
 
 def is_elsewhere(data: Any) -> bool:
@@ -79,39 +78,27 @@ def _from_path(path: Path, key: str | None, name: str, options: dict[str, Any]) 
     if not path.exists():
         raise data_not_found(path, f"a file or folder for {name}")
     if suffix == ".zarr" or is_zarr(path):
-        from covalign.stream.chunked import from_zarr
-
         return from_zarr(path, key, **options)
     if suffix == ".npz":
-        from covalign.stream.npy import from_npz
-
         return from_npz(path, key, **options)
     if suffix in (".h5ad", ".h5", ".hdf5"):
-        from covalign.stream.h5ad import from_h5ad
-
         return from_h5ad(path, key, **options)
     if key is not None:
         raise no_key(str(path), key)
     if suffix == ".npy":
-        from covalign.stream.npy import from_npy
-
         return from_npy(path, **options)
     if suffix in (".parquet", ".pq") or path.is_dir():
-        from covalign.stream.parquet import ParquetRows
-
         return ParquetRows(path, **options)
     raise unknown_source(name, f"the path {str(path)!r}")
 
 
-def _from_anndata(data: Any, key: str | None, name: str, options: dict[str, Any]) -> Table:
-    from covalign.stream.h5ad import from_anndata, from_element
-
-    if hasattr(data, "obs_names"):
-        return from_anndata(data, key, name, **options)
-    return from_element(data, name, **options)  # a sparse matrix in a file
-
-
-def _from_object(data: Any, packages: set[str], name: str, options: dict[str, Any]) -> Table:
+def from_object(data: Any, name: str, key: str | None = None, **options: Any) -> Table:
+    """The rows of anything but a path or an AnnData; ``key`` names an array of a zarr group."""
+    packages = packages_of(data)
+    if "zarr" in packages:
+        return open_node(data, key, name, **options)
+    if key is not None:
+        raise no_key(name, key)
     if isinstance(data, np.memmap):
         return MappedRows(data, name, **options)
     if isinstance(data, np.ndarray):
@@ -121,31 +108,20 @@ def _from_object(data: Any, packages: set[str], name: str, options: dict[str, An
     if "torch" in packages:
         return TorchRows(data, name, **options)
     if "dask" in packages:
-        return _from_dask(data, name, options)
+        data = data.to_frame() if hasattr(data, "to_frame") and not hasattr(data, "columns") else data  # a Series
+        if hasattr(data, "columns"):
+            return DaskFrameRows(data, name, **options)
+        if hasattr(data, "chunks"):
+            return DaskArrayRows(data, name, **options)
     if "h5py" in packages and hasattr(data, "chunks"):
-        from covalign.stream.chunked import HdfRows
-
         return HdfRows(data, name, **options)
-    if hasattr(data, "to_pandas"):  # polars, pyarrow, xarray: in memory already
-        data = data.to_pandas()
-    if isinstance(data, pd.Series):
-        data = data.to_frame("y0" if data.name is None else data.name)
+    if "anndata" in packages and hasattr(data, "to_memory"):  # a sparse matrix in a file
+        return from_backed_sparse(data, name, **options)
+    data = in_pandas(data)  # polars, pyarrow, xarray: in memory already
     if isinstance(data, pd.DataFrame):
         return FrameRows(data, name, **options)
     if isinstance(data, list | tuple) or hasattr(data, "__array__"):
         return ArrayRows(_as_array(data, name), name, **options)
-    raise unknown_source(name, type(data).__name__)
-
-
-def _from_dask(data: Any, name: str, options: dict[str, Any]) -> Table:
-    from covalign.stream.dask_rows import DaskArrayRows, DaskFrameRows
-
-    if hasattr(data, "to_frame") and not hasattr(data, "columns"):  # a dask Series
-        data = data.to_frame()
-    if hasattr(data, "columns"):
-        return DaskFrameRows(data, name, **options)
-    if hasattr(data, "chunks"):
-        return DaskArrayRows(data, name, **options)
     raise unknown_source(name, type(data).__name__)
 
 

@@ -25,15 +25,13 @@ def identity(source: Source) -> str:
     """
     if isinstance(source, Derived):
         return fingerprint(identity(source.source), source.added)
-    about: list[Any] = [source.shape, str(source.dtype), source.names]
-    hashable = source.in_memory
-    if isinstance(source, Table):
-        about += [source.key, source.layout, source.taken]
-        hashable = source.hashable
-        if source.origin is not None:
-            source.flush()
-            return fingerprint(*about, *_content(Path(source.origin).resolve()))
-    if not hashable:
+    assert isinstance(source, Table)  # a source is one or the other
+    about = [source.shape, str(source.dtype), source.names, source.key, source.layout, source.taken]
+    if source.file is not None:
+        source.file.flush()
+    if source.origin is not None:
+        return fingerprint(*about, *_content(Path(source.origin).resolve()))
+    if not (source.in_memory or source.hashable):
         return uuid.uuid4().hex
     digest = hashlib.blake2b(digest_size=16)
     for chunk in source.chunks():

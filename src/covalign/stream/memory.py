@@ -19,11 +19,8 @@ class ArrayRows(Table):
     in_memory = True
 
     def __init__(self, array: Any, where: str, **options: Any) -> None:
-        self._array = as_numbers(np.asarray(array), where)
-        super().__init__(where, self._array.shape, self._array.dtype, **options)
-
-    def _read(self, start: int, stop: int) -> Any:
-        return self._array[start:stop]
+        self.stored = as_numbers(np.asarray(array), where)
+        super().__init__(where, self.stored.shape, self.stored.dtype, **options)
 
 
 class MappedRows(Table):
@@ -32,23 +29,20 @@ class MappedRows(Table):
     Pages that were copied are given back to the system: else they count as memory of this process until it ends.
     """
 
+    hashable = True
+
     def __init__(self, array: Any, where: str, **options: Any) -> None:
-        self._array = array.view(np.ndarray)  # slices of a memmap carry its Python object along
+        self.stored = array.view(np.ndarray)  # slices of a memmap carry its Python object along
         # Pages of a map with mode "c" cannot be read again from the file.
         self._map: Any = array._mmap if getattr(array, "mode", None) in ("r", "r+", "w+") else None
         self._base = 0 if self._map is None else np.frombuffer(self._map, np.uint8).ctypes.data
         # Not of a map that can be written to: the system may notice such writes late, or never.
         self.origin = array.filename if getattr(array, "mode", None) == "r" else None
-        self.layout = (self._array.ctypes.data - self._base, self._array.strides)  # within the file
+        self.layout = (self.stored.ctypes.data - self._base, self.stored.strides)  # within the file
         super().__init__(where, array.shape, array.dtype, **options)
 
-    @property
-    def hashable(self) -> bool:
-        """All bytes can be hashed."""
-        return True
-
     def _read(self, start: int, stop: int) -> Any:
-        rows = self._array[start:stop]
+        rows = self.stored[start:stop]
         piece = np.array(rows, order="C")
         if hasattr(self._map, "madvise") and hasattr(mmap, "MADV_DONTNEED") and rows.flags.c_contiguous:
             self._give_back(rows)
@@ -68,11 +62,8 @@ class SparseRows(Table):
     in_memory = True
 
     def __init__(self, matrix: Any, where: str, **options: Any) -> None:
-        self._matrix = matrix.tocsr()
+        self.stored = matrix.tocsr()
         super().__init__(where, matrix.shape, matrix.dtype, **options)
-
-    def _read(self, start: int, stop: int) -> Any:
-        return self._matrix[start:stop]
 
 
 class FrameRows(Table):
@@ -86,8 +77,7 @@ class FrameRows(Table):
             frame = frame.iloc[:, take]
         self._frame = frame.infer_objects()
         dtype = frame_dtype(self._frame.dtypes, where)
-        options.setdefault("index", frame.index)
-        super().__init__(where, frame.shape, dtype, names=frame.columns, **options)
+        super().__init__(where, frame.shape, dtype, **{"index": frame.index, **options, "names": frame.columns})
 
     def _read(self, start: int, stop: int) -> Any:
         return frame_values(self._frame.iloc[start:stop], self.dtype)
@@ -106,6 +96,13 @@ class TorchRows(Table):
 
     def _read(self, start: int, stop: int) -> Any:
         return tensor_values(self._tensor[start:stop])
+
+
+def in_pandas(data: Any) -> Any:
+    """A table of polars, pyarrow or xarray, or a Series, as a DataFrame; anything else unchanged."""
+    if hasattr(data, "to_pandas"):
+        data = data.to_pandas()
+    return data.to_frame("y0" if data.name is None else data.name) if isinstance(data, pd.Series) else data
 
 
 def tensor_values(tensor: Any) -> Any:

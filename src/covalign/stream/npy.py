@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import zipfile
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.lib import format as npy
 
-from covalign._core.files import unreadable_data
+from covalign._core.files import DAMAGED, reading
 from covalign._core.messages import message
 from covalign.stream.memory import ArrayRows, MappedRows
 from covalign.stream.source import Table, which_array
@@ -20,40 +19,30 @@ from covalign.stream.source import Table, which_array
 NEED = "an array saved with numpy.save or numpy.savez"
 
 
-def from_npy(path: Path, **options: Any) -> Table:
-    """Rows of an ``.npy`` file, after a check that it is complete."""
-    with path.open("rb") as file:
+def from_npy(path: Path, member: str | None = None, **options: Any) -> Table:
+    """Rows of an ``.npy`` file, or of one in an archive, after a check that it is complete."""
+    with opened(path, member) as (file, size):
         shape, by_columns, dtype = header(file, path)
         need = file.tell() + int(np.prod(shape)) * dtype.itemsize
-    if path.stat().st_size < need:
-        raise truncated_file(path, need, path.stat().st_size)
-    if by_columns or 0 in shape:  # a row is spread over the file, so it is mapped (nothing can be mapped if empty)
-        array = np.load(path, mmap_mode=None if 0 in shape else "r", allow_pickle=False)
-        return MappedRows(array, str(path), **options)
-    return NpyRows(path, None, shape, dtype, **options)
+    if size < need:
+        raise truncated_file(path, need, size)
+    if not by_columns and 0 not in shape:
+        return NpyRows(path, member, shape, dtype, **options)
+    if member is None and 0 not in shape:  # a row is spread over the file, so it is mapped
+        return MappedRows(np.load(path, mmap_mode="r", allow_pickle=False), str(path), **options)
+    with opened(path, member) as (file, _):
+        return ArrayRows(npy.read_array(file, allow_pickle=False), str(path), **options)
 
 
 def from_npz(path: Path, key: str | None, **options: Any) -> Table:
     """Rows of one array of an ``.npz`` archive: the one called ``key``, or the only one."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            have = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
-            if key is None and len(have) == 1:
-                (key,) = have
-            if key not in have:
-                raise which_array(path, key, have)
-            member = f"{key}.npy"
-            with archive.open(member) as file:
-                shape, by_columns, dtype = header(file, path)
-                need = file.tell() + int(np.prod(shape)) * dtype.itemsize
-            if archive.getinfo(member).file_size < need:
-                raise truncated_file(path, need, archive.getinfo(member).file_size)
-    except zipfile.BadZipFile as error:
-        raise unreadable_data(path, NEED, error) from error
-    if by_columns or 0 in shape:  # a zip member cannot be mapped
-        with np.load(path, allow_pickle=False) as arrays:
-            return ArrayRows(arrays[key], str(path), **options)
-    return NpyRows(path, member, shape, dtype, **options)
+    with reading(path, NEED, DAMAGED), zipfile.ZipFile(path) as archive:
+        have = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
+    if key is None and len(have) == 1:
+        (key,) = have
+    if key not in have:
+        raise which_array(path, key, have)
+    return from_npy(path, f"{key}.npy", **options)
 
 
 class NpyRows(Table):
@@ -69,7 +58,7 @@ class NpyRows(Table):
 
     def _pieces(self, rows: int, start: int) -> Iterator[Any]:
         n, width = self.shape[0], self._stored_width
-        with opened(self._path, self._member) as file:
+        with opened(self._path, self._member) as (file, _):
             header(file, self._path)
             file.seek(start * width * self._stored.itemsize, 1)
             while start < n:
@@ -81,39 +70,31 @@ class NpyRows(Table):
         piece = np.empty((rows, self._stored_width), dtype=self._stored)
         flat: Any = piece.reshape(-1).view(np.uint8)
         into, got = memoryview(flat), 0
-        try:
-            while got < len(into):
-                more = file.readinto(into[got:])  # type: ignore[attr-defined]  # every binary file has it
-                if not more:
-                    raise truncated_file(self._path, len(into), got)
-                got += more
-        except (zipfile.BadZipFile, zlib.error, EOFError) as error:  # a damaged archive
-            raise unreadable_data(self._path, NEED, error) from error
+        while got < len(into):
+            more = file.readinto(into[got:])  # type: ignore[attr-defined]  # every binary file has it
+            if not more:
+                raise truncated_file(self._path, len(into), got)
+            got += more
         return piece
-
-    def _read(self, start: int, stop: int) -> Any:
-        return next(self._pieces(stop, start))
 
 
 @contextmanager
-def opened(path: Path, member: str | None) -> Iterator[IO[bytes]]:
-    """The file, or one member of the archive."""
+def opened(path: Path, member: str | None) -> Iterator[tuple[IO[bytes], int]]:
+    """The file, or one member of the archive, and its size."""
     if member is None:
         with path.open("rb", buffering=0) as file:  # chunks are far larger than a buffer
-            yield file
+            yield file, path.stat().st_size
     else:
-        with zipfile.ZipFile(path) as archive, archive.open(member) as file:
-            yield file
+        with reading(path, NEED, DAMAGED), zipfile.ZipFile(path) as archive, archive.open(member) as file:
+            yield file, archive.getinfo(member).file_size
 
 
 def header(file: IO[bytes], path: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     """Shape, whether columns are contiguous, and type; the file is then at the first number."""
-    try:
+    with reading(path, NEED):
         version = npy.read_magic(file)
         read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
         shape, by_columns, dtype = read(file)
-    except (ValueError, EOFError) as error:
-        raise unreadable_data(path, NEED, error) from error
     if dtype.hasobject:
         problem = f"{str(path)!r} needs plain numbers"
         got = "pickled objects, which are never loaded because they can run code"

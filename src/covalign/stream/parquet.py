@@ -12,10 +12,11 @@ import pandas as pd
 
 from covalign._core.checks import repeated_columns
 from covalign._core.extras import optional
-from covalign._core.files import unreadable_data
+from covalign._core.files import reading
 from covalign._core.messages import message
 from covalign.stream.source import Table, column_not_numeric, positions
 
+NEED = "a parquet file"
 BUFFER_BYTES = 2**16  # of every column, while it is read
 
 
@@ -28,16 +29,15 @@ class ParquetRows(Table):
     def __init__(self, path: Path, *, columns: Any = None, **options: Any) -> None:
         self._pq = optional("pyarrow.parquet", "parquet")
         self._files = parquet_files(path)
-        where, heads = str(path), [self._head(file) for file in self._files]
+        where, heads = str(path), [head_of(file) for file in self._files]
         schema = heads[0].schema.to_arrow_schema()
-        labels = index_columns(schema)
-        known = [name for name in schema.names if name not in labels]
+        known = columns_of(schema)
         repeated = {name for name in known if known.count(name) > 1} if len(set(known)) < len(known) else set()
         if repeated:
             raise repeated_columns(where, sorted(repeated))
         take = positions(where, columns, known, len(known))
         self._names = known if take is None else [known[i] for i in take]
-        self._labels = labels
+        self._labels = index_columns(schema)
         kinds = [number_type(schema.field(name).type, name, where) for name in self._names]
         for file, head in zip(self._files[1:], heads[1:], strict=True):
             other = head.schema.to_arrow_schema()
@@ -48,16 +48,15 @@ class ParquetRows(Table):
         dtype = np.result_type(np.float32, *set(kinds))
         self._widths = self._list_lengths(schema) if n else {}
         names = [each for name in self._names for each in spread(name, self._widths.get(name))]
-        super().__init__(where, (n, len(names)), dtype, names=names, **options)
+        index = self._row_names if self._labels else None
+        super().__init__(where, (n, len(names)), dtype, names=names, index=index, **options)
 
-    @property
-    def index(self) -> Any:
-        """Row names that pandas wrote into the files, or None; read on demand."""
-        if not self._labels:
-            return None
+    def _row_names(self) -> pd.Index:
+        """Row names that pandas wrote into the files."""
         tables = [self._pq.read_table(file, columns=self._labels).to_pandas() for file in self._files]
         frame = pd.concat(tables)
-        return frame.set_index(self._labels).index if set(self._labels) <= set(frame.columns) else frame.index
+        stored: pd.Index = (frame.set_index(self._labels) if {*self._labels} <= {*frame.columns} else frame).index
+        return stored
 
     def _list_lengths(self, schema: Any) -> dict[str, int]:
         """Lengths of the lists in columns of lists: those of the first row."""
@@ -68,15 +67,9 @@ class ParquetRows(Table):
         first = next(self._batches(self._files[at], range(len(self._groups[at])), 1, names))
         return {name: len(first.column(name)[0].as_py() or ()) for name in names}
 
-    def _head(self, file: Path) -> Any:
-        try:
-            return self._pq.read_metadata(file)
-        except (ValueError, OSError) as error:  # pyarrow's ArrowInvalid is a ValueError
-            raise unreadable_data(file, "a parquet file", error) from error
-
     def _compare(self, file: Path, first: Any, other: Any, *, whole: bool) -> None:
         """Check that all columns used are there and, without a choice of columns, no others."""
-        have = [name for name in other.names if name not in index_columns(other)]
+        have = columns_of(other)
         for name in self._names:
             if name not in have:
                 raise schema_changed(file, name, first.field(name).type, "no such column")
@@ -104,15 +97,10 @@ class ParquetRows(Table):
                 skip = 0
 
     def _batches(self, file: Path, groups: range, rows: int, names: list[str]) -> Iterator[Any]:
-        try:
-            # By default pyarrow keeps the bytes of all selected row groups, or at least of a whole one, in memory.
-            with self._pq.ParquetFile(file, pre_buffer=False, buffer_size=BUFFER_BYTES) as opened:
-                yield from opened.iter_batches(batch_size=rows, row_groups=list(groups), columns=names)
-        except (ValueError, OSError) as error:  # pages that cannot be decoded
-            raise unreadable_data(file, "a parquet file", error) from error
-
-    def _read(self, start: int, stop: int) -> Any:
-        raise NotImplementedError  # batches are read in order
+        # By default pyarrow keeps the bytes of all selected row groups, or at least of a whole one, in memory.
+        options = {"pre_buffer": False, "buffer_size": BUFFER_BYTES}
+        with reading(file, NEED), self._pq.ParquetFile(file, **options) as opened:  # pages may be damaged
+            yield from opened.iter_batches(batch_size=rows, row_groups=list(groups), columns=names)
 
 
 def parquet_files(path: Path) -> list[Path]:
@@ -126,14 +114,21 @@ def parquet_files(path: Path) -> list[Path]:
     return files
 
 
-def columns_of(path: Path) -> list[str]:
+def head_of(file: Path) -> Any:
+    """The table of contents of a file."""
+    with reading(file, NEED):
+        return optional("pyarrow.parquet", "parquet").read_metadata(file)
+
+
+def schema_of(path: Path) -> Any:
+    """Names and types of all columns of the file, or of the first one in the folder."""
+    return head_of(parquet_files(path)[0]).schema.to_arrow_schema()
+
+
+def columns_of(schema: Any) -> list[str]:
     """Names of the columns, without those in which pandas keeps the names of rows."""
-    file = parquet_files(path)[0]
-    try:
-        schema = optional("pyarrow.parquet", "parquet").read_schema(file)
-    except (ValueError, OSError) as error:
-        raise unreadable_data(file, "a parquet file", error) from error
-    return [name for name in schema.names if name not in index_columns(schema)]
+    labels = index_columns(schema)
+    return [name for name in schema.names if name not in labels]
 
 
 def index_columns(schema: Any) -> list[str]:

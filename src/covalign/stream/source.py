@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from numbers import Integral
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,55 +20,47 @@ from covalign._core.messages import listed, message
 CHUNK_BYTES = 2**24
 
 
-class Source(Protocol):
+class Source(ABC):
     """A table of numbers that is read in chunks."""
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
+    shape: tuple[int, int]  # rows and columns
+    dtype: np.dtype[Any]  # of the numbers in every chunk
+    names: tuple[str, ...] | None  # of the columns, if they have any
+    where: str  # what messages call this table
+    in_memory = False  # whether chunks come from memory, so that reading ahead saves no time
 
     @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of the numbers in every chunk."""
-
-    @property
-    def names(self) -> tuple[str, ...] | None:
-        """Names of the columns, or None."""
-
-    @property
+    @abstractmethod
     def index(self) -> Any:
         """Names of the rows as a pandas Index, or None; read on demand."""
 
     @property
-    def where(self) -> str:
-        """The name of this table in messages."""
-
-    @property
-    def in_memory(self) -> bool:
-        """Whether chunks come from memory, so that reading ahead saves no time."""
-
-    @property
+    @abstractmethod
     def chunk_rows(self) -> int:
         """The default number of rows in a chunk."""
 
+    @abstractmethod
     def chunks(self, rows: int | None = None, start: int = 0) -> Iterator[Any]:
         """The rows from ``start`` on, in order, as dense arrays or csr matrices cut at the multiples of ``rows``."""
 
 
 def is_source(data: Any) -> bool:
     """Whether this is a Source already."""
-    return hasattr(data, "chunks") and hasattr(data, "in_memory")
+    return isinstance(data, Source)
 
 
-class Table(ABC):
+class Table(Source):
     """The base of all adapters: choice of columns, size of chunks, and cutting the stored rows into chunks.
 
-    An adapter says how rows ``[start, stop)`` are read. ``unit`` is the number of rows that are stored together (a
-    chunk of the format): reads begin and end at its multiples, so nothing stored is read twice. ``single`` lets one
-    dimension stand for one column.
+    An adapter sets ``stored``, which can be sliced by rows, or says how rows ``[start, stop)`` are read. ``unit`` is
+    the number of rows that are stored together (a chunk of the format): reads begin and end at its multiples, so
+    nothing stored is read twice. ``index`` has the names of the rows, or is a function that reads them. ``single`` lets
+    one dimension stand for one column.
     """
 
-    in_memory = False
+    stored: Any = None
+    hashable = False  # whether all bytes can be hashed though the rows are not in memory
+    file: Any = None  # an open HDF5 file, which keeps changes of this process in memory until it is flushed
     origin: Any = None  # the file or folder that the rows are read from, if it is known
     key: str | None = None  # which of the arrays in it
     layout: Any = None  # where in the file the rows are, for formats without keys
@@ -105,20 +97,12 @@ class Table(ABC):
     @property
     def index(self) -> Any:
         """Names of the rows, or None."""
-        return self._index
+        return self._index() if callable(self._index) else self._index
 
     @property
     def taken(self) -> list[int] | None:
         """Positions of the columns chosen; None for all."""
         return None if self._take is None else [int(i) for i in self._take]
-
-    @property
-    def hashable(self) -> bool:
-        """Whether ``chunks`` reads from memory, so that a hash of all bytes is cheap."""
-        return self.in_memory
-
-    def flush(self) -> None:  # noqa: B027  # most formats have nothing to do
-        """Write changes that this process made to the rows to their file."""
 
     @property
     def chunk_rows(self) -> int:
@@ -155,9 +139,9 @@ class Table(ABC):
             piece = piece[:, self._take]
         return piece.astype(self.dtype, copy=False)
 
-    @abstractmethod
     def _read(self, start: int, stop: int) -> Any:
         """Rows [start, stop) with all columns."""
+        return self.stored[start:stop]
 
 
 def recut(pieces: Iterable[Any], rows: int, start: int = 0) -> Iterator[Any]:

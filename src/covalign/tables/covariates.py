@@ -27,6 +27,7 @@ from covalign._core.checks import (
 )
 from covalign._core.messages import listed, message
 from covalign.stream import Kept, is_source
+from covalign.stream.memory import in_pandas
 from covalign.tables.join import match_rows
 
 __all__ = [
@@ -155,10 +156,7 @@ def as_frame(Y: Any) -> pd.DataFrame:
     >>> ca.covariates.as_frame([[1, 2], [3, 4]]).columns.tolist()
     ['y0', 'y1']
     """
-    if hasattr(Y, "to_pandas"):
-        Y = Y.to_pandas()
-    if isinstance(Y, pd.Series):
-        Y = Y.to_frame("y0" if Y.name is None else Y.name)
+    Y = in_pandas(Y)
     if not isinstance(Y, pd.DataFrame):
         values = np.asarray(Y)
         if values.ndim not in (1, 2):

@@ -6,7 +6,7 @@ Text is read whole, anything else is streamed. The commands and the estimators b
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,13 +17,13 @@ import pandas as pd
 
 from covalign._core.checks import lengths_differ, source_without_rows, view_rows_differ
 from covalign._core.extras import optional
-from covalign._core.files import data_not_found, unreadable_data
+from covalign._core.files import data_not_found, reading
 from covalign._core.linalg import dense
 from covalign.stream import is_source, open_rows
 from covalign.stream.derived import Derived
 from covalign.stream.h5ad import pulling
 from covalign.stream.memory import frame_dtype, frame_values
-from covalign.stream.parquet import columns_of, parquet_files
+from covalign.stream.parquet import columns_of, schema_of
 from covalign.tables import join
 from covalign.tables import table_files as files
 
@@ -66,10 +66,6 @@ class Named(Derived):
     def index(self) -> Any:
         """Names of the rows, or None."""
         return self._index
-
-    def chunks(self, rows: int | None = None, start: int = 0) -> Iterator[Any]:
-        """The chunks of the source."""
-        return self.source.chunks(rows, start)
 
 
 # -- files of rows ----------------------------------------------------------------------------------------------------
@@ -117,12 +113,13 @@ def _from_parquet(
     path: Path, index: str | None, without: Sequence[str], only: Sequence[str] | None, chunk_rows: int | None
 ) -> Representation:
     """Streamed; row names are the index that pandas wrote, or a column of text, which is read."""
-    have = columns_of(path)
+    schema = schema_of(path)
+    have = columns_of(schema)
     labels = None
     if index in have:
         labels = files.read_parquet(path, [str(index)])[index]
-    elif have == files.columns_in(path) and have[0] not in without:  # pandas wrote no names
-        labels = _text(path, have[0])
+    elif have == schema.names and have[0] not in without:  # pandas wrote no names
+        labels = _text(path, have[0], schema.field(have[0]).type)
     wanted = [name for name in have if name not in without and (labels is None or name != labels.name)]
     if only is not None and {*only} <= {*wanted}:
         wanted = list(only)
@@ -130,10 +127,9 @@ def _from_parquet(
     return Representation(source if labels is None else Named(source, files.row_names(labels, path)), str(path))
 
 
-def _text(path: Path, name: str) -> pd.Series | None:
+def _text(path: Path, name: str, kind: Any) -> pd.Series | None:
     """The column if it is text that never repeats; a column of numbers is not read."""
     types = optional("pyarrow", "parquet").types
-    kind = optional("pyarrow.parquet", "parquet").read_schema(parquet_files(path)[0]).field(name).type
     if not (types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)):
         return None
     column = files.read_parquet(path, [name])[name]
@@ -171,11 +167,8 @@ def modalities(path: Path, key: str | None = None, wanted: Sequence[str] | None 
     if not path.exists():
         raise data_not_found(path, "a file of several views (.h5mu)")
     mudata = optional("mudata", "scverse")
-    try:
-        with pulling(False):
-            data = mudata.read_h5mu(path)
-    except (OSError, KeyError, ValueError) as error:
-        raise unreadable_data(path, "an .h5mu file written by mudata", error) from error
+    with reading(path, "an .h5mu file written by mudata"), pulling(False):
+        data = mudata.read_h5mu(path)
     names = [name for name in data.mod if wanted is None or name in wanted] or list(data.mod)
     where = {name: f"{path}[{name}]" for name in names}
     return {str(name): Representation(open_rows(data.mod[name], key=key, name=at), at) for name, at in where.items()}

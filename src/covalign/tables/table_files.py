@@ -12,7 +12,6 @@ import csv
 import gzip
 import os
 import zipfile
-import zlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,17 +23,16 @@ from pandas.api import types
 
 from covalign._core.checks import not_two_dimensional, repeated_columns
 from covalign._core.extras import optional
-from covalign._core.files import data_not_found, unreadable_data
+from covalign._core.files import data_not_found, reading
 from covalign._core.linalg import dense
 from covalign._core.messages import listed, message
 from covalign.stream import open_rows
 from covalign.stream.h5ad import obs_of
-from covalign.stream.parquet import parquet_files
+from covalign.stream.parquet import parquet_files, schema_of
 from covalign.stream.source import is_zarr
 
 TEXT = (".csv", ".tsv", ".txt")
 PARQUET = (".parquet", ".pq")
-UNREADABLE = (ValueError, OSError, EOFError, zlib.error, zipfile.BadZipFile, csv.Error, KeyError)
 MISSING = ["", "NA", "NaN", "nan"]
 FRACTION = r"\s*[+-]?\d*[.,]\d+([eE][+-]?\d+)?\s*"
 NEED_TEXT = "a table as text (.csv, .tsv), encoded in UTF-8,"
@@ -93,7 +91,9 @@ def read_table(path: Any, index: str | None = None) -> pd.DataFrame:
     elif suffix_of(path) in (".h5ad", ".h5mu"):
         frame = obs_of(path)
     elif suffix_of(path) == ".npy":
-        frame = _read_array(path)
+        with reading(path, "an array of numbers or text saved with numpy.save"):
+            values = np.load(path, allow_pickle=False)
+        frame = _columns(values, None, path)
     elif suffix_of(path) == ".npz":
         frame = _read_archive(path)
     elif is_zarr(path):
@@ -106,7 +106,7 @@ def read_table(path: Any, index: str | None = None) -> pd.DataFrame:
 
 def read_text(path: Path, index: str | None = None) -> pd.DataFrame:
     """A table as text, also compressed; ``index`` is used if the table has such a column."""
-    try:
+    with reading(path, NEED_TEXT):
         separator, header = _layout(path)
         first = header[0] if header else ""
         labels = index if index in header else "" if first in ("", "Unnamed: 0") else None
@@ -116,8 +116,6 @@ def read_text(path: Path, index: str | None = None) -> pd.DataFrame:
             at = header.index(labels) if labels else 0
             text = pd.read_csv(path, usecols=[at], dtype=str, keep_default_na=False, **options)
             frame.isetitem(at, text.iloc[:, 0].astype(object))
-    except UNREADABLE as error:
-        raise unreadable_data(path, NEED_TEXT, str(error).splitlines()[0] if str(error) else "empty") from error
     repeated = [name for name in dict.fromkeys(header) if header.count(name) > 1]
     if repeated:  # pandas would call the second one x.1
         raise repeated_columns(str(path), repeated)
@@ -212,16 +210,10 @@ def unknown_columns(where: Any, wrong: Sequence[str], have: Sequence[str]) -> Va
 def columns_in(path: Path) -> list[str]:
     """The names of the columns in a file, as they are written; none where the file has no named columns."""
     if is_text(path) and path.exists():
-        try:
+        with reading(path, NEED_TEXT):
             return _layout(path)[1]
-        except UNREADABLE as error:
-            raise unreadable_data(path, NEED_TEXT, error) from error
     if is_parquet(path) and path.exists():
-        schema = optional("pyarrow.parquet", "parquet").read_schema
-        try:
-            return list(schema(parquet_files(path)[0]).names)
-        except (ValueError, OSError) as error:
-            raise unreadable_data(path, "a parquet file", error) from error
+        return list(schema_of(path).names)
     if suffix_of(path) in (".h5ad", ".h5mu") and path.exists():
         return [str(name) for name in obs_of(path).columns]
     if suffix_of(path) == ".npz" and path.exists():
@@ -261,23 +253,13 @@ def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pd.DataFra
     """Some columns of a parquet file, or of a folder of them, and the index that pandas wrote."""
     optional("pyarrow", "parquet")
     names = None if columns is None else list(columns)
-    try:
+    with reading(path, "a parquet file"):
         frames = [pd.read_parquet(file, columns=names) for file in parquet_files(path)]
         return pd.concat(frames, ignore_index=all(isinstance(frame.index, pd.RangeIndex) for frame in frames))
-    except (ValueError, OSError) as error:
-        raise unreadable_data(path, "a parquet file", error) from error
-
-
-def _read_array(path: Path) -> pd.DataFrame:
-    """Columns y0, y1, ...; a single column has the name of the file."""
-    try:
-        values = np.load(path, allow_pickle=False)
-    except UNREADABLE as error:
-        raise unreadable_data(path, "an array of numbers or text saved with numpy.save", error) from error
-    return _columns(values, None, path)
 
 
 def _columns(values: Any, names: Any, path: Path, single: str | None = None) -> pd.DataFrame:
+    """An array with column names; y0, y1, ... where it has none, a single column ``single`` or the name of the file."""
     if values.ndim not in (1, 2):
         raise not_two_dimensional(str(path), values.shape)
     values = values[:, None] if values.ndim == 1 else values
@@ -324,21 +306,17 @@ def covariates_needed(path: Any) -> ValueError:
 
 def csv_table(file: Path, text: Iterable[str] | None = None) -> pd.DataFrame:
     """A table whose columns ``text`` (by default the first) stay text: 001 is not 1, and NA is a name."""
-    try:
+    with reading(file, "a table of comma-separated values"):
         columns = pd.read_csv(file, nrows=0).columns
         kept = set(columns[:1] if text is None else text)
         gaps = {column: MISSING for column in columns if column not in kept}
         return pd.read_csv(file, dtype=dict.fromkeys(kept, str), na_values=gaps, keep_default_na=False)
-    except UNREADABLE as error:
-        raise unreadable_data(file, "a table of comma-separated values", error) from error
 
 
 def npz_arrays(
     file: Path, need: str = "an .npz with arrays of numbers and text", without: str | None = None
 ) -> dict[str, NDArray[Any]]:
     """The arrays of an .npz file; the one called ``without`` is not read."""
-    try:
-        with zipfile.ZipFile(file), np.load(file, allow_pickle=False) as archive:  # np.load opens other formats, too
-            return {name: np.asarray(archive[name]) for name in archive.files if name != without}
-    except UNREADABLE as error:
-        raise unreadable_data(file, need, error) from error
+    # np.load opens other formats, too
+    with reading(file, need), zipfile.ZipFile(file), np.load(file, allow_pickle=False) as archive:
+        return {name: np.asarray(archive[name]) for name in archive.files if name != without}

@@ -13,7 +13,7 @@ from scipy import sparse
 from covalign._core.extras import optional
 from covalign._core.linalg import Array, dense
 from covalign._core.messages import listed, message
-from covalign.stream.h5ad import from_element
+from covalign.stream.formats import from_object
 from covalign.stream.source import Table
 
 
@@ -31,7 +31,7 @@ class Element(NamedTuple):
             refuse_repeated(self.names, self.where, "features", "var_names_make_unique(), or rename the columns")
         framed = isinstance(self.value, pd.DataFrame)
         named = {} if framed or self.names is None else {"names": self.names}
-        return from_element(self.value, self.where, index=index, columns=columns, **named)
+        return from_object(self.value, self.where, index=index, columns=columns, **named)
 
     def loaded(self, keep: NDArray[np.bool_]) -> Array:
         """The columns to keep, dense, in memory."""
@@ -42,7 +42,7 @@ class Element(NamedTuple):
             return np.asarray(dense(value[:, np.flatnonzero(keep)]))
         if isinstance(value, np.ndarray):
             return np.asarray(value) if keep.all() else np.asarray(value)[:, keep]
-        return np.concatenate([dense(chunk)[:, keep] for chunk in from_element(value, self.where).chunks()])
+        return np.concatenate([dense(chunk)[:, keep] for chunk in from_object(value, self.where).chunks()])
 
 
 def is_mudata(data: Any) -> bool:
