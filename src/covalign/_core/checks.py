@@ -19,10 +19,8 @@ REGIMES = ("independent", "tunable", "strongest", "exclusive")
 
 def check_lam(lam: Any) -> float:
     """A mixing weight in [0, 1]."""
-    if _is_real(lam) and 0 <= float(lam) <= 1:
-        return float(lam)
     problem = "lam needs a number between 0 (independent) and 1 (strongest)"
-    raise ValueError(message(problem, got=repr(lam), remedy="choose one in [0, 1]"))
+    return _number(lam, 1, problem, "choose one in [0, 1]")
 
 
 def check_regime(regime: Any) -> str:
@@ -36,10 +34,7 @@ def check_shrinkage(shrinkage: Any) -> float | None:
     """A weight in [0, 1], or None for ``"auto"``."""
     if isinstance(shrinkage, str) and shrinkage == "auto":
         return None
-    if _is_real(shrinkage) and 0 <= float(shrinkage) <= 1:
-        return float(shrinkage)
-    problem = 'shrinkage needs "auto" or a number in [0, 1]'
-    raise ValueError(message(problem, got=repr(shrinkage), remedy='use "auto" if in doubt'))
+    return _number(shrinkage, 1, 'shrinkage needs "auto" or a number in [0, 1]', 'use "auto" if in doubt')
 
 
 def check_folds(folds: Any) -> int:
@@ -49,15 +44,7 @@ def check_folds(folds: Any) -> int:
 
 def check_max_coupling(budget: Any) -> float:
     """An upper limit for the coupling."""
-    if _is_real(budget) and float(budget) >= 0:
-        return float(budget)
-    problem = "max_coupling needs a number >= 0"
-    raise ValueError(message(problem, got=repr(budget), remedy="0 asks for independent dimensions"))
-
-
-def check_permutations(count: Any) -> int:
-    """A number of permutations."""
-    return check_count("n_permutations", count, remedy="999 is a good choice")
+    return _number(budget, np.inf, "max_coupling needs a number >= 0", "0 asks for independent dimensions")
 
 
 def check_count(what: str, value: Any, least: int = 1, remedy: str = "choose one") -> int:
@@ -89,8 +76,11 @@ def not_positive(what: str, value: Any) -> ValueError:
     return ValueError(message(f"{what} needs a positive number", got=repr(value), remedy="choose a larger one"))
 
 
-def _is_real(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
+def _number(value: Any, most: float, problem: str, remedy: str) -> float:
+    """A number from 0 to ``most``."""
+    if isinstance(value, Real) and not isinstance(value, bool) and 0 <= float(value) <= most:
+        return float(value)
+    raise ValueError(message(problem, got=repr(value), remedy=remedy))
 
 
 # -- shapes -----------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import errno
+import math
 import os
 import shutil
 import tempfile
@@ -70,17 +71,20 @@ def locked(path: Path, *, target: Any = None) -> BinaryIO:
 
 def disk_full(path: Any, need: int, done: int) -> DiskFullError:
     """The error for ``need`` more bytes at ``path``, after ``done`` rows were written."""
-    try:
-        free = f", {shutil.disk_usage(Path(path).parent).free} are free"
-    except OSError:
-        free = ""
+    free = free_bytes(Path(path).parent)
+    known = f", {free} are free" if free < math.inf else ""
+    remedy = "The disk is full or a size limit was reached. Make room and make the same call again: it resumes at row"
     return DiskFullError(
-        message(
-            f"{str(path)!r} needs about {need} bytes more on its disk{free}",
-            remedy="The disk is full or a size limit was reached. Make room and make the same call again: it resumes "
-            f"at row {done}",
-        )
+        message(f"{str(path)!r} needs about {need} bytes more on its disk{known}", remedy=f"{remedy} {done}")
     )
+
+
+def free_bytes(folder: Path) -> float:
+    """Free space on the disk of a folder; infinity where it is unknown."""
+    try:
+        return shutil.disk_usage(folder).free
+    except OSError:
+        return math.inf
 
 
 def data_not_found(path: Any, need: str) -> DataNotFoundError:

@@ -75,7 +75,7 @@ class Batches:
             batch = Batch(tables, _table(Y, "Y"))
             if first is None:
                 first = batch
-                self.names = {name: _columns(table) or _numbers(table) for name, table in tables.items()}
+                self.names = {name: _columns(t) or [str(i) for i in range(t.shape[1])] for name, t in tables.items()}
             self._compare(number, batch, first)
             if batch.Y.shape[0]:
                 yield batch
@@ -113,10 +113,6 @@ def _compare_columns(number: int, name: str, first: Any, table: Any) -> None:
 
 def _columns(table: Any) -> list[str] | None:
     return [str(name) for name in table.columns] if hasattr(table, "columns") else None
-
-
-def _numbers(table: Any) -> list[str]:
-    return [str(i) for i in range(table.shape[1])]
 
 
 def _table(part: Any, name: str) -> Any:

@@ -45,7 +45,7 @@ def of_dask(
     ``merge`` may not change what it is given: if a worker is lost, dask asks for it again.
     """
     dask = optional("dask", "dask")
-    tasks = [dask.delayed(_task)(run, new) for run in _runs(X, Y)]
+    tasks = [dask.delayed(_task)(*run, new) for run in _runs(X, Y)]
     while len(tasks) > 1:
         tasks = [dask.delayed(_merge_task)(tasks[i : i + FAN_IN], merge) for i in range(0, len(tasks), FAN_IN)]
     (found,) = compute(tasks[0], client=client)
@@ -61,14 +61,14 @@ def compute(*lazy: Any, client: Any = None) -> Any:
         return dask.compute(*lazy, **({} if client is None else {"scheduler": client}))
 
 
-class _Run:
+class _Chunks:
     """Neighbouring chunks (Z, Y), which are computed where they are summed: graphs of tasks of their own, and keys.
 
-    dask does not look into it, so to the scheduler a run is one task, however many chunks it has.
+    dask does not look into it, so to the scheduler they are one task, however many chunks there are.
     """
 
-    def __init__(self, first: int, start: int | None, graphs: Sequence[Any], keys: Sequence[Any]) -> None:
-        self.first, self.start, self.graphs, self.keys = first, start, list(graphs), list(keys)
+    def __init__(self, graphs: Sequence[Any], keys: Sequence[Any]) -> None:
+        self.graphs, self.keys = list(graphs), list(keys)
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
         get = optional("dask.core", "dask").get  # a scheduler, even the synchronous one, would take 1 ms a chunk
@@ -76,7 +76,7 @@ class _Run:
             yield tuple(get(graph, list(keys)))
 
 
-def _runs(Z: Any, Y: Any) -> list[Any]:
+def _runs(Z: Any, Y: Any) -> list[tuple[int, int | None, Any]]:
     """The chunks of each task: (number of the first chunk, its first row or None, chunks)."""
     dask = optional("dask", "dask")
     distributed = sys.modules.get("distributed")
@@ -86,12 +86,11 @@ def _runs(Z: Any, Y: Any) -> list[Any]:
     keys = [tuple(_flat(pair)) for pair in zip(Z.__dask_keys__(), Y.__dask_keys__(), strict=True)]
     ends = np.cumsum(Z.chunks[0])
     starts = [None if np.isnan(end) else int(end - size) for end, size in zip(ends, Z.chunks[0], strict=True)]
-    bounds = _cut(Z)
     graphs = None if held else _separate_graphs(Z, Y, keys)
     if graphs is not None:
-        return [_Run(i, starts[i], graphs[i:j], keys[i:j]) for i, j in bounds]
+        return [(i, starts[i], _Chunks(graphs[i:j], keys[i:j])) for i, j in _cut(Z)]
     chunks = list(zip(Z.to_delayed(False).ravel(), Y.to_delayed(False).ravel(), strict=True))
-    return [(i, starts[i], chunks[i:j]) for i, j in bounds]
+    return [(i, starts[i], chunks[i:j]) for i, j in _cut(Z)]
 
 
 def _flat(keys: Any) -> Iterator[Any]:
@@ -123,8 +122,7 @@ def _separate_graphs(Z: Any, Y: Any, keys: Sequence[tuple[Any, Any]]) -> list[An
     return graphs if sum(map(len, graphs)) == len(set().union(*graphs)) else None
 
 
-def _task(run: Any, new: Callable[[], ChunkSums]) -> Any:
-    first, row, chunks = (run.first, run.start, run) if isinstance(run, _Run) else run
+def _task(first: int, row: int | None, chunks: Any, new: Callable[[], ChunkSums]) -> Any:
     with limited():
         sums = new()
         for i, (x, y) in enumerate(chunks, start=first):

@@ -14,17 +14,16 @@ from covalign.stream.source import Source, recut
 
 
 class Derived(Source):
-    """A source made from another one, by default with its rows. ``rows`` are the row numbers, if some were left out."""
+    """A source made from another one, by default with its rows. ``rows`` are the row numbers, if some were left out.
 
-    def __init__(self, source: Source, shape: tuple[int, int] | None = None) -> None:
+    ``added`` is what determines these rows, besides the rows of the other source.
+    """
+
+    def __init__(self, source: Source, shape: tuple[int, int] | None = None, added: Any = None) -> None:
         self.source, self.where, self.in_memory = source, source.where, source.in_memory
         self.shape, self.dtype, self.names = shape or source.shape, source.dtype, source.names
         self.rows: Any = getattr(source, "rows", None)
-
-    @property
-    def added(self) -> Any:
-        """What determines these rows, besides the rows of the other source."""
-        return None
+        self.added = added
 
     @property
     def index(self) -> Any:
@@ -54,13 +53,8 @@ class Kept(Derived):
 
     def __init__(self, source: Source, keep: NDArray[np.bool_]) -> None:
         rows = np.flatnonzero(keep)
-        super().__init__(source, (len(rows), source.shape[1]))
+        super().__init__(source, (len(rows), source.shape[1]), added=rows)
         self._keep, self.rows = keep, rows
-
-    @property
-    def added(self) -> Any:
-        """Numbers of the rows kept."""
-        return self.rows
 
     @property
     def index(self) -> Any:
@@ -87,20 +81,14 @@ class Beside(Derived):
     """[Z C]: the columns of a source, and more columns that are in memory."""
 
     def __init__(self, source: Source, C: NDArray[np.float64]) -> None:
-        self._C = C
-        super().__init__(source, (source.shape[0], source.shape[1] + C.shape[1]))
+        super().__init__(source, (source.shape[0], source.shape[1] + C.shape[1]), added=C)
         self.dtype = np.result_type(source.dtype, C.dtype)
         self.names = None if source.names is None else (*source.names, *(f"confounder {i}" for i in range(C.shape[1])))
-
-    @property
-    def added(self) -> Any:
-        """The columns in memory."""
-        return self._C
 
     def chunks(self, rows: int | None = None, start: int = 0) -> Iterator[Any]:
         """The rows from ``start`` on, cut at the multiples of ``rows``."""
         for chunk in self.source.chunks(rows, start):
-            yield beside(chunk, self._C[start : start + chunk.shape[0]])
+            yield beside(chunk, self.added[start : start + chunk.shape[0]])
             start += chunk.shape[0]
 
 

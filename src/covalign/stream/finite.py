@@ -13,10 +13,10 @@ from covalign.exceptions import NotFiniteError
 from covalign.stream.source import Source
 
 
-def checked(source: Source, chunks: Iterable[Any], start: int = 0, what: str | None = None) -> Iterator[Any]:
+def checked(source: Source, chunks: Iterable[Any], start: int = 0) -> Iterator[Any]:
     """The chunks of ``source`` from row ``start`` on, each after a check that its numbers are finite."""
     for chunk in chunks:
-        refuse_not_finite(chunk, start, source, what)
+        refuse_not_finite(chunk, start, source)
         start += chunk.shape[0]
         yield chunk
 

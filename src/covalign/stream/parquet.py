@@ -30,7 +30,8 @@ class ParquetRows(Table):
         self._pq = optional("pyarrow.parquet", "parquet")
         self._files = parquet_files(path)
         where, heads = str(path), [head_of(file) for file in self._files]
-        schema = heads[0].schema.to_arrow_schema()
+        schemas = [head.schema.to_arrow_schema() for head in heads]
+        schema = schemas[0]
         known = columns_of(schema)
         repeated = {name for name in known if known.count(name) > 1} if len(set(known)) < len(known) else set()
         if repeated:
@@ -38,14 +39,15 @@ class ParquetRows(Table):
         take = positions(where, columns, known, len(known))
         self._names = known if take is None else [known[i] for i in take]
         self._labels = index_columns(schema)
-        kinds = [number_type(schema.field(name).type, name, where) for name in self._names]
-        for file, head in zip(self._files[1:], heads[1:], strict=True):
-            other = head.schema.to_arrow_schema()
+        for name in self._names:
+            if number_type(schema.field(name).type) is None:
+                raise column_not_numeric(where, name, schema.field(name).type)
+        for file, other in zip(self._files[1:], schemas[1:], strict=True):
             self._compare(file, schema, other, whole=take is None)
-            kinds += [number_type(other.field(name).type, name, str(file)) for name in self._names]
         self._groups = [[head.row_group(i).num_rows for i in range(head.num_row_groups)] for head in heads]
         n = sum(map(sum, self._groups))
-        dtype = np.result_type(np.float32, *set(kinds))
+        kinds = {number_type(each.field(name).type) for each in schemas for name in self._names}
+        dtype = np.result_type(np.float32, *kinds)
         self._widths = self._list_lengths(schema) if n else {}
         names = [each for name in self._names for each in spread(name, self._widths.get(name))]
         index = self._row_names if self._labels else None
@@ -74,7 +76,7 @@ class ParquetRows(Table):
             if name not in have:
                 raise schema_changed(file, name, first.field(name).type, "no such column")
             need, got = first.field(name).type, other.field(name).type
-            if not is_number(got) or is_list(need) != is_list(got):
+            if number_type(got) is None or is_list(need) != is_list(got):
                 raise schema_changed(file, name, need, got)
         extra = [name for name in have if name not in set(self._names)]
         if whole and extra:
@@ -138,14 +140,6 @@ def index_columns(schema: Any) -> list[str]:
     return [name for name in index if isinstance(name, str) and name in schema.names]
 
 
-def is_number(kind: Any) -> bool:
-    """Whether a column of this type of pyarrow has numbers or lists of numbers."""
-    types = optional("pyarrow", "parquet").types
-    kind = kind.value_type if is_list(kind) else kind
-    tests = (types.is_floating, types.is_integer, types.is_boolean, types.is_decimal)
-    return any(test(kind) for test in tests)
-
-
 def is_list(kind: Any) -> bool:
     """Whether a column of this type of pyarrow has lists."""
     types = optional("pyarrow", "parquet").types
@@ -157,15 +151,14 @@ def spread(name: str, width: int | None) -> list[str]:
     return [name] if width is None else [f"{name}_{i}" for i in range(width)]
 
 
-def number_type(kind: Any, name: str, where: str) -> np.dtype[Any]:
-    """The numpy type of a column of numbers."""
-    if not is_number(kind):
-        raise column_not_numeric(where, name, kind)
+def number_type(kind: Any) -> Any:
+    """The numpy type for a type of pyarrow, of numbers or lists of numbers; None for other types."""
+    types = optional("pyarrow", "parquet").types
     kind = kind.value_type if is_list(kind) else kind
-    if optional("pyarrow", "parquet").types.is_decimal(kind):
+    if types.is_decimal(kind):
         return np.dtype(np.float64)
-    dtype: np.dtype[Any] = np.dtype(kind.to_pandas_dtype())
-    return dtype
+    number = types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind)
+    return np.dtype(kind.to_pandas_dtype()) if number else None
 
 
 def as_array(batch: Any, widths: dict[str, int], dtype: np.dtype[Any], file: Path) -> Any:

@@ -14,36 +14,17 @@ from typing import Any
 
 import numpy as np
 
+from covalign._core import files
 from covalign._core.checks import check_chunk_rows
-from covalign._core.files import (
-    NO_ROOM,
-    data_not_found,
-    disk_full,
-    folder_in_the_way,
-    locked,
-    target_exists,
-    write_text,
-)
 from covalign._core.messages import listed, message
-from covalign.exceptions import DiskFullError
 from covalign.stream.source import CHUNK_BYTES, is_zarr, stacked, working_dtype
-from covalign.stream.writers import NpyWriter, ParquetWriter, Writer, ZarrWriter
+from covalign.stream.writers import WRITERS, NpyWriter
 
 VERSION = 1
 MOST_ROWS = 2**20  # of a narrow table in one row group or zarr chunk
 
 
-def open_sink(
-    path: Any,
-    shape: tuple[int, int],
-    dtype: Any = np.float64,
-    names: Sequence[Any] | None = None,
-    *,
-    chunk_rows: int | None = None,
-    key: str = "",
-    overwrite: bool = False,
-    checkpoint_seconds: float = 1.0,
-) -> Sink:
+class Sink:
     """A file for results of this shape at ``path`` (``.npy``, ``.zarr`` or ``.parquet``), written in order of rows.
 
     Rows are collected in a hidden folder beside ``path``; the file appears under its name when all rows are there. If
@@ -51,64 +32,55 @@ def open_sink(
     shape, type, names, chunk size and ``key`` (``identity.fingerprint`` of all else that decides the result); any other
     call starts again at row 0. Progress is recorded at most every ``checkpoint_seconds``: that much work is repeated
     after a power failure. ``chunk_rows`` is the size of zarr chunks and parquet row groups. An ``.npy`` stores no
-    ``names``; a ``.parquet`` needs disk space for its rows twice while it is completed.
+    ``names``; a ``.parquet`` needs disk space for its rows twice while it is completed. ``with open_sink(...) as sink``
+    completes the file unless there was an error.
     """
-    return Sink(Path(path), shape, dtype, names, chunk_rows, key, overwrite, checkpoint_seconds)
-
-
-class Sink:
-    """A file for rows. ``with open_sink(...) as sink`` completes the file unless there was an error."""
 
     def __init__(
         self,
-        path: Path,
+        path: Any,
         shape: tuple[int, int],
-        dtype: Any,
-        names: Sequence[Any] | None,
-        chunk_rows: int | None,
-        key: str,
-        overwrite: bool,
-        checkpoint_seconds: float,
+        dtype: Any = np.float64,
+        names: Sequence[Any] | None = None,
+        *,
+        chunk_rows: int | None = None,
+        key: str = "",
+        overwrite: bool = False,
+        checkpoint_seconds: float = 1.0,
     ) -> None:
+        path = Path(path)
         if len(shape) != 2 or min(shape) < 1:
             problem = f"The results in {str(path)!r} need a shape of rows and columns, both at least 1"
             raise ValueError(message(problem, got=tuple(shape)))
         self.path, self.shape = path, (int(shape[0]), int(shape[1]))
         self.dtype = working_dtype(str(path), dtype)
-        self._names = None if names is None else tuple(map(str, names))
-        if self._names is not None and len(set(self._names)) != self.shape[1]:
+        labels = None if names is None else list(map(str, names))
+        if labels is not None and len(set(labels)) != self.shape[1]:
             problem = f"The results in {str(path)!r} need {self.shape[1]} distinct column names"
-            got = f"{listed(self._names)} ({len(self._names)})"
+            got = f"{listed(labels)} ({len(labels)})"
             raise ValueError(message(problem, got=got, remedy="pass one name for each column"))
+        if path.suffix.lower() not in WRITERS:
+            problem = f"Results are written as .npy, .zarr or .parquet, got the path {str(path)!r}"
+            raise ValueError(message(problem, remedy="Choose one of these suffixes"))
         self._row_bytes = self.shape[1] * self.dtype.itemsize
         self._overwrite, self._pause = overwrite, checkpoint_seconds
         self._folder = path.parent / f".{path.name}.part"
-        grain = _default_rows(self._row_bytes) if chunk_rows is None else check_chunk_rows(chunk_rows)
-        self._writer = self._writer_for(path.suffix.lower(), grain)
+        fitting = int(np.clip(CHUNK_BYTES // self._row_bytes, 1, MOST_ROWS))
+        grain = fitting if chunk_rows is None else check_chunk_rows(chunk_rows)
+        self._writer = WRITERS[path.suffix.lower()](self._folder, self.shape, self.dtype, labels, grain)
         self._fingerprint = {
             "version": VERSION,
             "shape": list(self.shape),
             "dtype": self.dtype.str,
-            "names": None if self._names is None else list(self._names),
+            "names": labels,
             "grain": self._writer.grain,
             "key": str(key),
         }
         self._begin()
 
-    def _writer_for(self, suffix: str, grain: int) -> Writer:
-        """The writer of the format; it opens no file yet."""
-        if suffix == ".npy":
-            return NpyWriter(self._folder, self.shape, self.dtype)
-        if suffix == ".zarr":
-            return ZarrWriter(self._folder, self.shape, self.dtype, self._names, grain)
-        if suffix == ".parquet":
-            return ParquetWriter(self._folder, self.shape, self.dtype, self._names, grain)
-        problem = f"Results are written as .npy, .zarr or .parquet, got the path {str(self.path)!r}"
-        raise ValueError(message(problem, remedy="Choose one of these suffixes"))
-
     def _begin(self) -> None:
         if not self.path.parent.is_dir():
-            raise data_not_found(self.path.parent, f"a folder for {self.path.name}")
+            raise files.data_not_found(self.path.parent, f"a folder for {self.path.name}")
         self.start = self._done = 0
         self._recorded_at = 0.0
         self._pending: list[Any] = []
@@ -122,8 +94,8 @@ class Sink:
                 self._record()
             if isinstance(self._writer, NpyWriter):  # the size is known: fail now, not after hours
                 need = (self.shape[0] - self.start) * self._row_bytes
-                if need > _free(self.path.parent):
-                    raise disk_full(self.path, need, self.start)
+                if need > files.free_bytes(self.path.parent):
+                    raise files.disk_full(self.path, need, self.start)
         except BaseException:
             if not any((self._folder / name).exists() for name in ("progress.json", "old")):  # nothing to resume
                 self._remove_folder()
@@ -140,7 +112,7 @@ class Sink:
             with suppress(FileExistsError):
                 self._folder.mkdir()
             with suppress(FileNotFoundError):
-                lock = locked(path, target=self.path)
+                lock = files.locked(path, target=self.path)
                 if path.exists() and os.path.samestat(os.fstat(lock.fileno()), path.stat()):
                     return lock
                 lock.close()
@@ -210,7 +182,7 @@ class Sink:
             self._record()
 
     def _record(self) -> None:
-        write_text(self._folder / "progress.json", json.dumps({**self._fingerprint, "done": self._done}))
+        files.write_text(self._folder / "progress.json", json.dumps({**self._fingerprint, "done": self._done}))
         self._recorded_at = time.monotonic()
 
     def _recorded(self) -> int:
@@ -224,9 +196,9 @@ class Sink:
 
     def _refuse_existing(self) -> None:
         if self.path.exists() and not self._overwrite:
-            raise target_exists(self.path)
+            raise files.target_exists(self.path)
         if not replaceable(self.path):
-            raise folder_in_the_way("out", self.path)
+            raise files.folder_in_the_way("out", self.path)
 
     def _restore(self) -> None:
         """Put back the old result if an earlier run was killed after moving it aside."""
@@ -254,28 +226,18 @@ class Sink:
         """Raise an error that says how much space is needed if the disk is full."""
         try:
             yield
-        except DiskFullError:
-            raise
-        except OSError as error:
-            if error.errno not in NO_ROOM:
+        except OSError as error:  # a DiskFullError has no number
+            if error.errno not in files.NO_ROOM:
                 raise
-            raise disk_full(self.path, (self.shape[0] - self._done) * self._row_bytes, self._done) from error
+            raise files.disk_full(self.path, (self.shape[0] - self._done) * self._row_bytes, self._done) from error
+
+
+open_sink = Sink
 
 
 def replaceable(path: Path) -> bool:
     """Whether a result may replace what is at ``path``: a file, or a folder that zarr has made, no other folder."""
     return not path.is_dir() or (path.suffix.lower() == ".zarr" and is_zarr(path))
-
-
-def _default_rows(row_bytes: int) -> int:
-    return int(np.clip(CHUNK_BYTES // row_bytes, 1, MOST_ROWS))
-
-
-def _free(folder: Path) -> float:
-    try:
-        return shutil.disk_usage(folder).free
-    except OSError:  # unknown
-        return float("inf")
 
 
 def _rename(whole: Path, target: Path, aside: Path) -> None:

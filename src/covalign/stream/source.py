@@ -89,6 +89,7 @@ class Table(Source):
         self.where, self.unit, self._index = where, unit, index
         self.dtype: np.dtype[Any] = working_dtype(where, dtype)
         self._take = positions(where, columns, known, k)
+        self.taken = None if self._take is None else self._take.tolist()
         self.names = known if known is None or self._take is None else tuple(known[i] for i in self._take)
         self.shape: tuple[int, int] = (n, k if self._take is None else len(self._take))
         self._stored_width = k
@@ -98,11 +99,6 @@ class Table(Source):
     def index(self) -> Any:
         """Names of the rows, or None."""
         return self._index() if callable(self._index) else self._index
-
-    @property
-    def taken(self) -> list[int] | None:
-        """Positions of the columns chosen; None for all."""
-        return None if self._take is None else [int(i) for i in self._take]
 
     @property
     def chunk_rows(self) -> int:

@@ -1,11 +1,15 @@
-"""Writers that append rows to each format in a temporary folder, and can resume after an interruption."""
+"""Writers that append rows to each format in a temporary folder, and can resume after an interruption.
+
+All have the same methods. Rows come in whole grains (the last ones may be fewer); the sink decides when, and records
+how many rows there are.
+"""
 
 from __future__ import annotations
 
 import os
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.lib import format as npy
@@ -14,35 +18,12 @@ from covalign._core.extras import optional
 from covalign.stream.npy import from_npy
 
 
-class Writer(Protocol):
-    """Appends rows in whole grains; the sink decides when, and records how many rows there are."""
-
-    @property
-    def grain(self) -> int:
-        """Rows that are written together (the last ones may be fewer)."""
-
-    def begin(self, done: int) -> int:
-        """Prepare to resume after ``done`` rows; returns the number of rows on the disk, 0 for a new start."""
-
-    def append(self, start: int, rows: Any) -> None:
-        """Write rows whose first one is ``start``."""
-
-    def sync(self) -> None:
-        """Wait until all that was appended is on the disk."""
-
-    def finish(self) -> Path:
-        """The complete file or folder, ready to be renamed."""
-
-    def close(self) -> None:
-        """Close open files."""
-
-
 class NpyWriter:
     """One ``.npy`` file, whose header has the final shape from the start."""
 
     grain = 1
 
-    def __init__(self, folder: Path, shape: tuple[int, int], dtype: np.dtype[Any]) -> None:
+    def __init__(self, folder: Path, shape: tuple[int, int], dtype: np.dtype[Any], names: Any, grain: int) -> None:
         self._path = folder / "rows.npy"
         self._file: Any = None
         head = BytesIO()
@@ -52,7 +33,7 @@ class NpyWriter:
         self._head, self._row_bytes = head.getvalue(), shape[1] * dtype.itemsize
 
     def begin(self, done: int) -> int:
-        """Resume if the rows are there; later rows are overwritten."""
+        """Prepare to resume after ``done`` rows; returns the number of rows on the disk, 0 for a new start."""
         if not self._path.exists() or self._path.stat().st_size < self._offset(done):
             done = 0
         self._file = self._path.open("r+b" if done else "wb", buffering=0)
@@ -61,21 +42,21 @@ class NpyWriter:
         return done
 
     def append(self, start: int, rows: Any) -> None:
-        """Write rows at their place."""
+        """Write rows whose first one is ``start``."""
         self._file.seek(self._offset(start))
         _write_all(self._file, np.ascontiguousarray(rows).reshape(-1).view(np.uint8))
 
     def sync(self) -> None:
-        """Wait for the disk."""
+        """Wait until all that was appended is on the disk."""
         os.fsync(self._file.fileno())
 
     def finish(self) -> Path:
-        """The file."""
+        """The complete file or folder, ready to be renamed."""
         self.close()
         return self._path
 
     def close(self) -> None:
-        """Close the file."""
+        """Close open files."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -138,12 +119,12 @@ class ParquetWriter(NpyWriter):
     The rows need twice their disk space while they are copied.
     """
 
-    def __init__(self, folder: Path, shape: tuple[int, int], dtype: np.dtype[Any], names: Any, group: int) -> None:
+    def __init__(self, folder: Path, shape: tuple[int, int], dtype: np.dtype[Any], names: Any, grain: int) -> None:
         self._pa, self._pq = optional("pyarrow", "parquet"), optional("pyarrow.parquet", "parquet")
-        self._folder, self._group = folder, group
+        self._folder, self._group = folder, grain
         labels = [f"x{i}" for i in range(shape[1])] if names is None else list(names)
         self._schema = self._pa.schema([(name, self._pa.from_numpy_dtype(dtype)) for name in labels])
-        super().__init__(folder, shape, dtype)
+        super().__init__(folder, shape, dtype, names, grain)
 
     def finish(self) -> Path:
         """One file of all row groups."""
@@ -157,6 +138,9 @@ class ParquetWriter(NpyWriter):
             file.flush()
             os.fsync(file.fileno())
         return whole
+
+
+WRITERS: dict[str, type[NpyWriter | ZarrWriter]] = {".npy": NpyWriter, ".zarr": ZarrWriter, ".parquet": ParquetWriter}
 
 
 def _write_all(file: Any, data: Any) -> None:

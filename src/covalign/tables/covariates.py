@@ -260,7 +260,7 @@ def _learn_column(name: str, values: pd.Series, drop_first: bool, declared: bool
     elif types.is_object_dtype(dtype) or types.is_string_dtype(dtype):
         levels = _levels_of_text(name, values)
     else:
-        raise _unusable(name, dtype)
+        raise _unusable(f"{dtype} in column {name!r}")
     if len(levels) == 2:
         return Column(name, "binary", levels, (f"{name}_{levels[1]}",))
     shown = levels[1:] if drop_first and len(levels) > 1 else levels
@@ -273,35 +273,21 @@ def _levels_of_text(name: str, values: pd.Series) -> tuple[Any, ...]:
         raise too_few_observed([name], [0])
     kinds = sorted({type(value).__name__ for value in values})
     if not all(isinstance(value, str) for value in values):
-        raise _unusable(name, f"a mixture of {', '.join(kinds)}" if len(kinds) > 1 else kinds[0])
+        found = f"a mixture of {', '.join(kinds)}" if len(kinds) > 1 else kinds[0]
+        raise _unusable(f"{found} in column {name!r}")
     distinct, n = list(values.unique()), len(values)
     if pd.to_numeric(pd.Series(distinct, dtype=object), errors="coerce").notna().all():
-        raise ValueError(
-            message(
-                "a covariate needs numbers or categories",
-                got=f"numbers stored as text in column {name!r} (such as {distinct[0]!r})",
-                remedy="use pandas.to_numeric, or .astype('category') if these are levels",
-            )
-        )
+        got = f"numbers stored as text in column {name!r} (such as {distinct[0]!r})"
+        raise _unusable(got, "use pandas.to_numeric, or .astype('category') if these are levels")
     if (n > 2 and len(distinct) == n) or len(distinct) > max(10, n / 2):
-        raise ValueError(
-            message(
-                "a covariate needs numbers or categories",
-                got=f"text with {len(distinct)} distinct values in {n} rows in column {name!r}",
-                remedy="drop it, or use .astype('category') if these really are levels",
-            )
-        )
+        got = f"text with {len(distinct)} distinct values in {n} rows in column {name!r}"
+        raise _unusable(got, "drop it, or use .astype('category') if these really are levels")
     return tuple(sorted(distinct))
 
 
-def _unusable(column: str, kind: Any) -> ValueError:
-    return ValueError(
-        message(
-            "a covariate needs numbers, booleans or categories",
-            got=f"{kind} in column {column!r}",
-            remedy="convert it to a number (for example days since the first visit) or to a category",
-        )
-    )
+def _unusable(got: str, remedy: str = "") -> ValueError:
+    remedy = remedy or "convert it to a number (for example days since the first visit) or to a category"
+    return ValueError(message("a covariate needs numbers, booleans or categories", got=got, remedy=remedy))
 
 
 def _apply_column(column: Column, values: pd.Series) -> NDArray[np.float64]:
