@@ -47,6 +47,11 @@ def check_max_coupling(budget: Any) -> float:
     return _number(budget, np.inf, "max_coupling needs a number >= 0", "0 asks for independent dimensions")
 
 
+def check_permutations(count: Any) -> int:
+    """A number of permutations."""
+    return check_count("n_permutations", count, remedy="999 is a good choice")
+
+
 def check_count(what: str, value: Any, least: int = 1, remedy: str = "choose one") -> int:
     """A whole number of at least ``least``."""
     if isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least:

@@ -49,6 +49,15 @@ def write_text(path: Any, text: str) -> None:
         file.write(text.encode())
 
 
+def sync(path: Path, mode: int = os.O_RDONLY) -> None:
+    """Wait until a file or folder is on the disk; Windows needs a ``mode`` that can write."""
+    handle = os.open(path, mode)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 def locked(path: Path, *, target: Any = None) -> BinaryIO:
     """The file, open for reading and appending, and locked until it is closed or the process ends.
 

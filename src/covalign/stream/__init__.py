@@ -14,8 +14,8 @@ from covalign.stream.formats import is_dask, is_elsewhere, open_rows
 from covalign.stream.identity import fingerprint, identity
 from covalign.stream.prefetch import ahead, in_step, read
 from covalign.stream.row_map import map_rows, write_rows
-from covalign.stream.sink import Sink, open_sink
-from covalign.stream.source import CHUNK_BYTES, Source, Table, is_source, recut
+from covalign.stream.sink import open_sink
+from covalign.stream.source import CHUNK_BYTES, Source, is_source, recut
 
 __all__ = [
     "CHUNK_BYTES",
@@ -24,9 +24,7 @@ __all__ = [
     "Beside",
     "Checked",
     "Kept",
-    "Sink",
     "Source",
-    "Table",
     "ahead",
     "beside",
     "checked",

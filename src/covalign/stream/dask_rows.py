@@ -51,8 +51,7 @@ class DaskArrayRows(_Blocks):
         self._ends = np.cumsum(array.chunks[0])
 
     def _compute(self, first: int, last: int) -> Any:
-        start = int(self._ends[first - 1]) if first else 0
-        return self._array[start : int(self._ends[last - 1])].compute()
+        return self._array.blocks[first:last].compute()
 
 
 class DaskFrameRows(_Blocks):

@@ -36,13 +36,18 @@ def from_npy(path: Path, member: str | None = None, **options: Any) -> Table:
 
 def from_npz(path: Path, key: str | None, **options: Any) -> Table:
     """Rows of one array of an ``.npz`` archive: the one called ``key``, or the only one."""
-    with reading(path, NEED, DAMAGED), zipfile.ZipFile(path) as archive:
-        have = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
+    have = members(path)
     if key is None and len(have) == 1:
         (key,) = have
     if key not in have:
         raise which_array(path, key, have)
     return from_npy(path, f"{key}.npy", **options)
+
+
+def members(path: Path) -> list[str]:
+    """Names of the arrays in an ``.npz`` archive."""
+    with reading(path, NEED, DAMAGED), zipfile.ZipFile(path) as archive:
+        return [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
 
 
 class NpyRows(Table):

@@ -41,24 +41,21 @@ class ahead(Iterator[T], Generic[T]):  # a class that is used like a function: f
         if shared.over:
             raise StopIteration
         try:
-            kind, item = shared.items.get()
+            item, error = shared.items.get()
         except BaseException:  # Ctrl-C while waiting: the traceback would keep this object and the thread alive
             self.close()
             raise
-        if kind == "item":
+        if error is None:
             shared.room.release()  # the caller has this item: the next one may be read
             return item  # type: ignore[no-any-return]
         shared.over = True
         self._thread.join(PATIENCE)
-        if kind == "error":
-            raise item
-        raise StopIteration
+        raise error
 
     def close(self) -> None:
         """End the thread and drop what it has read."""
         shared = self._shared
         shared.over = True
-        shared.stop.set()
         shared.room.release()  # wakes a reader that waits for room
         if self._thread is not threading.current_thread():
             self._thread.join(PATIENCE)
@@ -99,10 +96,9 @@ class _Shared:
     """What the two threads share."""
 
     def __init__(self, depth: int) -> None:
-        self.items: SimpleQueue[tuple[str, Any]] = SimpleQueue()
+        self.items: SimpleQueue[tuple[Any, BaseException | None]] = SimpleQueue()
         self.room = threading.Semaphore(depth)  # acquired before reading, so that the thread holds no further item
-        self.stop = threading.Event()
-        self.over = False
+        self.over = False  # the end was reached, or the caller wants no more
 
 
 def _read(items: Iterable[Any], shared: _Shared) -> None:
@@ -111,15 +107,11 @@ def _read(items: Iterable[Any], shared: _Shared) -> None:
         reader = iter(items)
         while True:
             shared.room.acquire()
-            if shared.stop.is_set():
+            if shared.over:
                 return
-            try:
-                shared.items.put(("item", next(reader)))
-            except StopIteration:
-                shared.items.put(("end", None))
-                return
-    except BaseException as error:
-        shared.items.put(("error", error))
+            shared.items.put((next(reader), None))
+    except BaseException as error:  # of the reader, or StopIteration at the end
+        shared.items.put((None, error))
     finally:
         # The thread that runs a generator has to close it; this closes its files.
         close = getattr(reader, "close", None)

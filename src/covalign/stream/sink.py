@@ -249,8 +249,4 @@ def _rename(whole: Path, target: Path, aside: Path) -> None:
     else:
         os.replace(whole, target)
     with suppress(OSError):  # not every file system lets a folder be synced
-        handle = os.open(target.parent, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        files.sync(target.parent)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from covalign._core.extras import optional
+from covalign._core.files import replacing, sync
 from covalign.stream.npy import from_npy
 
 
@@ -101,7 +102,7 @@ class ZarrWriter:
         """Wait for the disk; a chunk of zeros has no file."""
         for path in self._unsynced:
             if path.exists():
-                _sync(path)
+                sync(path, os.O_RDWR)
         self._unsynced.clear()
 
     def finish(self) -> Path:
@@ -129,14 +130,13 @@ class ParquetWriter(NpyWriter):
     def finish(self) -> Path:
         """One file of all row groups."""
         plain, whole = super().finish(), self._folder / "rows.parquet"
-        with whole.open("wb") as file:  # a Python file, so that a full disk raises an OSError of Python
-            # Dictionaries are for repeated values: for results they take a third more space and most of the time.
-            with self._pq.ParquetWriter(file, self._schema, use_dictionary=False) as writer:
-                for chunk in from_npy(plain).chunks(self._group):
-                    columns = [self._pa.array(column) for column in np.ascontiguousarray(chunk.T)]
-                    writer.write_table(self._pa.Table.from_arrays(columns, schema=self._schema), self._group)
-            file.flush()
-            os.fsync(file.fileno())
+        # Dictionaries are for repeated values: for results they take a third more space and most of the time.
+        options = {"schema": self._schema, "use_dictionary": False}
+        # A Python file, so that a full disk raises an OSError of Python.
+        with replacing(whole) as file, self._pq.ParquetWriter(file, **options) as writer:
+            for chunk in from_npy(plain).chunks(self._group):
+                columns = [self._pa.array(column) for column in np.ascontiguousarray(chunk.T)]
+                writer.write_table(self._pa.Table.from_arrays(columns, schema=self._schema), self._group)
         return whole
 
 
@@ -148,8 +148,3 @@ def _write_all(file: Any, data: Any) -> None:
     left = memoryview(data)
     while len(left):
         left = left[file.write(left) :]
-
-
-def _sync(path: Path) -> None:
-    with path.open("rb+") as file:
-        os.fsync(file.fileno())

@@ -72,11 +72,7 @@ def check_rows(got: int, need: int) -> None:
 
 def coded(encoding: Encoding, frame: pd.DataFrame) -> Array:
     """The numeric columns of these rows (n x q); gaps are refused."""
-    absent = [column.source for column in encoding.columns if column.source not in frame.columns]
-    if absent:
-        need = f"confounders need the columns {listed(absent)} as in fit"
-        raise ValueError(message(need, got=listed(frame.columns), remedy="pass a table with these names"))
-    numbers = encoding.apply(frame)
+    numbers = encoding.apply(frame, called="confounders")
     _refuse_gaps(numbers)
     return numbers.to_numpy()
 
@@ -154,29 +150,32 @@ class Coding(NamedTuple):
         """How many columns the coded confounders have."""
         return len(self.confounders.names)
 
+    @property
+    def sources(self) -> list[str]:
+        """Names of the confounders in the table of the user."""
+        return [column.source for column in self.confounders.columns]
+
     def apply(self, Z: Any, tables: Tables) -> tuple[Any, pd.DataFrame]:
         """[Z C] and Y in numbers."""
         return beside(Z, coded(self.confounders, tables.C)), self.covariates.apply(tables.Y)
 
     def recall(self, Y: Any, confounders: Any) -> tuple[Any, Any]:
         """``separated`` for further rows: their confounders are columns of Y if those of the first rows were."""
-        sources = [column.source for column in self.confounders.columns]
-        if not sources and confounders is not None:
+        if not self.sources and confounders is not None:
             raise none_fitted()
-        if self.named and confounders is None and {*sources} <= {*map(str, getattr(Y, "columns", []))}:
-            confounders = sources
-        if sources and confounders is None:
-            raise needed(sources)
+        if self.named and confounders is None and {*self.sources} <= {*map(str, getattr(Y, "columns", []))}:
+            confounders = self.sources
+        if self.sources and confounders is None:
+            raise needed(self.sources)
         return (None, confounders) if Y is None else separated(Y, confounders)
 
     def table(self, Z: Any, confounders: Any, n: int) -> Array:
         """The coded confounders (n x q) of n further rows, which come without Y; Z is a table, or an index."""
-        if self.q == 0:
-            if confounders is not None:
-                raise none_fitted()
+        _, confounders = self.recall(None, confounders)
+        if confounders is None:
             return np.empty((n, 0))
-        if confounders is None or isinstance(confounders, str):
-            raise needed([column.source for column in self.confounders.columns])
+        if isinstance(confounders, str):
+            raise needed(self.sources)
         index = Z if isinstance(Z, pd.Index) else Z.index if isinstance(Z, pd.DataFrame | pd.Series) else None
         return coded(self.confounders, matched(confounders, index, n))
 

@@ -98,17 +98,12 @@ class Encoding(NamedTuple):
         _refuse_duplicates(encoding.names)
         return encoding
 
-    def apply(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """The numeric columns of these rows, NaN where a covariate is missing."""
+    def apply(self, frame: pd.DataFrame, called: str = "covariates") -> pd.DataFrame:
+        """The numeric columns of these rows, NaN where a covariate is missing. ``called`` is for messages."""
         absent = [column.source for column in self.columns if column.source not in frame.columns]
         if absent:
-            raise ValueError(
-                message(
-                    f"covariates need the columns {listed(absent)}",
-                    got=listed(frame.columns),
-                    remedy="pass the same columns as in fit",
-                )
-            )
+            problem = f"{called} need the columns {listed(absent)} as in fit"
+            raise ValueError(message(problem, got=listed(frame.columns), remedy="pass a table with these names"))
         if self._is_identity(frame):
             return frame
         values, at = np.empty((len(frame), len(self.names))), 0

@@ -110,47 +110,30 @@ def refuse_duplicates(names: pd.Index, where: str) -> None:
     """Names that repeat cannot be matched."""
     if not names.is_unique:
         twice = listed(names[names.duplicated()].unique(), 3)
-        raise ValueError(
-            message(
-                "rows are matched by name and need distinct names",
-                got=f"{twice} more than once in {where}",
-                remedy=f"rename or drop these rows, or {BY_POSITION}",
-            )
-        )
+        need = "rows are matched by name and need distinct names"
+        raise _refusal(need, f"{twice} more than once in {where}", "rename or drop these rows")
 
 
 def refuse_disjoint(table: pd.Index, names: pd.Index, called: tuple[str, str]) -> None:
     """Tables without a name in common were named otherwise."""
     if len(table) and len(names) and not table.isin(names).any():
-        raise ValueError(
-            message(
-                f"{called[1]} and {called[0]} need row names in common",
-                got=f"{listed(names, 3)} and {listed(table, 3)}",
-                remedy=f"give both the same row names, or {BY_POSITION}",
-            )
-        )
+        need = f"{called[1]} and {called[0]} need row names in common"
+        raise _refusal(need, f"{listed(names, 3)} and {listed(table, 3)}", "give both the same row names")
 
 
 def refuse_unnamed(named: Iterable[str], nameless: Iterable[str]) -> None:
     """Either all tables have row names, or none has."""
     with_names, others = list(named), list(nameless)
     if with_names and others:
-        raise ValueError(
-            message(
-                "all views need row names, or none",
-                got=f"names in {listed(with_names)} and none in {listed(others)}",
-                remedy=f"give all the same row names, or {BY_POSITION}",
-            )
-        )
+        got = f"names in {listed(with_names)} and none in {listed(others)}"
+        raise _refusal("all views need row names, or none", got, "give all the same row names")
 
 
 def _names_differ(first: str, only_first: pd.Index, second: str, only_second: pd.Index) -> ValueError:
     pairs = ((first, second, only_first), (second, first, only_second))
     parts = [f"{len(only)} in {a} and not in {b} ({listed(only, 3)})" for a, b, only in pairs if len(only)]
-    return ValueError(
-        message(
-            f"{first} and {second} need the same row names",
-            got="; ".join(parts),
-            remedy=f"keep the rows that both have, or {BY_POSITION}",
-        )
-    )
+    return _refusal(f"{first} and {second} need the same row names", "; ".join(parts), "keep the rows that both have")
+
+
+def _refusal(need: str, got: str, remedy: str) -> ValueError:
+    return ValueError(message(need, got=got, remedy=f"{remedy}, or {BY_POSITION}"))

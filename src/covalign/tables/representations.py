@@ -5,7 +5,6 @@ Text is read whole, anything else is streamed. The commands and the estimators b
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,6 +22,7 @@ from covalign.stream import is_source, open_rows
 from covalign.stream.derived import Derived
 from covalign.stream.h5ad import pulling
 from covalign.stream.memory import frame_dtype, frame_values
+from covalign.stream.npy import members
 from covalign.stream.parquet import columns_of, schema_of
 from covalign.tables import join
 from covalign.tables import table_files as files
@@ -90,7 +90,7 @@ def open_representation(
         return from_frame(files.read_text(path, index), str(path), without, only)
     if files.is_parquet(path) and key is None:
         return _from_parquet(path, index, without, only, chunk_rows)
-    if files.suffix_of(path) == ".npz" and key is None and "Z" in _members(path):
+    if files.suffix_of(path) == ".npz" and key is None and "Z" in members(path):
         key = "Z"  # the name that covalign embed gives it
     return Representation(open_rows(path, key=key, chunk_rows=chunk_rows), str(path))
 
@@ -134,14 +134,6 @@ def _text(path: Path, name: str, kind: Any) -> pd.Series | None:
         return None
     column = files.read_parquet(path, [name])[name]
     return column if files.are_names(column) else None
-
-
-def _members(path: Path) -> list[str]:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return [name.removesuffix(".npy") for name in archive.namelist()]
-    except (zipfile.BadZipFile, OSError):
-        return []  # the reader has the better message
 
 
 def open_views(

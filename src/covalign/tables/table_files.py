@@ -281,15 +281,13 @@ def _read_archive(path: Path, *, needed: bool = True) -> pd.DataFrame:
     labels = {name.removeprefix("column_"): a for name, a in arrays.items() if name.startswith("column_")}
     if not labels and "Y" in arrays:
         return _columns(arrays["Y"], arrays.get("names"), path, "Y")
+    flat = {name: array for name, array in arrays.items() if array.ndim == 1}
+    flat = {"labels": flat["labels"]} if "labels" in flat else flat
+    labels = labels or flat or (arrays if len(arrays) == 1 else {})
     if not labels:
-        flat = {name: array for name, array in arrays.items() if array.ndim == 1}
-        labels = {"labels": flat["labels"]} if "labels" in flat else flat
-    if not labels:
-        labels = arrays if len(arrays) == 1 else {}
-    if not labels and not needed:
+        if needed:
+            raise covariates_needed(path)
         return pd.DataFrame()
-    if not labels:
-        raise covariates_needed(path)
     lengths = {name: len(array) for name, array in labels.items()}
     if len(set(lengths.values())) > 1:
         got = ", ".join(f"{name} {length}" for name, length in lengths.items())

@@ -29,8 +29,7 @@ class Element(NamedTuple):
         """Its rows, to be read in chunks."""
         if self.names is not None:
             refuse_repeated(self.names, self.where, "features", "var_names_make_unique(), or rename the columns")
-        framed = isinstance(self.value, pd.DataFrame)
-        named = {} if framed or self.names is None else {"names": self.names}
+        named: dict[str, Any] = {} if self.names is None else {"names": self.names}
         return from_object(self.value, self.where, index=index, columns=columns, **named)
 
     def loaded(self, keep: NDArray[np.bool_]) -> Array:
