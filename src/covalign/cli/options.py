@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from enum import Enum, StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -153,6 +154,16 @@ def auto_or(number: type[int] | type[float], name: str, text: str) -> Any:
     except ValueError:
         kind = "a whole number" if number is int else "a number"
         raise ValueError(message(f"{name} needs 'auto' or {kind}", got=repr(text))) from None
+
+
+def numbers(name: str, text: str, kind: str, example: str, fits: Callable[[float], bool]) -> list[float]:
+    """Numbers, all of which fit, separated by commas."""
+    with suppress(ValueError):
+        found = [float(part) for part in text.split(",")]
+        if all(map(fits, found)):
+            return found
+    remedy = f"write for example {example}"
+    raise ValueError(message(f"{name} needs {kind}, separated by commas", got=repr(text), remedy=remedy))
 
 
 def check_setting(regime: Regime | None, lam: float | None, max_coupling: float | None) -> None:
