@@ -140,7 +140,7 @@ def note_reasons(reasons: Mapping[str, Mapping[str, Any]]) -> None:
     """Print to standard error what has no result, and why: status -> name -> reason."""
     for status, names in reasons.items():
         for name, why in names.items():
-            note(f"{status}: {name}: {in_flags(why)}")
+            note(f"{status}: {name}: {why}")
 
 
 # -- messages ---------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import typer
 from covalign._core.messages import message
 from covalign._core.text_tables import plain
 from covalign.cli import options
-from covalign.cli.application import FAILED, RESUMES, answering, app, note_reasons, reply
+from covalign.cli.application import FAILED, RESUMES, answering, app, in_flags, note_reasons, reply
 from covalign.cli.options import DATA, METHOD, OUTPUT, flag, option
 
 
@@ -88,7 +88,7 @@ def reproduce(
     missing = {"absent": made.outcome.absent, "skipped": made.skipped, "failed": made.outcome.failed}
     files = [str(file) for file in made.files]
     reply(as_json, {"files": files, **missing}, *files)
-    note_reasons(missing)
+    note_reasons({status: {name: in_flags(why) for name, why in some.items()} for status, some in missing.items()})
     if made.outcome.failed:
         raise typer.Exit(FAILED)
 

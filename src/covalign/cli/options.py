@@ -170,12 +170,11 @@ def check_setting(regime: Regime | None, lam: float | None, max_coupling: float 
     """Refuse, before any data are read, settings that are out of range or contradict each other."""
     if lam is not None and max_coupling is not None:
         raise ValueError(message("--lam and --max-coupling exclude each other", remedy="Leave one of them out"))
-    if lam is not None:
-        check_lam(lam)
-    if max_coupling is not None:
-        check_max_coupling(max_coupling)
-    for name, value in (("--lam", lam), ("--max-coupling", max_coupling)):
-        if value is not None and regime not in (None, Regime.tunable):
+    for name, value, check in (("--lam", lam, check_lam), ("--max-coupling", max_coupling, check_max_coupling)):
+        if value is None:
+            continue
+        check(value)
+        if regime not in (None, Regime.tunable):
             remedy = "leave one of the two out (--lam alone means tunable)"
             raise ValueError(message(f"{name} needs the tunable regime", got=f"--regime {regime}", remedy=remedy))
 

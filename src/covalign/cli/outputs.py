@@ -170,7 +170,7 @@ def filled_folder(out: Path, last: str = "") -> Iterator[Path]:
         yield folder
         if target.exists():  # it may have other files, or be a working directory
             for file in sorted(folder.iterdir(), key=lambda file: file.name == last):
-                os.replace(file, target / file.name)
+                shutil.move(file, target / file.name)  # which may be on another disk
         else:
             os.rename(folder, target)
     finally:
