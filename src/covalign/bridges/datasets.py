@@ -6,8 +6,6 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,13 +28,11 @@ from covalign._core.files import data_not_found, unreadable_data
 from covalign._core.messages import listed, message
 from covalign.tables.covariates import as_frame
 from covalign.tables.join import in_order, refuse_duplicates
-from covalign.tables.table_files import csv_table, npz_arrays
+from covalign.tables.table_files import UNREADABLE, csv_table, npz_arrays
 
 VIEWS = {"train": ("mrna", "mirna", "protein"), "test": ("mrna", "mirna")}
 OMICS = "a folder with mrna.csv.gz, mirna.csv.gz, protein.csv.gz and subtype.csv, or mixOmics' breast.TCGA.rda"
 EMBEDDING = "a folder with embeddings.npy and labels.csv, or an .npz with Z and Y or labels"
-# Errors of readers of text, gzip, zip and .npy for a damaged or foreign file.
-UNREADABLE = (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error)
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,31 +238,26 @@ def embedding(path: Any) -> Embedding:
     file, name = (path / "embeddings.npy", path.resolve().name) if path.is_dir() else (path, path.stem)
     if not file.is_file():
         raise data_not_found(file, EMBEDDING)
-    if file.suffix == ".npz":
-        Z, covariates, labels = _from_archive(file)
-    else:
-        Z, labels = _memory_map(file), _labels(file.with_name("labels.csv"))
-        covariates = _dummies(labels, file.with_name("labels.csv"))
+    Z, covariates, labels = _from_archive(file) if file.suffix == ".npz" else _from_array(file)
     Z = _floats("Z", Z)
     if len(Z) != len(covariates):
         raise _sample_counts_differ("Z", "its labels" if labels is not None else "Y", len(Z), len(covariates))
     return Embedding(name, Z, covariates, labels)
 
 
-def _memory_map(file: Path) -> NDArray[Any]:
+def _from_array(file: Path) -> tuple[NDArray[Any], pd.DataFrame, pd.DataFrame]:
+    """Z as a memory map, the covariates, and the labels in the file beside it."""
     try:
-        return np.lib.format.open_memmap(file, mode="r")
+        Z = np.lib.format.open_memmap(file, mode="r")
     except UNREADABLE as error:
         raise unreadable_data(file, "an .npy file with an array of numbers", error) from error
-
-
-def _labels(file: Path) -> pd.DataFrame:
-    if not file.is_file():
-        raise data_not_found(file, EMBEDDING)
-    labels = csv_table(file, text=("file", "wnid", "name"))
+    table = file.with_name("labels.csv")
+    if not table.is_file():
+        raise data_not_found(table, EMBEDDING)
+    labels = csv_table(table, text=("file", "wnid", "name"))
     if "name" not in labels.columns:
-        raise table_without_column(file.name, "name", labels.columns)
-    return labels
+        raise table_without_column(table.name, "name", labels.columns)
+    return Z, _dummies(labels, table), labels
 
 
 def _from_archive(file: Path) -> tuple[NDArray[Any], pd.DataFrame, pd.DataFrame | None]:

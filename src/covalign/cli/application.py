@@ -7,7 +7,7 @@ import os
 import re
 import shlex
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
@@ -112,9 +112,10 @@ def covalign(
     """Latent dimensions that answer to names."""
 
 
-def say(text: Any = "") -> None:
-    """Print a line of the answer to standard output."""
-    typer.echo(text)
+def say(*lines: Any) -> None:
+    """Print lines of the answer to standard output."""
+    for line in lines:
+        typer.echo(line)
 
 
 def note(text: Any) -> None:
@@ -125,6 +126,21 @@ def note(text: Any) -> None:
 def say_json(answer: Any) -> None:
     """Print the answer as JSON, in ASCII, which every terminal and pipe can take. NaN and infinity become null."""
     say(json.dumps(json_value(answer), allow_nan=False))
+
+
+def reply(as_json: bool, answer: Any, *lines: Any) -> None:
+    """Print the answer as JSON, or as lines for readers."""
+    if as_json:
+        say_json(answer)
+    else:
+        say(*lines)
+
+
+def note_reasons(reasons: Mapping[str, Mapping[str, Any]]) -> None:
+    """Print to standard error what has no result, and why: status -> name -> reason."""
+    for status, names in reasons.items():
+        for name, why in names.items():
+            note(f"{status}: {name}: {why}")
 
 
 # -- messages ---------------------------------------------------------------------------------------------------------

@@ -5,29 +5,25 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import pandas as pd
 import typer
 
 from covalign.aligner.latent import LatentAligner
 from covalign.cli import options
-from covalign.cli.application import app, note, say, say_json
-from covalign.cli.data_files import Representation, matched, names_for, open_pair
+from covalign.cli.application import app, note, reply
+from covalign.cli.data_files import aligned_rows, one_view
 from covalign.cli.options import METHOD, OUTPUT, Missing, Regime, flag, option
 from covalign.cli.outputs import (
     ALIGNMENT,
     NUMBERS,
     PAGES,
+    alignment_lines,
     check_outputs,
-    frame_of,
-    is_table,
-    no_remains,
     regime_line,
-    say_alignment,
-    say_files,
     working,
-    write_frame,
+    write_aligned,
 )
 from covalign.show import report
+from covalign.tables.representations import open_study
 
 
 @app.command()
@@ -77,18 +73,17 @@ def align(
             drop_first=drop_first,
             missing=missing.value,
         )
-        rows, table, where, together = open_pair(z, covariates, covariate, confounder, index, key)
-        Y = matched(rows, table, where, by_position=by_position or together, needed=bool(confounder))
+        study = open_study(one_view(z), {}, covariates, covariate, confounder, index, key)
+        rows, Y, names = aligned_rows(study, by_position, needed=bool(confounder))
         aligner.fit(rows.data, Y, confounders=confounder or None)
         if max_coupling is not None:
             aligner = aligner.at(max_coupling=max_coupling)
         if out is not None:
-            C = Y[confounder] if confounder else None
-            write_transformed(aligner, rows, C, out, names_for(rows, table), force)
+            write_aligned(aligner, rows.data, Y[confounder] if confounder else None, out, names, force=force)
         if save is not None:
             aligner.save(save)
         if report_file is not None:
-            title = f"{z.name} aligned with {Path(where).name}"
+            title = f"{z.name} aligned with {Path(study.where).name}"
             report.write(aligner, report_file, title=title, command=options.refit(ctx), overwrite=force)
         answer(aligner, files, as_json)
     if not as_json:
@@ -96,32 +91,15 @@ def align(
         note(f"next: {options.again(ctx, 'frontier') if save is None else following}")
 
 
-def write_transformed(
-    aligner: LatentAligner, rows: Representation, C: pd.DataFrame | None, out: Path, names: pd.Index | None, force: bool
-) -> None:
-    """Write the aligned rows: arrays in chunks, tables (which keep the names of rows) from memory."""
-    if is_table(out) or (isinstance(rows.data, pd.DataFrame) and out.suffix.lower() == ".parquet"):
-        values = aligner.transform(rows.data, confounders=C)
-        write_frame(frame_of(values, names, aligner.get_feature_names_out()), out)
-    else:
-        with no_remains(out):
-            aligner.transform(rows.data, confounders=C, out=out, overwrite=force)
-
-
 def answer(aligner: LatentAligner, files: list[str], as_json: bool) -> None:
     """Print the alignment of every covariate, and the coupling."""
-    if as_json:
-        columns = [*ALIGNMENT, "rows"]
-        say_json(
-            {
-                **{"regime": aligner.regime_, "lam": aligner.lam_, "coupling": aligner.coupling_},
-                **{"shrinkage": aligner.shrinkage_, "rows": aligner.n_rows_, "dimensions": aligner.n_features_in_},
-                **{"confounders": aligner.confounder_names_, "alignment": aligner.summary()[columns].to_dict("index")},
-                **{"mean": aligner.mean_alignment_[list(ALIGNMENT)].to_dict(), "files": files},
-            }
-        )
-        return
-    say_alignment(aligner)
-    say(f"{regime_line(aligner)}, shrinkage {aligner.shrinkage_:.3g}")
-    say(f"{aligner.n_rows_} rows, {aligner.n_features_in_} dimensions")
-    say_files(files)
+    facts = {
+        **{"regime": aligner.regime_, "lam": aligner.lam_, "coupling": aligner.coupling_},
+        **{"shrinkage": aligner.shrinkage_, "rows": aligner.n_rows_, "dimensions": aligner.n_features_in_},
+        "confounders": aligner.confounder_names_,
+        "alignment": aligner.summary()[[*ALIGNMENT, "rows"]].to_dict("index"),
+        **{"mean": aligner.mean_alignment_[list(ALIGNMENT)].to_dict(), "files": files},
+    }
+    setting = f"{regime_line(aligner)}, shrinkage {aligner.shrinkage_:.3g}"
+    size = f"{aligner.n_rows_} rows, {aligner.n_features_in_} dimensions"
+    reply(as_json, facts, *alignment_lines(aligner), setting, size, *files)

@@ -5,18 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
-import pandas as pd
 import typer
 
-from covalign._core.linalg import dense
 from covalign._core.messages import listed, message
+from covalign._core.text_tables import plain
 from covalign.cli import options
-from covalign.cli.application import FAILED, RESUMES, app, in_flags, note, say, say_json
-from covalign.cli.command_fit import together
-from covalign.cli.data_files import SINGLE, check_given, named_paths, open_study
+from covalign.cli.application import FAILED, RESUMES, app, in_flags, note_reasons, reply
+from covalign.cli.data_files import aligned_views, named_paths
 from covalign.cli.options import METHOD, flag, option
-from covalign.cli.outputs import FIGURES, TABLES, check_outputs, drawing, save_figure, say_table, working, write_frame
+from covalign.cli.outputs import FIGURES, TABLES, check_outputs, drawing, save_figure, working, write_frame
+from covalign.tables.representations import SINGLE, Representation, loaded, open_study
 
 NOT_KEPT = "nothing was written (with -o, finished methods would be kept)"
 HEADS = {
@@ -101,13 +99,16 @@ def compare(
     if list_methods:
         return _list(contenders.everything(representation=True), as_json)
     with working(as_json, NOT_KEPT if out is None else RESUMES):
-        paths = named_paths(view or [])
+        data, table_file = _data_and_covariates(files or [], covariates)
+        paths = named_paths(view, data)
         outputs = {"--out": (out, TABLES), "--figure": (figure, FIGURES)}
-        check_outputs(outputs, [*(files or []), covariates, *paths.values()], force=force)
+        check_outputs(outputs, [data, table_file, *paths.values()], force=force)
         draw = None if figure is None else drawing("study.comparison_figure").comparison
         contenders.chosen(method, representation=True)  # a wrong name is found before any data are read
-        X, Y = _views(files or [], paths, covariates, covariate, index, key, by_position)
-        ready = filling.complete(X, Y, missing)
+        opened = open_study(data, paths, table_file, covariate, None, index, key)
+        X, Y = aligned_views(opened, by_position, needed=False)
+        held = {name: loaded(Representation(view, name), view.index) for name, view in X.items()}
+        ready = filling.complete(held[SINGLE] if [*held] == [SINGLE] else held, Y, missing)
         table = study.compare(
             ready.views,
             ready.Y,
@@ -129,72 +130,37 @@ def compare(
         if draw is not None and figure is not None and table["alignment"].notna().any():
             save_figure(draw(table)[0], figure)
             made.append(figure)
-    _answer(table, made, len(ready.Y), ready.said, as_json)
+    _answer(table, [str(file) for file in made], len(ready.Y), ready.said, as_json)
     if (table["status"] == "failed").any():
         raise typer.Exit(FAILED)
 
 
 def _list(methods: list[Any], as_json: bool) -> None:
     absent = {method.name: method.absent() for method in methods}
-    if as_json:
-        return say_json([{"method": name, "present": why is None, "reason": why} for name, why in absent.items()])
-    say_table([], [(name, "present" if why is None else f"absent: {why}") for name, why in absent.items()], left=2)
+    facts = [{"method": name, "present": why is None, "reason": why} for name, why in absent.items()]
+    rows = [(name, "present" if why is None else f"absent: {why}") for name, why in absent.items()]
+    reply(as_json, facts, *plain([], rows, left=2))
 
 
-def _answer(table: Any, files: list[Path], n: int, said: str | None, as_json: bool) -> None:
+def _data_and_covariates(files: list[Path], covariates: Path | None) -> tuple[Path | None, Path | None]:
+    """The file of data and that of covariates; the second argument stands for --covariates."""
+    if len(files) > 2 or (len(files) == 2 and covariates is not None):
+        remedy = "write for example covalign compare Z.npy covariates.csv, or name several views with --view NAME=PATH"
+        raise ValueError(message("One table and one file of covariates are needed", got=listed(files), remedy=remedy))
+    return files[0] if files else None, files[1] if len(files) == 2 else covariates
+
+
+def _answer(table: Any, files: list[str], n: int, said: str | None, as_json: bool) -> None:
     """Print the table and its notes; print the methods without numbers, and why, to standard error."""
     shown = table[table["alignment"].notna()]
     missing = {
         status: dict(table.loc[table["status"] == status, ["method", "note"]].itertuples(index=False))
         for status in ("absent", "failed")
     }
-    if as_json:
-        rows = shown.to_dict("records")
-        say_json({"samples": n, "gaps": said, "methods": rows, **missing, "files": [str(file) for file in files]})
-    else:
-        if said:
-            say(said)
-        rounded = shown.assign(
-            seconds=[f"{seconds:.3g}" if seconds == seconds else "-" for seconds in shown["seconds"]]
-        )
-        say_table(["method", *HEADS.values()], rounded[["method", *HEADS]].to_numpy().tolist())
-        for line in _notes(shown[shown["status"] == "done"]):
-            say(line)
-    for status, reasons in missing.items():
-        for name, why in reasons.items():
-            note(f"{status}: {name}: {why}")
-
-
-def _notes(done: Any) -> list[str]:
-    """Why numbers are missing: every reason once, with its methods."""
-    notes: dict[str, list[str]] = {}
-    for name, why in zip(done["method"], done["note"], strict=True):
-        if why:
-            notes.setdefault(why, []).append(name)
-    return [f"{', '.join(names)}: {why}" for why, names in notes.items()]
-
-
-def _views(
-    files: list[Path],
-    paths: dict[str, Path],
-    covariates: Path | None,
-    names: list[str] | None,
-    index: str | None,
-    key: str | None,
-    by_position: bool,
-) -> tuple[Any, Any]:
-    """X (a table, or views by name) and Y of the same samples, in memory: every method needs all rows."""
-    if len(files) > 2 or (len(files) == 2 and covariates is not None):
-        remedy = "write for example covalign compare Z.npy covariates.csv, or name several views with --view NAME=PATH"
-        raise ValueError(message("One table and one file of covariates are needed", got=listed(files), remedy=remedy))
-    data = files[0] if files else None
-    check_given(data, paths)
-    table = files[1] if len(files) == 2 else covariates
-    X, Y = together(open_study(data, paths, table, names, None, index, key), by_position, False)
-    held = {name: view if isinstance(view, pd.DataFrame) else _loaded(view) for name, view in X.items()}
-    return held[SINGLE] if [*held] == [SINGLE] else held, Y
-
-
-def _loaded(source: Any) -> pd.DataFrame:
-    names = None if source.names is None else list(source.names)
-    return pd.DataFrame(np.concatenate([dense(chunk) for chunk in source.chunks()]), source.index, names)
+    facts = {"samples": n, "gaps": said, "methods": shown.to_dict("records"), **missing, "files": files}
+    rounded = shown.assign(seconds=[f"{seconds:.3g}" if seconds == seconds else "-" for seconds in shown["seconds"]])
+    lines = plain(["method", *HEADS.values()], rounded[["method", *HEADS]].to_numpy().tolist())
+    done = shown[(shown["status"] == "done") & (shown["note"] != "")]
+    reasons = done.groupby("note", sort=False)["method"].agg(", ".join)  # every reason once, with its methods
+    reply(as_json, facts, *([said] if said else []), *lines, *(f"{names}: {why}" for why, names in reasons.items()))
+    note_reasons(missing)

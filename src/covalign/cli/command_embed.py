@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from covalign.cli import options
-from covalign.cli.application import RESUMES, answering, app, note, say, say_json
+from covalign.cli.application import RESUMES, answering, app, note_reasons, reply
 from covalign.cli.options import DATA, METHOD, OUTPUT, flag, option
 
 
@@ -88,12 +88,9 @@ def embed(
                 workers=workers,
                 **common,
             )
-    for name, why in result.failed.items():
-        note(f"skipped: {name}: {why}")
+    note_reasons({"skipped": result.failed})
     n, k = result.Z.shape
     made = {"model": result.model, "revision": result.revision, "pooling": result.pooling}
-    if as_json:
-        size = {"file": str(out), "rows": n, "dimensions": k, "computed": result.computed}
-        say_json({**size, **made, "skipped": result.failed})
-    else:
-        say(f"{out}: {n} x {k} ({result.computed} computed now), {result.model} {result.revision}, {result.pooling}")
+    size = {"file": str(out), "rows": n, "dimensions": k, "computed": result.computed}
+    line = f"{out}: {n} x {k} ({result.computed} computed now), {result.model} {result.revision}, {result.pooling}"
+    reply(as_json, {**size, **made, "skipped": result.failed}, line)

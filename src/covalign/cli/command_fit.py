@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-import shutil
-import tempfile
 from copy import copy
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
@@ -15,27 +13,28 @@ import typer
 
 from covalign._core.checks import check_folds
 from covalign._core.messages import listed, message
+from covalign._core.text_tables import plain
 from covalign.cli import options
-from covalign.cli.application import app, in_flags, note, say, say_json
-from covalign.cli.data_files import SINGLE, check_given, joined, matched, named_paths, names_for, open_study
+from covalign.cli.application import app, in_flags, note, reply
+from covalign.cli.data_files import aligned_views, named_paths
 from covalign.cli.options import METHOD, OUTPUT, Posterior, Regime, option
 from covalign.cli.outputs import (
     ALIGNMENT,
     NUMBERS,
     PAGES,
     TABLES,
+    alignment_lines,
     check_outputs,
+    filled_folder,
     frame_of,
     regime_line,
-    say_alignment,
-    say_files,
-    say_table,
     working,
     write_frame,
 )
 from covalign.exceptions import CannotHoldOutError
 from covalign.factor.informed import InformedFactorAnalysis
 from covalign.show import report
+from covalign.tables.representations import SINGLE, open_study
 
 
 @app.command()
@@ -101,9 +100,8 @@ def fit(
             "--loadings-out": (loadings_out, TABLES if loadings_out is not None and loadings_out.suffix else ()),
             "--report": (report_file, PAGES),
         }
-        paths = named_paths(view or [])
+        paths = named_paths(view, data)
         files = check_outputs(outputs, [data, covariates, *paths.values()], force=force, needed=True)
-        check_given(data, paths)
         options.check_setting(regime, lam, max_coupling)
         folds = folds and check_folds(folds)
         model = InformedFactorAnalysis(
@@ -116,7 +114,7 @@ def fit(
             drop_first=drop_first,
         )
         study = open_study(data, paths, covariates, covariate, confounder, index, key)
-        X, Y = together(study, by_position, bool(confounder))
+        X, Y = aligned_views(study, by_position, needed=bool(confounder))
         model.fit(X[SINGLE] if [*X] == [SINGLE] else X, Y, confounders=confounder or None)
         converged = bool(model.converged_)
         if regime is not None or lam is not None or max_coupling is not None:
@@ -130,19 +128,6 @@ def fit(
     if not as_json and out is not None:
         new = ["NEW"] if not paths else ["--view", f"{next(iter(paths))}=NEW"]
         note(f"next: {options.line('transform', out, *new, '-o', 'OUT')}")
-
-
-def together(study: Any, by_position: bool, needed: bool) -> tuple[dict[str, Any], pd.DataFrame]:
-    """Views and covariates of the same samples, in the same order, with the names of samples where they are known."""
-    views, rows, _ = joined(study.views, by_position=by_position)
-    Y = matched(rows, study.table, study.where, by_position=by_position or study.together, needed=needed)
-    names = names_for(rows, study.table)
-    if rows.labels is None and names is not None and names.is_unique:
-        views = {n: v.set_axis(names, axis=0) if isinstance(v, pd.DataFrame) else v for n, v in views.items()}
-        Y = Y.set_axis(names, axis=0)
-    elif rows.labels is None:
-        Y = Y.reset_index(drop=True)
-    return views, Y
 
 
 def moved(
@@ -200,39 +185,33 @@ def write_loadings(frames: dict[str, pd.DataFrame], path: Path) -> None:
         if len(names) > 1:
             remedy = "Rename one of them, or give --loadings-out the name of one file"
             raise ValueError(message(f"The views {listed(names)} would share the file {file!r}", remedy=remedy))
-    with tempfile.TemporaryDirectory(dir=path.absolute().parent, prefix=f".{path.name}.") as temporary:
+    with filled_folder(path) as folder:
         for file, (name,) in files.items():
-            write_frame(frames[name], Path(temporary) / file)
-        path.mkdir(exist_ok=True)
-        for file in files:
-            shutil.move(Path(temporary) / file, path / file)
+            write_frame(frames[name], folder / file)
 
 
 def answer(model: InformedFactorAnalysis, converged: bool, samples: int, files: list[str], as_json: bool) -> None:
     """Print the alignment of every covariate, the variance explained, and whether the fit converged."""
-    total = model.total_variance_explained()
-    if as_json:
-        summary, shares = model.summary(), model.variance_explained()
-        explained = {name: {"total": total[name], "factors": shares.loc[name].to_dict()} for name in shares.index}
-        active = np.array(model.factor_names_)[model.active_factors_]
-        say_json(
-            {
-                **{"regime": model.regime_, "lam": model.lam_, "coupling": model.coupling_},
-                **{
-                    "alignment": summary["in_sample"].to_dict(),
-                    "mean": model.mean_alignment_[list(ALIGNMENT)].to_dict(),
-                },
-                **{"held_out": summary[["held_out", "low", "high"]].to_dict("index")},
-                **{"beta": dict(zip(summary.index, model.beta_, strict=True)), "variance_explained": explained},
-                **{"factors": model.n_factors_, "factor_names": model.factor_names_, "active": active},
-                **{"confounders": model.confounder_names_, "samples": samples, "converged": converged},
-                **{"sweeps": model.n_iter_, "bound": model.elbo_[-1], "files": files},
-            }
-        )
-        return
-    say_alignment(model, beta=model.beta_)
-    say_table(["view", "variance explained"], total.items())
-    say(regime_line(model))
-    say(f"{samples} samples, {model.n_factors_} factors ({int(model.active_factors_.sum())} active)")
-    say(f"{'converged' if converged else 'not converged'} after {model.n_iter_} sweeps, bound {model.elbo_[-1]:.2f}")
-    say_files(files)
+    summary, shares, total = model.summary(), model.variance_explained(), model.total_variance_explained()
+    facts = {
+        **{"regime": model.regime_, "lam": model.lam_, "coupling": model.coupling_},
+        "alignment": summary["in_sample"].to_dict(),
+        "mean": model.mean_alignment_[list(ALIGNMENT)].to_dict(),
+        "held_out": summary[["held_out", "low", "high"]].to_dict("index"),
+        "beta": dict(zip(summary.index, model.beta_, strict=True)),
+        "variance_explained": {n: {"total": total[n], "factors": shares.loc[n].to_dict()} for n in shares.index},
+        **{"factors": model.n_factors_, "factor_names": model.factor_names_},
+        "active": np.array(model.factor_names_)[model.active_factors_],
+        **{"confounders": model.confounder_names_, "samples": samples, "converged": converged},
+        **{"sweeps": model.n_iter_, "bound": model.elbo_[-1], "files": files},
+    }
+    reply(
+        as_json,
+        facts,
+        *alignment_lines(model, beta=model.beta_),
+        *plain(["view", "variance explained"], total.items()),
+        regime_line(model),
+        f"{samples} samples, {model.n_factors_} factors ({int(model.active_factors_.sum())} active)",
+        f"{'converged' if converged else 'not converged'} after {model.n_iter_} sweeps, bound {model.elbo_[-1]:.2f}",
+        *files,
+    )

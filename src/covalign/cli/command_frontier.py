@@ -6,23 +6,14 @@ from typing import Annotated, Any
 
 import pandas as pd
 
-from covalign._core.messages import message
+from covalign._core.text_tables import plain
 from covalign.aligner.nested_frontier import cross_validated_frontier
 from covalign.cli import options
-from covalign.cli.application import app, say, say_json
-from covalign.cli.data_files import matched, open_pair
+from covalign.cli.application import app, reply
+from covalign.cli.data_files import aligned_rows, one_view
 from covalign.cli.options import METHOD, Missing, option
-from covalign.cli.outputs import (
-    FIGURES,
-    TABLES,
-    check_outputs,
-    drawing,
-    save_figure,
-    say_files,
-    say_table,
-    working,
-    write_frame,
-)
+from covalign.cli.outputs import FIGURES, TABLES, check_outputs, drawing, save_figure, working, write_frame
+from covalign.tables.representations import open_study
 
 HEAD = {
     "regime": "regime",
@@ -66,12 +57,15 @@ def frontier(
         outputs = {"--out": (out, TABLES), "--figure": (figure, FIGURES)}
         files = check_outputs(outputs, [z, covariates], force=force)
         draw = None if figure is None else drawing("show.plot").frontier
-        along = None if lams is None else numbers_between_0_and_1(lams)
+        along = None
+        if lams is not None:
+            along = options.numbers("--lams", lams, "numbers between 0 and 1", "0,0.5,1", lambda lam: 0 <= lam <= 1)
         weight = options.auto_or(float, "--shrinkage", shrinkage)
-        rows, table, where, together = open_pair(z, covariates, covariate, confounder, index, key)
+        study = open_study(one_view(z), {}, covariates, covariate, confounder, index, key)
+        rows, Y, _ = aligned_rows(study, by_position, needed=bool(confounder))
         frame = cross_validated_frontier(
             rows.data,
-            matched(rows, table, where, by_position=by_position or together, needed=bool(confounder)),
+            Y,
             along,
             folds,
             shrinkage=weight,
@@ -88,28 +82,17 @@ def frontier(
         answer(frame, about, files, as_json)
 
 
-def numbers_between_0_and_1(text: str) -> list[float]:
-    """The lambdas in comma-separated text."""
-    try:
-        lams = [float(part) for part in text.split(",")]
-    except ValueError:
-        lams = [-1.0]
-    if not all(0 <= lam <= 1 for lam in lams):
-        problem = "--lams needs numbers between 0 and 1, separated by commas"
-        raise ValueError(message(problem, got=repr(text), remedy="write for example 0,0.5,1"))
-    return lams
-
-
 def answer(frame: pd.DataFrame, about: dict[Any, Any], files: list[str], as_json: bool) -> None:
     """Print the table, without the columns of covariates."""
     shown = list(HEAD)
-    if as_json:
-        covariates = [name for name in frame.columns if name not in HEAD]
-        points = [{**row[shown].to_dict(), "covariates": row[covariates].to_dict()} for _, row in frame.iterrows()]
-        said = {"shrinkage": about["shrinkage"], "rows": about["n"], "no_exclusive": about["exclusive"]}
-        say_json({**said, "frontier": points, "files": files})
-        return
-    say_table(list(HEAD.values()), frame[shown].to_numpy().tolist())
-    say("Alignment and coupling on held-out rows, then in sample.")
-    say(f"{about['n']} rows, shrinkage {about['shrinkage']:.3g}")
-    say_files(files)
+    covariates = [name for name in frame.columns if name not in HEAD]
+    points = [{**row[shown].to_dict(), "covariates": row[covariates].to_dict()} for _, row in frame.iterrows()]
+    facts = {"shrinkage": about["shrinkage"], "rows": about["n"], "no_exclusive": about["exclusive"]}
+    reply(
+        as_json,
+        {**facts, "frontier": points, "files": files},
+        *plain(list(HEAD.values()), frame[shown].to_numpy().tolist()),
+        "Alignment and coupling on held-out rows, then in sample.",
+        f"{about['n']} rows, shrinkage {about['shrinkage']:.3g}",
+        *files,
+    )

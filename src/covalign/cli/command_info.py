@@ -12,7 +12,7 @@ import typer
 from covalign._core.text_tables import plain
 from covalign.aligner.latent import LatentAligner
 from covalign.cli import options
-from covalign.cli.application import answering, app, say, say_json
+from covalign.cli.application import answering, app, reply
 from covalign.factor import InformedFactorAnalysis
 from covalign.persist.reader import opened
 from covalign.study import costs as planning
@@ -30,10 +30,7 @@ def info(
     """
     with answering("nothing was changed", as_json=as_json):
         found = facts(model)
-    if as_json:
-        say_json(found)
-    else:
-        say(page(found))
+    reply(as_json, found, page(found))
 
 
 # -- facts ------------------------------------------------------------------------------------------------------------

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
+from math import inf
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from covalign._core.messages import message
+from covalign._core.text_tables import plain
 from covalign.cli import options
-from covalign.cli.application import FAILED, RESUMES, answering, app, in_flags, note, say, say_json
+from covalign.cli.application import FAILED, RESUMES, answering, app, in_flags, note_reasons, reply
 from covalign.cli.options import DATA, METHOD, OUTPUT, flag, option
-from covalign.cli.outputs import say_files, say_table
 
 
 @app.command()
@@ -67,14 +68,16 @@ def reproduce(
     from covalign.study.profiles import PROFILES, Inputs
 
     if list_names:
-        return say_json(command.names()) if as_json else say_table([], command.names().items(), left=2)
+        return reply(as_json, command.names(), *plain([], command.names().items(), left=2))
     profile = PROFILES["tiny" if tiny else "quick" if quick else "full"]
     profile = profile._replace(reps=reps or profile.reps)
     profile = profile._replace(slow_reps=min(profile.slow_reps if slow_reps is None else slow_reps, profile.reps))
     pairs = [text.partition("=") for text in embeddings or []]
     with answering(RESUMES, as_json=as_json):
         if scaling_factors is not None:
-            profile = profile._replace(scaling_factors=positive_numbers(scaling_factors))
+            kind, example = "positive numbers", "0.01,0.1"
+            factors = options.numbers("--scaling-factors", scaling_factors, kind, example, lambda f: 0 < f < inf)
+            profile = profile._replace(scaling_factors=tuple(factors))
         for name, _, path in pairs:
             if not path:
                 remedy = f"write for example clip={name}"
@@ -83,27 +86,11 @@ def reproduce(
         processes = jobs or os.cpu_count() or 1
         made = command.reproduce(names or [], profile, out, inputs, processes, peers, redraw, claims, dask)
     missing = {"absent": made.outcome.absent, "skipped": made.skipped, "failed": made.outcome.failed}
-    if as_json:
-        say_json({"files": [str(file) for file in made.files], **missing})
-    else:
-        say_files(made.files)
-    for what, reasons in missing.items():
-        for name, why in reasons.items():
-            note(f"{what}: {name}: {in_flags(why)}")
+    files = [str(file) for file in made.files]
+    reply(as_json, {"files": files, **missing}, *files)
+    note_reasons({status: {name: in_flags(why) for name, why in some.items()} for status, some in missing.items()})
     if made.outcome.failed:
         raise typer.Exit(FAILED)
-
-
-def positive_numbers(text: str) -> tuple[float, ...]:
-    """The scaling factors in comma-separated text."""
-    try:
-        numbers = tuple(float(part) for part in text.split(","))
-    except ValueError:
-        numbers = ()
-    if not numbers or not all(0 < number < float("inf") for number in numbers):
-        problem = "--scaling-factors needs positive numbers, separated by commas"
-        raise ValueError(message(problem, got=repr(text), remedy="write for example 0.01,0.1"))
-    return numbers
 
 
 @app.command()
@@ -146,7 +133,4 @@ def plan(
                 problem = f"--{name}-gbs needs a positive number of gigabytes in a second"
                 raise ValueError(message(problem, got=rate, remedy="write for example 1.5"))
     known = planning.measured(job, read=None if read_gbs is None else 1e9 * read_gbs, network=1e9 * network_gbs)
-    if as_json:
-        say_json(planning.facts(job, known))
-    else:
-        say(planning.page(job, known))
+    reply(as_json, planning.facts(job, known), planning.page(job, known))

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import secrets
-import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,10 +14,11 @@ import typer
 
 import covalign as package
 from covalign._core.messages import message
+from covalign._core.text_tables import plain
 from covalign.cli import options
-from covalign.cli.application import answering, app, check_free, note, say, say_json
+from covalign.cli.application import answering, app, check_free, note, reply
 from covalign.cli.options import METHOD, OUTPUT, option
-from covalign.cli.outputs import say_table
+from covalign.cli.outputs import filled_folder
 from covalign.closed_form import simulate as scenarios
 
 LAST = "settings.json"  # written last: once it exists, the other files do
@@ -69,18 +66,15 @@ def simulate(
             **{"b": b, "noise": noise, "random_state": random_state, "n_covariates": n_covariates},
         }
         drawn = scenarios.scenario(**settings)
-        with _filling(out) as folder:
+        with filled_folder(out, LAST) as folder:
             files = write(drawn, settings, folder)
-    views = drawn.X if isinstance(drawn.X, Mapping) else {"X": drawn.X}
-    following = _next_command(out, list(views))
-    if as_json:
-        sizes = {name: X.shape[1] for name, X in views.items()}
-        shape = {"samples": n_samples, "covariates": n_covariates, "factors": n_factors, "views": sizes}
-        say_json({"folder": str(out), "scenario": scenario, **shape, "files": list(files), "next": following})
-        return
-    say(f"{out}: scenario {scenario}, {n_samples} samples")
-    say_table([], files.items(), left=2)
-    note(f"next: {following}")
+    sizes = {"X": wanted} if isinstance(wanted, int) else wanted
+    following = _next_command(out, list(sizes))
+    shape = {"samples": n_samples, "covariates": n_covariates, "factors": n_factors, "views": sizes}
+    facts = {"folder": str(out), "scenario": scenario, **shape, "files": list(files), "next": following}
+    reply(as_json, facts, f"{out}: scenario {scenario}, {n_samples} samples", *plain([], files.items(), left=2))
+    if not as_json:
+        note(f"next: {following}")
 
 
 def write(drawn: scenarios.Scenario, settings: dict[str, Any], folder: Path) -> dict[str, str]:
@@ -140,28 +134,8 @@ def _next_command(folder: Path, views: list[str]) -> str:
     return options.line("fit", *words, "--covariates", folder / "Y.csv", "-o", folder / "model.covalign")
 
 
-# -- folders ----------------------------------------------------------------------------------------------------------
-
-
 def _check_folder(out: Path, force: bool) -> None:
     if out.exists() and not out.is_dir():
         raise ValueError(message(f"{str(out)!r} is a file", remedy="Choose another name for the folder"))
     empty = out.is_dir() and not any(out.iterdir())
     check_free(out, force=force or empty)
-
-
-@contextmanager
-def _filling(out: Path) -> Iterator[Path]:
-    """A temporary folder that becomes ``out``, or whose files move into ``out``, if no error occurs."""
-    target = out.resolve()
-    folder = target.parent / f".{target.name}.{secrets.token_hex(4)}"
-    folder.mkdir()
-    try:
-        yield folder
-        if target.exists():  # it may have other files, or be a working directory
-            for file in sorted(folder.iterdir(), key=lambda file: file.name == LAST):
-                os.replace(file, target / file.name)
-        else:
-            os.rename(folder, target)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)

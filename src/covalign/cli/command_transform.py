@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 import typer
 
@@ -14,27 +14,16 @@ from covalign._core.checks import unknown_views
 from covalign._core.messages import listed, message
 from covalign.aligner.latent import LatentAligner
 from covalign.cli import options
-from covalign.cli.application import app, say, say_json
-from covalign.cli.command_align import write_transformed
-from covalign.cli.data_files import (
-    Representation,
-    check_given,
-    is_study,
-    joined,
-    matched,
-    named_paths,
-    names_for,
-    open_new,
-    open_views,
-)
+from covalign.cli.application import app, reply
+from covalign.cli.data_files import joined, matched, named_paths, names_for, watched
 from covalign.cli.options import DATA, OUTPUT, flag, option
-from covalign.cli.outputs import NUMBERS, check_outputs, frame_of, is_table, no_remains, working, write_frame
+from covalign.cli.outputs import NUMBERS, check_outputs, working, write_aligned, write_rows
 from covalign.factor.informed import InformedFactorAnalysis
 from covalign.persist.reader import load
 from covalign.tables import confounders as nuisance
 from covalign.tables import table_files as tables
 from covalign.tables.covariates import Encoding
-from covalign.tables.representations import modalities
+from covalign.tables.representations import Representation, is_study, modalities, open_representation, open_views
 
 
 @app.command()
@@ -75,10 +64,9 @@ def transform(
     Example: covalign transform model.covalign Z_new.npy -o aligned_new.npy
     """
     with working(as_json):
-        paths = named_paths(view or [])
+        paths = named_paths(view, new)
         inputs = [model_file, new, covariates, confounders, *paths.values()]
         check_outputs({"--out": (out, NUMBERS)}, inputs, force=force)
-        check_given(new, paths)
         files = [path for path in (new, *paths.values(), confounders, covariates) if path is not None]
         tables.check_index(index, {path: tables.columns_in(path) for path in files if index is not None})
         model: Any = load(model_file)
@@ -88,13 +76,11 @@ def transform(
             assert new is not None  # there is no view
             n, columns = of_aligner(model, new, key, known, out, force)
         else:
-            n, columns = of_factors(
-                model, opened_views(model, new, paths, key, index), known, new, out, return_std, force
-            )
-    if as_json:
-        say_json({"model": type(model).__name__, "rows": n, "columns": columns, "files": [str(out)]})
-    else:
-        say(f"{out}: {n} x {len(columns)} ({', '.join(columns[:5])}{', ...' if len(columns) > 5 else ''})")
+            views = opened_views(model, new, paths, key, index)
+            n, columns = of_factors(model, views, known, new, out, return_std, force)
+    facts = {"model": type(model).__name__, "rows": n, "columns": columns, "files": [str(out)]}
+    shown = f"{', '.join(columns[:5])}{', ...' if len(columns) > 5 else ''}"
+    reply(as_json, facts, f"{out}: {n} x {len(columns)} ({shown})")
 
 
 class Known(NamedTuple):
@@ -137,12 +123,12 @@ def of_aligner(
 ) -> tuple[int, list[str]]:
     """Write the aligned rows; return the number of rows and the names of columns."""
     features = getattr(model, "feature_names_in_", None)
-    rows = open_new(new, key, known.index_column, None if features is None else list(features))
+    rows = watched(open_representation(new, key, known.index_column, only=features))
     check_features(rows, features)
     if features is None and isinstance(rows.data, pd.DataFrame):  # the model knows positions only
         rows = replace(rows, data=rows.data.set_axis(range(rows.data.shape[1]), axis=1))
     C = known.confounders_of(model._coding.confounders, rows, new)
-    write_transformed(model, rows, C, out, names_for(rows, C), force)
+    write_aligned(model, rows.data, C, out, names_for(rows, C), force=force)
     return rows.n, [str(name) for name in model.get_feature_names_out()]
 
 
@@ -182,19 +168,13 @@ def of_factors(
     force: bool,
 ) -> tuple[int, list[str]]:
     """Write factors, then their standard deviations; return the number of rows and the names of columns."""
-    X, rows, _ = joined(views, by_position=known.by_position)
+    X, rows = joined(views, known.by_position)
     C = known.confounders_of(model._table.nuisance.coding.confounders, rows, new)
     y = None
     if known.covariates is not None:
         y = known.matched(known.covariates, tables.read_table(known.covariates, known.index_column), rows)
-    options: dict[str, Any] = {"confounders": C, "return_std": std}
     columns = [*model.factor_names_, *(f"{name}_std" for name in model.factor_names_ if std)]
-    if is_table(out) or all(isinstance(part, pd.DataFrame) for part in X.values()):
-        placed = model.transform(X, y, **options)
-        write_frame(
-            frame_of(np.hstack(placed) if std else placed, names_for(rows, C if y is None else y), columns), out
-        )
-    else:
-        with no_remains(out):
-            model.transform(X, y, out=out, overwrite=force, **options)
+    place = partial(model.transform, X, y, confounders=C, return_std=std)
+    whole = all(isinstance(part, pd.DataFrame) for part in X.values())
+    write_rows(place, out, names_for(rows, C if y is None else y), columns, whole=whole, force=force)
     return rows.n, columns

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
@@ -14,22 +14,7 @@ from covalign.cli.application import in_flags, note
 from covalign.cli.watched import Watched
 from covalign.stream import is_source
 from covalign.tables import representations
-from covalign.tables.representations import SINGLE, Joined, Representation, Study, is_study
-
-__all__ = [
-    "SINGLE",
-    "Representation",
-    "check_given",
-    "is_study",
-    "joined",
-    "matched",
-    "named_paths",
-    "names_for",
-    "open_new",
-    "open_pair",
-    "open_study",
-    "open_views",
-]
+from covalign.tables.representations import SINGLE, Representation, Study, is_study
 
 
 def notes(lines: Sequence[str]) -> None:
@@ -38,10 +23,10 @@ def notes(lines: Sequence[str]) -> None:
         note(in_flags(line))
 
 
-def named_paths(texts: Sequence[str]) -> dict[str, Path]:
-    """The paths of ``--view NAME=PATH`` by name."""
+def named_paths(texts: Sequence[str] | None, data: Path | None) -> dict[str, Path]:
+    """The paths of ``--view NAME=PATH`` by name. Data are one file, or views."""
     found: dict[str, Path] = {}
-    for text in texts:
+    for text in texts or ():
         name, sign, path = text.partition("=")
         if not (name and sign and path):
             remedy = f"write for example rna={text or 'rna.csv'}"
@@ -49,73 +34,46 @@ def named_paths(texts: Sequence[str]) -> dict[str, Path]:
         if name in found:
             raise ValueError(message("views need distinct names", got=f"{name!r} more than once", remedy="rename one"))
         found[name] = Path(path)
+    if (data is None) == (not found):
+        need = "data are needed once, as one file or as --view NAME=PATH (which may be repeated)"
+        raise ValueError(message(need, got="neither" if data is None else "both", remedy="choose one"))
     return found
 
 
-def check_given(data: Path | None, views: Mapping[str, Path]) -> None:
-    """Data are one file, or views."""
-    if (data is None) == (not views):
-        need = "data are needed once, as one file or as --view NAME=PATH (which may be repeated)"
-        raise ValueError(message(need, got="neither" if data is None else "both", remedy="choose one"))
-
-
-class Pair(NamedTuple):
-    """A representation and its table of covariates and confounders, not yet in the same order."""
-
-    rows: Representation
-    table: pd.DataFrame
-    where: str
-    together: bool
-
-
-def open_pair(
-    path: Path,
-    table: Path | None,
-    covariates: Sequence[str] | None,
-    confounders: Sequence[str] | None,
-    index: str | None,
-    key: str | None,
-) -> Pair:
-    """Rows and table; without a table its columns come from the file of the rows."""
+def one_view(path: Path) -> Path:
+    """The path; a file of several views is refused."""
     if is_study(path):
-        representations.open_representation(path, key)  # refuses it
-    views, known, where, together, _ = open_study(path, {}, table, covariates, confounders, index, key)
-    return Pair(views[SINGLE], known, where, together)
+        representations.open_representation(path)
+    return path
 
 
-def open_study(
-    data: Path | None,
-    paths: Mapping[str, Path],
-    table: Path | None,
-    covariates: Sequence[str] | None,
-    confounders: Sequence[str] | None,
-    index: str | None,
-    key: str | None,
-) -> Study:
-    """What ``fit`` is given. Covariates come from the table; else from obs, or from columns of the only file."""
-    study = representations.open_study(data, paths, table, covariates, confounders, index, key)
+def aligned_rows(study: Study, by_position: bool, needed: bool) -> tuple[Representation, pd.DataFrame, pd.Index | None]:
+    """Rows of the only view, covariates in the same order, and the names of rows for results."""
     notes(study.notes)
-    return study._replace(views=_watched(study.views))
+    rows = watched(study.views[SINGLE])
+    return rows, _covariates(study, rows, by_position, needed), names_for(rows, study.table)
 
 
-def open_views(
-    paths: Mapping[str, Path], key: str | None, index: str | None, only: Mapping[str, list[str]] | None = None
-) -> dict[str, Representation]:
-    """Views from files."""
-    return _watched(representations.open_views(paths, key, index, only))
+def aligned_views(study: Study, by_position: bool, needed: bool) -> tuple[dict[str, Any], pd.DataFrame]:
+    """Views and covariates of the same samples, in the same order, with the names of samples where they are known."""
+    notes(study.notes)
+    views, rows = joined(study.views, by_position)
+    Y, names = _covariates(study, rows, by_position, needed), names_for(rows, study.table)
+    if rows.labels is None and names is not None and names.is_unique:
+        views = {n: v.set_axis(names, axis=0) if isinstance(v, pd.DataFrame) else v for n, v in views.items()}
+        Y = Y.set_axis(names, axis=0)
+    elif rows.labels is None:
+        Y = Y.reset_index(drop=True)
+    return views, Y
 
 
-def open_new(path: Path, key: str | None, index: str | None, only: Sequence[str] | None) -> Representation:
-    """New rows for an aligner."""
-    rows = representations.open_representation(path, key, index, only=only)
-    return _watched({SINGLE: rows})[SINGLE]
+def _covariates(study: Study, rows: Representation, by_position: bool, needed: bool) -> pd.DataFrame:
+    return matched(rows, study.table, study.where, by_position=by_position or study.together, needed=needed)
 
 
-def _watched(views: Mapping[str, Representation]) -> dict[str, Representation]:
-    """The same views; reading a streamed one shows a progress bar on a terminal."""
-    return {
-        name: replace(view, data=Watched(view.data)) if is_source(view.data) else view for name, view in views.items()
-    }
+def watched(rows: Representation) -> Representation:
+    """The same rows; if they are streamed, reading them shows a progress bar on a terminal."""
+    return replace(rows, data=Watched(rows.data)) if is_source(rows.data) else rows
 
 
 def matched(
@@ -127,11 +85,11 @@ def matched(
     return found.table
 
 
-def joined(views: Mapping[str, Representation], *, by_position: bool) -> Joined:
-    """Views over the union of their samples; what a view lacks is a note."""
-    found = representations.joined(views, by_position=by_position)
+def joined(views: Mapping[str, Representation], by_position: bool) -> tuple[dict[str, Any], Representation]:
+    """Views over the union of their samples, and these samples; what a view lacks is a note."""
+    found = representations.joined({name: watched(view) for name, view in views.items()}, by_position=by_position)
     notes(found.notes)
-    return found
+    return found.views, found.rows
 
 
 def names_for(rows: Representation, table: Any) -> pd.Index | None:

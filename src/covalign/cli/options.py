@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from enum import Enum, StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -155,16 +156,25 @@ def auto_or(number: type[int] | type[float], name: str, text: str) -> Any:
         raise ValueError(message(f"{name} needs 'auto' or {kind}", got=repr(text))) from None
 
 
+def numbers(name: str, text: str, kind: str, example: str, fits: Callable[[float], bool]) -> list[float]:
+    """Numbers, all of which fit, separated by commas."""
+    with suppress(ValueError):
+        found = [float(part) for part in text.split(",")]
+        if all(map(fits, found)):
+            return found
+    remedy = f"write for example {example}"
+    raise ValueError(message(f"{name} needs {kind}, separated by commas", got=repr(text), remedy=remedy))
+
+
 def check_setting(regime: Regime | None, lam: float | None, max_coupling: float | None) -> None:
     """Refuse, before any data are read, settings that are out of range or contradict each other."""
     if lam is not None and max_coupling is not None:
         raise ValueError(message("--lam and --max-coupling exclude each other", remedy="Leave one of them out"))
-    if lam is not None:
-        check_lam(lam)
-    if max_coupling is not None:
-        check_max_coupling(max_coupling)
-    for name, value in (("--lam", lam), ("--max-coupling", max_coupling)):
-        if value is not None and regime not in (None, Regime.tunable):
+    for name, value, check in (("--lam", lam, check_lam), ("--max-coupling", max_coupling, check_max_coupling)):
+        if value is None:
+            continue
+        check(value)
+        if regime not in (None, Regime.tunable):
             remedy = "leave one of the two out (--lam alone means tunable)"
             raise ValueError(message(f"{name} needs the tunable regime", got=f"--regime {regime}", remedy=remedy))
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import os
+import secrets
 import shutil
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -19,7 +22,8 @@ from covalign._core.extras import optional
 from covalign._core.files import folder_in_the_way, replacing
 from covalign._core.messages import message
 from covalign._core.text_tables import plain
-from covalign.cli.application import answering, check_free, in_flags, note, say
+from covalign.aligner.latent import LatentAligner
+from covalign.cli.application import answering, check_free, in_flags, note
 from covalign.cli.watched import close_bars
 from covalign.exceptions import ColumnLayoutWarning, LeastSquaresWarning, NotFiniteError, SingularTransformWarning
 from covalign.stream import open_sink
@@ -101,11 +105,6 @@ def check_suffix(flag: str, path: Path, known: Sequence[str]) -> None:
         optional(*EXTRAS[kind])
 
 
-def is_table(path: Path) -> bool:
-    """Whether the format is text, which keeps the names of rows."""
-    return suffix_of(path) in TEXT
-
-
 def frame_of(values: Any, index: pd.Index | None, names: Sequence[Any]) -> pd.DataFrame:
     """A result as a table with the names of its rows and columns."""
     return pd.DataFrame(np.asarray(values), index, pd.Index([str(name) for name in names]))
@@ -128,14 +127,54 @@ def write_frame(frame: pd.DataFrame, path: Path) -> None:
             file.write(gzip.compress(text, mtime=0) if path.name.lower().endswith(".gz") else text)
 
 
-@contextmanager
-def no_remains(path: Path) -> Iterator[None]:
-    """Remove an incomplete output if the data are wrong: with other data the same command cannot resume it."""
+def write_rows(
+    transform: Callable[..., Any],
+    out: Path,
+    names: pd.Index | None,
+    columns: Sequence[Any],
+    *,
+    whole: bool,
+    force: bool,
+) -> None:
+    """Write transformed rows: tables (which keep names of rows) and ``whole`` data from memory, others in chunks."""
+    if whole or suffix_of(out) in TEXT:
+        values = transform()
+        write_frame(frame_of(np.hstack(values) if isinstance(values, tuple) else values, names, columns), out)
+        return
     try:
-        yield
-    except NotFiniteError:
-        shutil.rmtree(path.parent / f".{path.name}.part", ignore_errors=True)
+        transform(out=out, overwrite=force)
+    except NotFiniteError:  # with other data the same command cannot resume the incomplete output
+        shutil.rmtree(out.parent / f".{out.name}.part", ignore_errors=True)
         raise
+
+
+def write_aligned(
+    aligner: LatentAligner, rows: Any, C: pd.DataFrame | None, out: Path, names: pd.Index | None, *, force: bool
+) -> None:
+    """Write aligned rows. A table in memory keeps the names of rows also in a parquet file."""
+    whole = isinstance(rows, pd.DataFrame) and out.suffix.lower() == ".parquet"
+    transform = partial(aligner.transform, rows, confounders=C)
+    write_rows(transform, out, names, aligner.get_feature_names_out(), whole=whole, force=force)
+
+
+@contextmanager
+def filled_folder(out: Path, last: str = "") -> Iterator[Path]:
+    """A temporary folder that becomes ``out``, or whose files move into ``out``, if no error occurs.
+
+    The file called ``last`` moves after all others: once it exists, they do.
+    """
+    target = out.resolve()
+    folder = target.parent / f".{target.name}.{secrets.token_hex(4)}"
+    folder.mkdir()
+    try:
+        yield folder
+        if target.exists():  # it may have other files, or be a working directory
+            for file in sorted(folder.iterdir(), key=lambda file: file.name == last):
+                shutil.move(file, target / file.name)  # which may be on another disk
+        else:
+            os.rename(folder, target)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def drawing(module: str) -> Any:
@@ -150,18 +189,12 @@ def save_figure(axes: Any, path: Path) -> None:
         axes.figure.savefig(file, format=path.suffix.lower()[1:], dpi=200)
 
 
-def say_table(header: Sequence[Any], rows: Iterable[Sequence[Any]], *, left: int = 1) -> None:
-    """Print a table."""
-    for line in plain(header, rows, left=left):
-        say(line)
-
-
-def say_alignment(model: Any, **more: Any) -> None:
-    """Print the alignment of every covariate and, for several, the mean; ``more`` are further columns."""
+def alignment_lines(model: Any, **more: Any) -> list[str]:
+    """The alignment of every covariate and, for several, the mean, as a table; ``more`` are further columns."""
     shown = model.summary()[list(ALIGNMENT)].assign(**more)
     rows = list(shown.itertuples(name=None))
     mean = [("mean", *model.mean_alignment_.reindex(shown.columns))] if len(rows) > 1 else []
-    say_table(["covariate", *ALIGNMENT.values(), *more], rows + mean)
+    return plain(["covariate", *ALIGNMENT.values(), *more], rows + mean)
 
 
 def regime_line(model: Any) -> str:
@@ -169,9 +202,3 @@ def regime_line(model: Any) -> str:
     lam = "" if model.lam_ is None or model.lam_ != model.lam_ else f", lambda {model.lam_:.3g}"
     regime = "" if model.regime_ is None else f"{model.regime_}{lam}, "
     return f"{regime}coupling {model.coupling_:.3f}"
-
-
-def say_files(files: Iterable[Any]) -> None:
-    """Print the names of the files that were written, a line each."""
-    for file in files:
-        say(file)

@@ -2,35 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from covalign._core.messages import listed, message
 from covalign.bridges.embed import device as devices
+
+SAFE = {"trust_remote_code": False, "local_files_only": True}
+
+
+@contextmanager
+def loading(folder: Path, need: str) -> Iterator[None]:
+    """Load without messages; an error of the library says that the folder cannot be read as what is needed."""
+    devices.import_transformers()  # if it is missing, the error names the extra to install
+    try:
+        with devices.quiet():
+            yield
+    except (OSError, ValueError, KeyError, RuntimeError, ImportError, TypeError) as error:
+        raise unusable_model(folder, need, error) from error
+    except Exception as error:
+        if type(error).__module__.startswith("safetensors"):  # SafetensorError: a truncated or foreign file
+            raise unusable_model(folder, "weights in safetensors format", error) from error
+        raise
 
 
 def load_model(folder: Path, device: Any, dtype: Any) -> tuple[Any, list[str]]:
     """The model, ready for use, and the names of weights that the folder lacks."""
     transformers = devices.import_transformers()
-    safe = {"trust_remote_code": False, "local_files_only": True}
-    try:
-        with devices.quiet():
-            config = transformers.AutoConfig.from_pretrained(folder, **safe)
-            kind = transformers.AutoModel
-            for name in getattr(config, "architectures", None) or ():
-                if name.endswith("WithProjection"):  # AutoModel would leave the projection out
-                    kind = getattr(transformers, name, kind)
-            model, report = kind.from_pretrained(
-                folder, config=config, dtype=dtype, use_safetensors=True, output_loading_info=True, **safe
-            )
-    except (OSError, ValueError, KeyError, RuntimeError, ImportError) as error:
-        raise unusable_model(folder, "a model that transformers knows", error) from error
-    except Exception as error:
-        if type(error).__module__.startswith("safetensors"):  # SafetensorError: a truncated or foreign file
-            raise unusable_model(folder, "weights in safetensors format", error) from error
-        raise
+    with loading(folder, "a model that transformers knows"):
+        config = transformers.AutoConfig.from_pretrained(folder, **SAFE)
+        kind = transformers.AutoModel
+        for name in getattr(config, "architectures", None) or ():
+            if name.endswith("WithProjection"):  # AutoModel would leave the projection out
+                kind = getattr(transformers, name, kind)
+        model, report = kind.from_pretrained(
+            folder, config=config, dtype=dtype, use_safetensors=True, output_loading_info=True, **SAFE
+        )
     return model.eval().to(device), sorted(report["missing_keys"])
+
+
+def as_rows(features: Any) -> NDArray[np.float32]:
+    """A tensor of features on any device as rows of float32."""
+    return np.asarray(features.float().cpu().numpy(), dtype=np.float32)
 
 
 def unusable_model(folder: Path, need: str, why: Any) -> ValueError:

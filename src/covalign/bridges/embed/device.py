@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from covalign._core.checks import not_one_of
@@ -27,24 +27,15 @@ def import_transformers() -> Any:
 def choose(device: str) -> Any:
     """The device of this name; ``"auto"`` is a CUDA GPU, else Apple's GPU, else the CPU."""
     torch = import_torch()
-    there = [name for name, ok in (("cuda", torch.cuda.is_available()), ("mps", _mps(torch)), ("cpu", True)) if ok]
+    known = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    there = [name for name, available in known.items() if available]
     if device == "auto":
         return torch.device(there[0])
-    if device.partition(":")[0] not in there:
-        raise _no_device(device, there)
-    try:
-        return torch.device(device)
-    except RuntimeError:
-        raise _no_device(device, there) from None
-
-
-def _no_device(device: str, there: list[str]) -> ValueError:
+    if device.partition(":")[0] in there:
+        with suppress(RuntimeError):
+            return torch.device(device)
     problem = f"torch sees no device {device!r} here, only {', '.join(there)}"
-    return ValueError(message(problem, remedy="Choose one of these or 'auto', or install a build of torch for it"))
-
-
-def _mps(torch: Any) -> bool:
-    return bool(torch.backends.mps.is_available())
+    raise ValueError(message(problem, remedy="Choose one of these or 'auto', or install a build of torch for it"))
 
 
 def precision(dtype: str) -> Any:

@@ -65,7 +65,9 @@ def list_images(
         return _tiny_imagenet(annotated[0]) if annotated else _folder(source)
     if not source.is_file():
         raise data_not_found(source, "a folder of images, or a CSV of their paths")
-    return _csv_of_paths(source, path_column, label_columns, source.parent if root is None else Path(root))
+    names, labels = _csv(source, PATH_COLUMNS if path_column is None else (path_column,), label_columns)
+    root = source.parent if root is None else Path(root)
+    return Items(names, [root / name for name in names], labels.set_axis(pd.Index(names, name="file")))
 
 
 def _folder(folder: Path) -> Items:
@@ -107,18 +109,6 @@ def _distinct(name: pd.Series[str]) -> pd.Series[str]:
     return name.where(~name.duplicated(keep=False), name + " (" + wnid + ")")
 
 
-def _csv_of_paths(file: Path, path_column: str | None, label_columns: Sequence[str] | None, root: Path) -> Items:
-    columns = list(_read(file, nrows=0).columns)
-    if path_column is None:
-        path_column = next((name for name in PATH_COLUMNS if name in columns), None)
-        if path_column is None:
-            raise table_without_column(file.name, PATH_COLUMNS[0], columns)
-    table = _table(file, path_column, columns)
-    names = list(table[path_column])
-    labels = _labels(table, path_column, label_columns, file).set_axis(pd.Index(names, name="file"))
-    return Items(names, [root / name for name in names], labels)
-
-
 # -- texts ------------------------------------------------------------------------------------------------------------
 
 
@@ -130,35 +120,31 @@ def list_texts(source: Any, text_column: str | None = None, label_columns: Seque
     file = Path(source)
     if not file.is_file():
         raise data_not_found(file, "a CSV with a column of texts")
-    columns = list(_read(file, nrows=0).columns)
-    text_column = "text" if text_column is None else text_column
-    table = _table(file, text_column, columns)
-    names = [str(i) for i in range(len(table))]
-    labels = _labels(table, text_column, label_columns, file).set_axis(pd.Index(names, name="row"))
-    return Items(names, list(table[text_column]), labels)
+    texts, labels = _csv(file, ("text" if text_column is None else text_column,), label_columns)
+    names = [str(i) for i in range(len(texts))]
+    return Items(names, texts, labels.set_axis(pd.Index(names, name="row")))
 
 
 # -- tables -----------------------------------------------------------------------------------------------------------
 
 
-def _table(file: Path, content: str, columns: list[str]) -> pd.DataFrame:
-    """The CSV. The column of contents and columns of names stay text; empty cells of all others are NaN."""
-    if content not in columns:
-        raise table_without_column(file.name, content, columns)
+def _csv(file: Path, candidates: Sequence[str], label_columns: Sequence[str] | None) -> tuple[list[str], pd.DataFrame]:
+    """The first of the candidate columns that the CSV has, and the columns of labels, by default all others.
+
+    The column of contents and columns of names stay text; empty cells of all others are NaN.
+    """
+    columns = list(_read(file, nrows=0).columns)
+    content = next((name for name in candidates if name in columns), candidates[0])
+    for column in (content, *(label_columns or ())):
+        if column not in columns:
+            raise table_without_column(file.name, column, columns)
     table = csv_table(file, text=(content, *AS_WRITTEN))
     empty = list(table.index[table[content] == ""])
     if empty or table.empty:
         got = f"{len(empty)} empty cell(s), first at row {listed(empty, 3)}" if empty else "no rows"
         problem = f"every row of {str(file)!r} needs a {content!r}"
         raise ValueError(message(problem, got=got, remedy="fill them in, or drop the rows"))
-    return table
-
-
-def _labels(table: pd.DataFrame, content: str, wanted: Sequence[str] | None, file: Path) -> pd.DataFrame:
-    for column in wanted or ():
-        if column not in table.columns:
-            raise table_without_column(file.name, column, table.columns)
-    return table[list(wanted)] if wanted else table.drop(columns=content)
+    return list(table[content]), table[list(label_columns)] if label_columns else table.drop(columns=content)
 
 
 def _read(file: Path, **options: Any) -> pd.DataFrame:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from covalign._core.extras import optional
 from covalign.bridges.embed import device as devices
-from covalign.bridges.embed.checkpoints import load_model, random_weights, unusable_model
+from covalign.bridges.embed.checkpoints import SAFE, as_rows, load_model, loading, random_weights
 from covalign.bridges.embed.weights import modules
 
 
@@ -23,26 +23,14 @@ class SentenceEncoder:
     """The steps of ``modules.json``: usually a transformer, a pooling, and unit length."""
 
     pooling = "sentence-transformers"
+    prepare = staticmethod(str)  # the text itself: a whole batch is tokenized at once
 
     def __init__(self, folder: Path, device: Any, dtype: Any) -> None:
         devices.import_torch()
         SentenceTransformer = optional("sentence_transformers", "embed", "sentence-transformers").SentenceTransformer
-        settings = {"dtype": dtype, "use_safetensors": True}
-        try:
-            with devices.quiet():
-                self._model = SentenceTransformer(
-                    str(folder),
-                    device=str(device),
-                    trust_remote_code=False,
-                    local_files_only=True,
-                    model_kwargs=settings,
-                )
-        except (OSError, ValueError, KeyError, RuntimeError, ImportError, TypeError) as error:
-            raise unusable_model(folder, "a sentence-transformers model", error) from error
-
-    def prepare(self, text: str) -> str:
-        """The text itself: a whole batch is tokenized at once."""
-        return text
+        weights = {"dtype": dtype, "use_safetensors": True}
+        with loading(folder, "a sentence-transformers model"):
+            self._model = SentenceTransformer(str(folder), device=str(device), model_kwargs=weights, **SAFE)
 
     def __call__(self, batch: list[str]) -> NDArray[np.float32]:
         """One row per text."""
@@ -53,20 +41,16 @@ class SentenceEncoder:
 class TextEncoder:
     """z = projected text features (CLIP and similar), else the mean of the last layer over the text's own tokens."""
 
+    prepare = staticmethod(str)  # the text itself: a whole batch is tokenized at once
+
     def __init__(self, folder: Path, device: Any, dtype: Any) -> None:
-        transformers = devices.import_transformers()
         self._model, absent = load_model(folder, device, dtype)
         if others := [name for name in absent if "pooler" not in name.split(".")]:  # the mean needs no pooler
             raise random_weights(folder, others)
         self._device = device
         self.pooling = "projected" if hasattr(self._model, "get_text_features") else "mean"
-        try:
-            with devices.quiet():
-                self.tokenizer = transformers.AutoTokenizer.from_pretrained(
-                    folder, trust_remote_code=False, local_files_only=True
-                )
-        except (OSError, ValueError, KeyError, ImportError) as error:
-            raise unusable_model(folder, "a tokenizer (tokenizer.json)", error) from error
+        with loading(folder, "a tokenizer (tokenizer.json)"):
+            self.tokenizer = devices.import_transformers().AutoTokenizer.from_pretrained(folder, **SAFE)
         self._most = self._longest()
 
     def _longest(self) -> int | None:
@@ -75,10 +59,6 @@ class TextEncoder:
         places = [self.tokenizer.model_max_length, getattr(config, "max_position_embeddings", None)]
         known = [int(n) for n in places if n is not None and n < 10**6]
         return min(known) if known else None
-
-    def prepare(self, text: str) -> str:
-        """The text itself: a whole batch is tokenized at once."""
-        return text
 
     def __call__(self, batch: list[str]) -> NDArray[np.float32]:
         """One row per text; texts longer than the model allows are cut."""
@@ -93,4 +73,4 @@ class TextEncoder:
                 own = tokens["attention_mask"].unsqueeze(-1)
                 hidden = self._model(**tokens).last_hidden_state.float()
                 z = (hidden * own).sum(dim=1) / own.sum(dim=1).clamp(min=1)
-            return np.asarray(z.float().cpu().numpy(), dtype=np.float32)
+            return as_rows(z)

@@ -13,7 +13,7 @@ from covalign._core.checks import not_one_of
 from covalign._core.messages import message
 from covalign.bridges.embed import device as devices
 from covalign.bridges.embed import pictures
-from covalign.bridges.embed.checkpoints import load_model, random_weights, unusable_model
+from covalign.bridges.embed.checkpoints import SAFE, as_rows, load_model, loading, random_weights
 
 POOLINGS = ("auto", "pooler", "cls", "mean")
 
@@ -37,24 +37,15 @@ class ImageEncoder:
         self._model, absent = load_model(folder, device, dtype)
         self._device, self._dtype = device, dtype
         self.pooling = self._chosen(pooling, absent, folder)
-        self.processor = self._processor(folder)
+        with loading(folder, "an image processor (preprocessor_config.json)"):
+            # One backend for all: torchvision's, where it is installed, gives other pixels than Pillow's.
+            load = devices.import_transformers().AutoImageProcessor.from_pretrained
+            self.processor = load(folder, backend="pil", **SAFE)
         if self.pooling == "pooler" and not self._has_pooler():
             if pooling == "pooler":
                 problem = f"pooling='pooler' needs a model with a pooled output, but {str(folder)!r} has none"
                 raise ValueError(message(problem, remedy="Use pooling='cls' or 'mean'"))
             self.pooling = "mean"
-
-    @staticmethod
-    def _processor(folder: Path) -> Any:
-        transformers = devices.import_transformers()
-        try:
-            with devices.quiet():
-                # One backend for all: torchvision's, where it is installed, gives other pixels than Pillow's.
-                return transformers.AutoImageProcessor.from_pretrained(
-                    folder, backend="pil", trust_remote_code=False, local_files_only=True
-                )
-        except (OSError, ValueError, KeyError, ImportError) as error:
-            raise unusable_model(folder, "an image processor (preprocessor_config.json)", error) from error
 
     def _chosen(self, pooling: str, absent: list[str], folder: Path) -> str:
         pooler_absent = [name for name in absent if "pooler" in name.split(".")]
@@ -69,10 +60,8 @@ class ImageEncoder:
 
     def _has_pooler(self) -> bool:
         """Whether there is a pooled output, which only a run tells."""
-        blank = self._pixels(pictures.blank())[None]
-        torch = devices.import_torch()
-        with torch.inference_mode():
-            output = self._output(torch.from_numpy(blank).to(self._device, self._dtype))
+        with devices.import_torch().inference_mode():
+            output = self._output(self._tensor(self._pixels(pictures.blank())[None]))
         return getattr(output, "pooler_output", None) is not None
 
     def prepare(self, path: Path) -> NDArray[Any]:
@@ -84,17 +73,12 @@ class ImageEncoder:
 
     def __call__(self, batch: list[NDArray[Any]]) -> NDArray[np.float32]:
         """A row a picture. Processors that keep the aspect ratio give several shapes: each goes by itself."""
-        rows: list[NDArray[np.float32]] = []
-        for _, same in groupby(batch, key=np.shape):
-            rows.append(self._features(np.stack(list(same))))
-        return np.concatenate(rows)
+        with devices.import_torch().inference_mode():
+            stacks = (self._tensor(np.stack(list(same))) for _, same in groupby(batch, key=np.shape))
+            return np.concatenate([as_rows(self._pooled(stack).flatten(1)) for stack in stacks])
 
-    def _features(self, pixels: NDArray[Any]) -> NDArray[np.float32]:
-        torch = devices.import_torch()
-        with torch.inference_mode():
-            inputs = torch.from_numpy(pixels).to(self._device, self._dtype)
-            z = self._pooled(inputs).flatten(1)
-            return np.asarray(z.float().cpu().numpy(), dtype=np.float32)
+    def _tensor(self, pixels: NDArray[Any]) -> Any:
+        return devices.import_torch().from_numpy(pixels).to(self._device, self._dtype)
 
     def _output(self, pixels: Any) -> Any:
         """The tower's output; of a model of several towers, that for pictures."""

@@ -36,9 +36,7 @@ def locate(model: Any, revision: str | None = None, cache: Any = None, offline: 
     name = str(model)
     if folder.is_absolute() or name.startswith(".") or name.count("/") > 1 or not name:
         raise data_not_found(name, "a folder with a model, or its name on the Hugging Face hub")
-    snapshot = _cached(name, revision, cache)
-    if snapshot is None:
-        snapshot = _downloaded(name, revision, cache, offline)
+    snapshot = _cached(name, revision, cache) or _downloaded(name, revision, cache, offline)
     _refuse_unsafe(snapshot)
     return Located(snapshot, name, snapshot.name)
 

@@ -21,14 +21,29 @@ class View(NamedTuple):
     """A table to be explained, and where its loadings go."""
 
     part: Any  # the AnnData
-    modality: str | None
+    where: str  # what messages call it
     element: elements.Element
     keep: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, part: Any, where: str, rep: str, mask: Any, lenient: bool = False) -> View:
+        """The array ``rep`` of a part. Only features of var can be masked."""
+        found = elements.element(part, rep, where)
+        if found.of_var:
+            return cls(part, where, found, elements.chosen_features(part, mask, where, lenient))
+        return cls(part, where, found, np.ones(found.value.shape[1], dtype=bool))
 
     def table(self) -> pd.DataFrame:
         """Cells x features, by name."""
         names = np.arange(len(self.keep)) if self.element.names is None else self.element.names
         return pd.DataFrame(self.element.loaded(self.keep), self.part.obs_names, pd.Index(names)[self.keep])
+
+    def loadings(self, values: Any, columns: list[str]) -> pd.DataFrame:
+        """Features x factors, NaN where a feature was not used."""
+        names = self.element.names
+        index = pd.Index([str(i) for i in range(len(self.keep))]) if names is None else names
+        used = pd.DataFrame(values, np.flatnonzero(self.keep), columns)
+        return used.reindex(range(len(index))).set_axis(index, axis=0)
 
 
 def ifa(
@@ -108,17 +123,16 @@ def ifa(
     model.fit({name: view.table() for name, view in views.items()}, Y, confounders=C)
     if lam is not None or regime is not None:
         model = model.at(lam, regime=regime)
-    reps = [use_rep if isinstance(use_rep, str) else use_rep.get(name, "X") for name in views]
+    reps = [_of(use_rep, name, "X") for name in views]
     params = slots.parameters(use_rep=reps, **asked._asdict(), lam=lam, regime=regime)
     params |= slots.parameters(modalities=list(views), key_added=key, **model.get_params())
     results = _results(model, data, views, params)
-    target = slots.commit(data, key, results, copy, as_frame)
-    return slots.returned(target, copy, model, return_model)
+    return slots.commit(data, key, results, copy=copy, as_frame=as_frame, model=model if return_model else None)
 
 
 def _views(data: Any, modalities: str | Sequence[str] | None, use_rep: Any, mask_var: Any) -> dict[str, View]:
     if not elements.is_mudata(data):
-        return {ALONE: _view(data, None, _of(use_rep, ALONE, "X"), _of(mask_var, ALONE, "auto"), False)}
+        return {ALONE: View.of(data, "data", _of(use_rep, ALONE, "X"), _of(mask_var, ALONE, "auto"))}
     asked = [modalities] if isinstance(modalities, str) else modalities
     wanted = list(data.mod) if asked is None else [str(name) for name in asked]
     named = [m for what in (use_rep, mask_var) if isinstance(what, Mapping) for m in what]
@@ -131,28 +145,21 @@ def _views(data: Any, modalities: str | Sequence[str] | None, use_rep: Any, mask
     if by_name and not any(mask_var in data.mod[name].var.columns for name in wanted):
         have = dict.fromkeys(column for name in wanted for column in data.mod[name].var.columns)
         raise elements.unknown_mask(mask_var, have, "every modality")
-    return {m: _view(data.mod[m], m, _of(use_rep, m, "X"), _of(mask_var, m, "auto"), by_name) for m in wanted}
+    return {
+        m: View.of(data.mod[m], f"modality {m!r}", _of(use_rep, m, "X"), _of(mask_var, m, "auto"), by_name)
+        for m in wanted
+    }
 
 
 def _of(given: Any, modality: str, otherwise: Any) -> Any:
     return given.get(modality, otherwise) if isinstance(given, Mapping) else given
 
 
-def _view(part: Any, modality: str | None, rep: str, mask: Any, lenient: bool) -> View:
-    where = "data" if modality is None else f"modality {modality!r}"
-    found = elements.element(part, rep, where)
-    if found.of_var:
-        return View(part, modality, found, elements.chosen_features(part, mask, where, lenient))
-    return View(part, modality, found, np.ones(found.value.shape[1], dtype=bool))
-
-
 def _check_cells(data: Any, views: dict[str, View]) -> None:
     """Cells are matched by name, so names are distinct and in obs."""
-    for name, view in {"data": None, **views}.items():
-        index = data.obs_names if view is None else view.part.obs_names
-        where = name if view is None or view.modality is None else f"modality {name!r}"
-        elements.refuse_repeated_cells(index, where)
-        absent = index.difference(data.obs_names, sort=False)
+    for where, part in {"data": data, **{view.where: view.part for view in views.values()}}.items():
+        elements.refuse_repeated_cells(part.obs_names, where)
+        absent = part.obs_names.difference(data.obs_names, sort=False)
         if len(absent):
             text = f"mdata.obs lacks {len(absent)} cells of {where} ({listed(absent, 3)})"
             raise ValueError(message(text, remedy="Call mdata.update() first"))
@@ -162,20 +169,11 @@ def _results(model: InformedFactorAnalysis, data: Any, views: dict[str, View], p
     indexes = [view.element.names for view in views.values() if view.element.names is not None]
     columns = slots.columns_for(model.factor_names_, data.obs_names, *indexes)
     factors = pd.DataFrame(model.factors_, index=model._table.samples, columns=columns).reindex(data.obs_names)
-    loadings = {name: _loadings(view, model.loadings_[name], columns) for name, view in views.items()}
+    loadings = {name: view.loadings(model.loadings_[name], columns) for name, view in views.items()}
     varm = {name: loadings[name] for name, view in views.items() if view.element.of_var}
     in_uns = {slots.written_as(name): loadings[name] for name, view in views.items() if not view.element.of_var}
     uns = slots.head(KIND, columns, params) | _found(model, views)
     return slots.Results(factors, {**uns, "loadings": in_uns} if in_uns else uns, varm)
-
-
-def _loadings(view: View, values: Any, columns: list[str]) -> pd.DataFrame:
-    """Features x factors, NaN where a feature was not used."""
-    names = view.element.names
-    index = pd.Index([str(i) for i in range(len(view.keep))]) if names is None else names
-    all_of_them = np.full((len(view.keep), len(columns)), np.nan)
-    all_of_them[view.keep] = values
-    return pd.DataFrame(all_of_them, index=index, columns=columns)
 
 
 def _found(model: InformedFactorAnalysis, views: dict[str, View]) -> dict[str, Any]:

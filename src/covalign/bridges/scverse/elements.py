@@ -151,12 +151,13 @@ def obs_columns(data: Any, names: Sequence[str]) -> pd.DataFrame:
             text = f"{name!r} is a column of several modalities"
             choice = " or ".join(map(repr, candidates))
             raise ValueError(message(text, remedy=f"Write {choice}, or put one column into mdata.obs"))
-        if not candidates:
+        if candidates:
+            (found[name],) = candidates.values()
+        else:
             unknown.append(name)
-            continue
-        (found[name],) = candidates.values()
     if unknown:
-        have = _all_columns(own, parts)
+        of_parts = [f"{m}:{column}" for m, obs in parts.items() for column in obs.columns]
+        have = list(dict.fromkeys([*map(str, own.columns), *of_parts]))
         text = f"obs has no column {listed(unknown)}"
         raise ValueError(message(text, remedy=there_are(have), wrong=unknown, known=have))
     return pd.DataFrame({name: _spread(column, own.index) for name, column in found.items()}, index=own.index)
@@ -185,11 +186,6 @@ def _candidates(own: pd.DataFrame, parts: Mapping[str, pd.DataFrame], name: str)
     plain = {f"{m}:{name}": _column(obs, name) for m, obs in parts.items()}
     both = [*prefixed.items(), *plain.items()]  # a modality's own goes before a copy of it
     return {at: column for at, column in both if column is not None}
-
-
-def _all_columns(own: pd.DataFrame, parts: Mapping[str, pd.DataFrame]) -> list[str]:
-    of_parts = [f"{m}:{column}" for m, obs in parts.items() for column in obs.columns]
-    return list(dict.fromkeys([*map(str, own.columns), *of_parts]))
 
 
 def _spread(column: pd.Series, index: pd.Index) -> pd.Series:

@@ -88,10 +88,11 @@ def align(
     params = slots.parameters(use_rep=use_rep, key_added=key, **asked._asdict(), **model.get_params())
     table = _table(model, rows, C)
     uns = slots.head(KIND, table.columns, params) | _found(model)
-    if store_model:
-        uns["model"] = _packed(model)
-    target = slots.commit(data, key, slots.Results(table, uns), copy, as_frame)
-    return slots.returned(target, copy, model, return_model)
+    if store_model:  # as ``save`` writes it, with names within one text, as keys in a file may not be any text
+        meta, arrays = model._packed()
+        uns["model"] = {"meta": json.dumps(meta), "arrays": dict(arrays)}
+    given_back = model if return_model else None
+    return slots.commit(data, key, slots.Results(table, uns), copy=copy, as_frame=as_frame, model=given_back)
 
 
 def _table(model: LatentAligner, rows: Table, C: pd.DataFrame | None) -> pd.DataFrame:
@@ -110,12 +111,6 @@ def _found(model: LatentAligner) -> dict[str, Any]:
         "transform": np.asarray(model.transform_),
         "mean": np.asarray(model.moments_.mean_z),
     }
-
-
-def _packed(model: LatentAligner) -> dict[str, Any]:
-    """The aligner as ``save`` writes it, names within one text, as keys in a file may not be any text."""
-    meta, arrays = model._packed()
-    return {"meta": json.dumps(meta), "arrays": dict(arrays)}
 
 
 def aligner(data: Any, key: str = "X_aligned") -> LatentAligner:
@@ -167,8 +162,7 @@ def transform(data: Any, like: Any, key: str = "X_aligned", *, as_frame: bool = 
     C = elements.obs_columns(data, confounders) if confounders else None
     table = _table(model, found.rows(data.obs_names, _features(model, found)), C)
     uns = {**known, "columns": slots.texts(table.columns), "fitted_here": False}
-    target = slots.commit(data, key, slots.Results(table, uns), copy, as_frame)
-    return slots.returned(target, copy, model, False)
+    return slots.commit(data, key, slots.Results(table, uns), copy=copy, as_frame=as_frame)
 
 
 def _features(model: LatentAligner, found: elements.Element) -> list[str] | None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
@@ -136,10 +136,15 @@ def checked_key(key: Any) -> str:
     raise ValueError(message("key_added needs a name without '/'", got=repr(key), remedy="for example 'X_aligned'"))
 
 
-def commit(data: Any, key: str, results: Results, copy: bool, as_frame: bool = True) -> Any:
-    """The object with the results, which is a copy if one is wanted, and without loadings of an earlier run."""
+def commit(data: Any, key: str, results: Results, *, copy: bool, as_frame: bool, model: Any = None) -> Any:
+    """Write the results, into a copy if one is wanted, and remove loadings of an earlier run.
+
+    Returns None, the copy, the model if one is given, or copy and model.
+    """
     name = uns_key(key)
-    with _without_notices(data):
+    # A view becomes an object of its own, as it does with scanpy; copies of a MuData pull no columns.
+    with warnings.catch_warnings(), pulling(False) if is_mudata(data) else nullcontext():
+        warnings.simplefilter("ignore", optional("anndata", "scverse").ImplicitModificationWarning)
         target = data.copy() if copy else data
         # This comes first, as it makes a view an object of its own.
         target.obsm[key] = results.obsm if as_frame else results.obsm.to_numpy()
@@ -151,26 +156,9 @@ def commit(data: Any, key: str, results: Results, copy: bool, as_frame: bool = T
             elif view in stale and name in part.varm:
                 del part.varm[name]
         target.uns[name] = results.uns
-    return target
-
-
-def returned(target: Any, copy: bool, model: Any, return_model: bool) -> Any:
-    """None, the copy, the model, or copy and model."""
-    if copy:
-        return (target, model) if return_model else target
-    return model if return_model else None
-
-
-@contextmanager
-def _without_notices(data: Any) -> Iterator[None]:
-    """A view becomes an object of its own, as it does with scanpy; copies of a MuData pull no columns."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", optional("anndata", "scverse").ImplicitModificationWarning)
-        if not is_mudata(data):
-            yield
-            return
-        with pulling(False):
-            yield
+    if copy and model is not None:
+        return target, model
+    return target if copy else model
 
 
 def texts(labels: Iterable[Any]) -> Array:

@@ -22,6 +22,7 @@ from covalign.show.plot.style import (
     colour_bar,
     finish,
     fitting,
+    name_rows,
     required,
     short,
     shorts,
@@ -55,8 +56,7 @@ def bound(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None = No
     ax.text(0.98, 0.96, said, transform=ax.transAxes, ha="right", va="top", fontsize=8, color=colour)
     ax.set_xlim(min(0.5, sweeps / 100), sweeps + max(0.5, sweeps / 50))
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8, min_n_ticks=1))
-    ax.set_xlabel("sweep")
-    ax.set_ylabel("nats below the last value")
+    ax.set(xlabel="sweep", ylabel="nats below the last value")
     return finish(ax, title)
 
 
@@ -76,11 +76,10 @@ def missing(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None = 
     kinds = [kind for kind in ("view", "covariate") if (frame["kind"] == kind).any()]
     count = len(frame[["kind", "name"]].drop_duplicates())
     ax = axes_of(ax, (6.4, 1.2 + 0.26 * (count + len(kinds))))
-    ticks: list[float] = []
-    names: list[str] = []
+    named: list[tuple[float, str, bool]] = []
     at, image = 0.0, None
     for kind in kinds:
-        ticks, names = [*ticks, at], [*names, f"{kind}s"]
+        named.append((at, f"{kind}s", True))
         one = frame[frame["kind"] == kind]
         rows = list(dict.fromkeys(one["name"]))
         grid = one.pivot(index="name", columns="pattern", values="observed").loc[rows, sizes.index]
@@ -88,14 +87,12 @@ def missing(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None = 
             at += 1.0
             image = _band(ax, edges, at, shares)
             _beyond(ax, at, f"{int(sizes.to_numpy()[shares > 0].sum()):,}", INK)
-            ticks, names = [*ticks, at], [*names, name]
+            named.append((at, name, False))
         at += 1.2
     _beyond(ax, 0, "have it", FAINT)
     _count_patterns(ax, edges, sizes)
     ax.set(xlim=(0, edges[-1]), ylim=(at - 0.5, -0.6))
-    ax.set_yticks(ticks, names)
-    for label in ax.get_yticklabels():
-        label.set_fontweight("bold" if label.get_text() in ("views", "covariates") else "normal")
+    name_rows(ax, named)
     ax.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     ax.set_xlabel("samples, grouped by what is observed")
     bar = colour_bar(ax, image, "cells observed", pad=0.6)
@@ -144,24 +141,22 @@ def top_features(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | No
     headings = len(blocks) if "view" in frame else 0
     ax = axes_of(ax, (4.2, min(PAGE, 0.9 + 0.19 * (len(frame) + 1.2 * headings))))
     ax.axvline(0, color=FAINT, lw=0.8, zorder=1)
-    ticks: list[float] = []
-    names: list[str] = []
-    bold, at = [], 0.0
+    named: list[tuple[float, str, bool]] = []
+    at = 0.0
     for i, (view, one) in enumerate(blocks):
         if view is not None:
-            bold.append(len(ticks))
-            ticks, names, at = [*ticks, at], [*names, short(view, 40)], at + 1
+            named.append((at, short(view, 40), True))
+            at += 1
         y = at + np.arange(len(one))
         _whiskers(ax, one, y, CATEGORY_COLOURS[i % len(CATEGORY_COLOURS)])
-        ticks, names, at = [*ticks, *y], [*names, *shorts(one["feature"])], at + len(one) + 0.4
-    ax.set_yticks(ticks, names)
+        named += [(place, name, False) for place, name in zip(y, shorts(one["feature"]), strict=True)]
+        at += len(one) + 0.4
+    name_rows(ax, named)
     ax.set_ylim(at - 0.7, -0.7)
     factor = f" on {short(frame['factor'].iloc[0], 40)}" if "factor" in frame else ""
     ax.set_xlabel(f"loading{factor}, ± 2 s.d.")
     finish(ax, title)
     ax.tick_params(axis="y", length=0, labelsize=fitting(at))
-    for i in bold:
-        ax.get_yticklabels()[i].set_fontweight("bold")
     return ax
 
 

@@ -26,22 +26,24 @@ from covalign.show.plot.style import (
     decimals,
     finish,
     fitting,
+    name_rows,
     required,
     short,
     shorts,
+    write_cells,
 )
 
 WRITTEN = 12  # with at most so many columns, numbers are written into the cells
 
 
 class Block(NamedTuple):
-    """A part of a heatmap: a heading (None: none), the numbers, their colours and how they are written."""
+    """A part of a heatmap: a heading (None: none), the numbers, their colours, and how they are written (None: not)."""
 
     heading: str | None
     grid: pd.DataFrame
     colours: str
     limits: tuple[float, float]
-    write: Callable[[float], str]
+    write: Callable[[float], str] | None
 
 
 def variance_explained(
@@ -102,12 +104,11 @@ def loadings(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None =
     required("loadings", frame, ["view", "feature", "factor", "loading"], "loadings_frame(n=5)")
     most = float(np.nanmax(np.abs(frame["loading"].to_numpy(dtype=float)), initial=0.0)) or 1.0
     blocks = [
-        Block(short(view, 40), _wide(one, "feature", "factor", "loading"), SIGNED, (-most, most), decimals)
+        Block(short(view, 40), _wide(one, "feature", "factor", "loading"), SIGNED, (-most, most), None)
         for view, one in frame.groupby("view", sort=False)
     ]
     ax = _sized(ax, blocks, beside=0.8, cell=0.21)
-    images = _stack(ax, blocks, write=False)
-    colour_bar(ax, images[0], "loading", bottom=max(0.0, 1 - 14 / _rows(blocks)))
+    colour_bar(ax, _stack(ax, blocks)[0], "loading", bottom=max(0.0, 1 - 14 / _rows(blocks)))
     return _finish(ax, title, blocks)
 
 
@@ -123,14 +124,14 @@ def association(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | Non
     """
     required("association", frame, ["factor", "covariate", "measure", "value"], "metrics.association(Z, Y)")
     looks = {
-        "correlation": ("numbers: correlation", SIGNED, (-1.0, 1.0), "correlation", decimals),
-        "eta_squared": ("categories: η²", BETWEEN, (0.0, 1.0), "η², share between levels", decimals),
+        "correlation": ("numbers: correlation", SIGNED, (-1.0, 1.0), "correlation"),
+        "eta_squared": ("categories: η²", BETWEEN, (0.0, 1.0), "η², share between levels"),
     }
     blocks, labels = [], []
-    for measure, (heading, colours, limits, label, write) in looks.items():
+    for measure, (heading, colours, limits, label) in looks.items():
         one = frame[frame["measure"] == measure]
         if len(one):
-            blocks.append(Block(heading, _wide(one, "covariate", "factor", "value"), colours, limits, write))
+            blocks.append(Block(heading, _wide(one, "covariate", "factor", "value"), colours, limits, decimals))
             labels.append(label)
     ax = _sized(ax, blocks, beside=0.85 * len(blocks), cell=0.3)
     for i, (image, label) in enumerate(zip(_stack(ax, blocks), labels, strict=True)):
@@ -163,31 +164,26 @@ def _wide(frame: pd.DataFrame, rows: str, columns: str, values: str) -> pd.DataF
     return wide.reindex(order)[list(dict.fromkeys(frame[columns]))].droplevel(1)
 
 
-def _stack(ax: Axes, blocks: list[Block], write: bool = True) -> list[Any]:
+def _stack(ax: Axes, blocks: list[Block]) -> list[Any]:
     """Blocks one below the other, a row for the heading above each; one unit is a cell."""
-    ticks: list[float] = []
-    images, names, headings, at = [], [], [], 0.0
+    rows: list[tuple[float, str, bool]] = []
+    images, at = [], 0.0
     width = max(block.grid.shape[1] for block in blocks)
     for block in blocks:
         if block.heading is not None:
-            headings.append(len(ticks))
-            ticks.append(at + 0.1)
-            names.append(block.heading)
+            rows.append((at + 0.1, block.heading, True))
             at += 1.0
         values = block.grid.to_numpy(dtype=float)
         edges = (-0.5, values.shape[1] - 0.5, at + len(values) - 0.5, at - 0.5)
         low, high = block.limits
         look = {"cmap": colour_map(block.colours), "vmin": low, "vmax": high, "interpolation": "nearest"}
         images.append(ax.imshow(np.ma.masked_invalid(values), extent=edges, aspect="auto", **look))
-        if write and values.shape[1] <= WRITTEN:
-            _write(ax, block, values, at)
-        ticks += [at + i for i in range(len(values))]
-        names += shorts(block.grid.index)
+        if block.write is not None and values.shape[1] <= WRITTEN:
+            write_cells(ax, values, block.write, max(abs(low), abs(high)), at)
+        rows += [(at + i, name, False) for i, name in enumerate(shorts(block.grid.index))]
         at += len(values) + 0.2
     ax.set(xlim=(-0.5, width - 0.5), ylim=(at - 0.7, -0.5))
-    ax.set_yticks(ticks, names)
-    for i in headings:
-        ax.get_yticklabels()[i].set(fontweight="bold")
+    name_rows(ax, rows)
     ax.set_xticks(range(width), shorts(blocks[0].grid.columns), rotation=90)
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
@@ -198,15 +194,6 @@ def _finish(ax: Axes, title: str | None, blocks: list[Block], pad: float = 8) ->
     finish(ax, title, pad)
     ax.tick_params(axis="y", labelsize=fitting(_rows(blocks)))
     return ax
-
-
-def _write(ax: Axes, block: Block, values: Any, at: float) -> None:
-    """Numbers in cells, white where those are dark."""
-    low, high = block.limits
-    for (i, j), value in np.ndenumerate(values):
-        if np.isfinite(value):
-            dark = abs(value) > 0.6 * max(abs(low), abs(high))
-            ax.text(j, at + i, block.write(value), ha="center", va="center", fontsize=6, color="white" if dark else INK)
 
 
 def _percent(value: float) -> str:

@@ -72,8 +72,7 @@ def factors(
             ax.scatter(*(v[missing] for v in points), facecolor="none", edgecolor=FAINT, **hollow)
         draw = _numbers if _is_number(shade) else _levels
         draw(ax, points, shade, ~missing, look)
-    ax.set_xlabel(short(x, 40))
-    ax.set_ylabel(short(y, 40))
+    ax.set(xlabel=short(x, 40), ylabel=short(y, 40))
     return finish(ax, title)
 
 
@@ -164,8 +163,7 @@ def factor_by_category(
         _strip(ax, at, some[np.isfinite(some)], tint, len(values))
     ax.set_xticks(range(len(parts)), names, rotation=90 if turned else 0)
     ax.set_xlim(-0.6, len(parts) - 0.4)
-    ax.set_xlabel(short(group.name, 40))
-    ax.set_ylabel(short(factor, 40))
+    ax.set(xlabel=short(group.name, 40), ylabel=short(factor, 40))
     return finish(ax, title)
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from covalign._core.extras import missing_extra
@@ -124,11 +125,30 @@ def beside(ax: Axes, width: float, pad: float, top: float = 1.0, bottom: float =
 
 def colour_bar(ax: Axes, image: Any, label: str, *, pad: float = 0.12, top: float = 1.0, bottom: float = 0.0) -> Any:
     """A colour bar to the right."""
-    bar = ax.figure.colorbar(image, cax=beside(ax, 0.11, pad, top, bottom))
+    return styled_bar(ax.figure.colorbar(image, cax=beside(ax, 0.11, pad, top, bottom)), label, length=2)
+
+
+def styled_bar(bar: Any, label: str, **ticks: Any) -> Any:
+    """Apply the common style to a colour bar."""
     bar.set_label(label, fontsize=8)
-    bar.ax.tick_params(labelsize=7, length=2)
+    bar.ax.tick_params(labelsize=7, **ticks)
     bar.outline.set_visible(False)
     return bar
+
+
+def name_rows(ax: Axes, rows: Sequence[tuple[float, str, bool]]) -> None:
+    """Names along the vertical axis: the place and the text of each, and whether it is a heading, in bold."""
+    ax.set_yticks([at for at, _, _ in rows], [name for _, name, _ in rows])
+    for label, (_, _, heading) in zip(ax.get_yticklabels(), rows, strict=True):
+        label.set_fontweight("bold" if heading else "normal")
+
+
+def write_cells(ax: Axes, values: Any, write: Callable[[float], str], most: float, at: float = 0.0) -> None:
+    """Numbers in the cells of a heatmap that begins at row ``at``, white where those are dark: near ``most``."""
+    for (i, j), value in np.ndenumerate(values):
+        if np.isfinite(value):
+            colour = "white" if abs(value) > 0.6 * most else INK
+            ax.text(j, at + i, write(value), ha="center", va="center", fontsize=6, color=colour)
 
 
 def legend_width(labels: list[str], title: str) -> float:

@@ -23,6 +23,8 @@ from covalign.show.plot.style import (
     required,
     short,
     shorts,
+    styled_bar,
+    write_cells,
 )
 
 UNCOUPLED = 1e-6  # a coupling below this is rounding
@@ -127,15 +129,12 @@ def matrices(frame: pd.DataFrame, axes: Any = None, *, title: str | None = None)
             one = frame[(frame["matrix"] == kind) & (frame["regime"] == regime)]
             one = one[one["lam"].isna()] if np.isnan(lam) else one[one["lam"] == lam]
             grid = one.pivot(index="row", columns="column", values="value").loc[names, names]
-            image = _heatmap(axes[i, j], grid, names if j == 0 else None, names if i == len(kinds) - 1 else None)
+            image = _heatmap(axes[i, j], grid, names if j == 0 else [], names if i == len(kinds) - 1 else [])
             if i == 0:
                 label = rf"$T_\lambda$, $\lambda = {lam:g}$" if regime == "tunable" else REGIME_LABELS[regime]
                 axes[i, j].set_title(label, fontsize=9, color=REGIME_COLOURS[regime])
         axes[i, 0].set_ylabel(kind.replace("z~", r"$\tilde z$").replace("y)", "$y$)"), fontsize=9)
-    bar = axes[0, 0].figure.colorbar(image, ax=axes, shrink=0.6, aspect=30, pad=0.01)
-    bar.set_label("correlation", fontsize=8)
-    bar.ax.tick_params(labelsize=7)
-    bar.outline.set_visible(False)
+    styled_bar(axes[0, 0].figure.colorbar(image, ax=axes, shrink=0.6, aspect=30, pad=0.01), "correlation")
     if title:
         axes[0, 0].figure.suptitle(title, x=0.01, ha="left", fontsize=10)
     return axes
@@ -145,24 +144,22 @@ def _grid_of(axes: Any, shape: tuple[int, int]) -> Any:
     """As many Axes as matrices, in rows and columns."""
     given = np.asarray(axes, dtype=object).ravel()
     if len(given) != shape[0] * shape[1] or not all(isinstance(ax, Axes) for ax in given):
-        raise _not_axes_in_rows(shape, axes)
+        got = f"{axes.shape[0]} x {axes.shape[1]}" if getattr(axes, "ndim", 0) == 2 else f"a {type(axes).__name__}"
+        problem = f"plot.matrices needs {shape[0]} x {shape[1]} matplotlib Axes"
+        remedy = f"pass those of plt.subplots({shape[0]}, {shape[1]}), or leave axes out for a new figure"
+        raise ValueError(message(problem, got=got, remedy=remedy))
     return given.reshape(shape)
 
 
-def _heatmap(ax: Axes, grid: pd.DataFrame, rows: Sequence[str] | None, columns: Sequence[str] | None) -> Any:
+def _heatmap(ax: Axes, grid: pd.DataFrame, rows: Sequence[str], columns: Sequence[str]) -> Any:
+    """A matrix with the names of its rows and columns, which may be left out."""
     image = ax.imshow(grid.to_numpy(), cmap=SIGNED, vmin=-1, vmax=1, interpolation="nearest")
-    ax.set_xticks(range(grid.shape[1]) if columns is not None else [])
-    ax.set_yticks(range(grid.shape[0]) if rows is not None else [])
-    if columns is not None:
-        ax.set_xticklabels(shorts(columns), rotation=90, fontsize=7)
-    if rows is not None:
-        ax.set_yticklabels(shorts(rows), fontsize=7)
+    ax.set_xticks(range(len(columns)), shorts(columns), rotation=90, fontsize=7)
+    ax.set_yticks(range(len(rows)), shorts(rows), fontsize=7)
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
     if len(grid) <= 6:
-        for (i, j), value in np.ndenumerate(grid.to_numpy()):
-            colour = "white" if abs(value) > 0.6 else INK
-            ax.text(j, i, decimals(value), ha="center", va="center", fontsize=6, color=colour)
+        write_cells(ax, grid.to_numpy(), decimals, 1.0)
     return image
 
 
@@ -198,10 +195,3 @@ def alignment(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None 
     ax.set_xlabel(r"alignment  corr$(\tilde z_p, y_p)$")
     ax.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
     return finish(ax, title, pad=22)
-
-
-def _not_axes_in_rows(shape: tuple[int, int], got: Any) -> ValueError:
-    found = f"{got.shape[0]} x {got.shape[1]}" if getattr(got, "ndim", 0) == 2 else f"a {type(got).__name__}"
-    problem = f"plot.matrices needs {shape[0]} x {shape[1]} matplotlib Axes"
-    remedy = f"pass those of plt.subplots({shape[0]}, {shape[1]}), or leave axes out for a new figure"
-    return ValueError(message(problem, got=found, remedy=remedy))
