@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from covalign.show.plot import style as plot_style  # without matplotlib, the error names the extra to install
-from covalign.study.method_names import family, members
+from covalign.study.contenders import members, parameter
 from covalign.study.scores import LABELS
 
 plt: Any = vars(plot_style)["plt"]
@@ -116,7 +116,7 @@ def band(ax: Any, x: Any, mean: Any, reach: Any, colour: Any, alpha: float, **li
 
 def pretty(name: str) -> str:
     """A method's name for a legend."""
-    of = family(name)
+    of = parameter(name)
     if of is None:
         return name
     return rf"iFA, $\lambda$ = {of[1]:g}" if of[0] == "iFA" else f"SOFA, sf = {of[1]:g}"

@@ -216,10 +216,7 @@ def completed(found: Linear, X: Array, k: int) -> Linear:
 def at_least(found: Linear, p: int) -> Linear:
     """``found`` filled up to p factors with zeros: each covariate needs a factor to be matched with."""
     missing = max(0, p - found.factors.shape[1])
-    F, W, R = (None if A is None else np.pad(A, ((0, 0), (0, missing))) for A in found)
-    assert F is not None
-    assert W is not None
-    return Linear(F, W, R)
+    return Linear(*(A if A is None else np.pad(A, ((0, 0), (0, missing))) for A in found))
 
 
 def placed(R: Array, views: dict[str, Array]) -> Array:
