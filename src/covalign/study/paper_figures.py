@@ -278,8 +278,7 @@ def fig5(store: Store, profile: Profile, inputs: Inputs) -> Any:
         one = table[table["metric"] == metric].set_index("method").loc[list(family)]
         band(axes[2], lams, one["mean"], one["sd"], colour, 0.15, marker="o", ms=4, label=label)
     axes[2].set_title(r"C   iFA$_\lambda$ on new patients (± 1 s.d.)", loc="left", fontsize=10)
-    axes[2].set_xlabel(r"$\lambda$")
-    axes[2].set_ylabel(LABELS["alignment"])
+    axes[2].set(xlabel=r"$\lambda$", ylabel=LABELS["alignment"])
     axes[2].legend(fontsize=8, frameon=False, loc="lower right")
     finish(axes[2])
     legend(figure, axes[0])
@@ -300,8 +299,7 @@ def fig2(store: Store, profile: Profile, inputs: Inputs) -> Any:
         for label, faint in (("held out", False), ("in sample", True)):
             routes_panel(ax, table[f"coupling, {label}"], table[f"alignment, {label}"], label, faint)
         coupling_axis(ax)
-        ax.set_xlabel(LABELS["coupling"])
-        ax.set_ylabel(LABELS["alignment"])
+        ax.set(xlabel=LABELS["coupling"], ylabel=LABELS["alignment"])
         finish(ax, name)
     legend(figure, axes[0, 0])
     return figure

@@ -20,11 +20,10 @@ from covalign.study.results_store import Row, Unit, setting
 from covalign.study.scores import Data, Settings, in_sample, on_fitted_rows
 
 
-def drawn(unit: Unit, profile: Profile, n: int | None = None) -> simulate.Scenario:
+def drawn(unit: Unit, profile: Profile) -> simulate.Scenario:
     """The data of a unit: the repetition is the seed."""
-    at = unit.at
-    alpha, b = float(at.get("alpha", 1)), float(at.get("b", 1))
-    return simulate.scenario(at["scenario"], n or profile.n, profile.d, profile.k, alpha, b, random_state=unit.rep)
+    at, size = unit.at, (int(unit.at["n"]), profile.d, profile.k)
+    return simulate.scenario(at["scenario"], *size, float(at["alpha"]), float(at["b"]), random_state=unit.rep)
 
 
 # -- all methods ------------------------------------------------------------------------------------------------------
@@ -86,7 +85,7 @@ def consistency_units(profile: Profile, inputs: Inputs) -> list[Unit]:
 
 def consistency(unit: Unit, profile: Profile, inputs: Inputs) -> Iterator[Row]:
     """beta, its squared error, and the cosine between informed factors and the truth."""
-    s = drawn(unit, profile, int(unit.at["n"]))
+    s = drawn(unit, profile)
     fa = InformedFactorAnalysis(profile.k, random_state=unit.rep).fit(s.X, s.Y)
     for p, value in enumerate(fa.beta_):
         yield Row("iFA", f"beta_{p + 1}", value)
@@ -122,7 +121,7 @@ def inference_units(profile: Profile, inputs: Inputs) -> list[Unit]:
 
 def inference(unit: Unit, profile: Profile, inputs: Inputs) -> Iterator[Row]:
     """The bound reached, recovery of the informed factors (mean and weakest), sweeps and seconds."""
-    s = drawn(unit, profile, int(unit.at["n"]))
+    s = drawn(unit, profile)
     model, seconds = face.timed(lambda: INFERENCES[unit.method](profile.k).fit(s.X, s.Y))
     found = cosines(model.factors_, s.Z, len(s.beta))
     yield Row(unit.method, "bound", model.elbo_[-1])

@@ -55,8 +55,8 @@ def steering_figure(store: Store, profile: Profile, inputs: Inputs) -> Any:
     shown = {name: one for name, one in sets.items() if one["metric"].str.startswith("response").any()}
     figure = plt.figure(figsize=(11.5, 2.7 * len(shown) + 4.2), layout="constrained")
     parts = figure.subfigures(len(shown) + 1, 1, height_ratios=[2.7] * len(shown) + [4.2])
-    for letter, part, (name, one) in zip("AAAAAAAA", parts, shown.items(), strict=False):
-        responses(part, one, f"{letter}   {name}: change of probe q (row) by a move of dimension p (column), held out")
+    for part, (name, one) in zip(parts, shown.items(), strict=False):
+        responses(part, one, f"A   {name}: change of probe q (row) by a move of dimension p (column), held out")
     axes = parts[-1].subplots(1, 2)
     curves = [name for name in sets if not name.startswith("scenario") or name.startswith("scenario PN")]
     for colour, name in zip(COLOURS, curves, strict=False):
@@ -65,8 +65,7 @@ def steering_figure(store: Store, profile: Profile, inputs: Inputs) -> Any:
     axes[0].set_title(
         "B   leakage along λ (dashed: probes of the fitted rows; crosses: $T_{ex}$)", loc="left", fontsize=9
     )
-    axes[0].set_xlabel("λ")
-    axes[0].set_ylabel("leakage: other probes' squared change / own")
+    axes[0].set(xlabel="λ", ylabel="leakage: other probes' squared change / own")
     axes[1].set_title("C   leakage and effort, held out (cross $T_{ex}$, line λ = 0 to 1)", loc="left", fontsize=9)
     axes[1].set_xlabel("effort relative to $T_{ex}$: squared length of a move per squared effect")
     axes[0].legend(fontsize=8, frameon=False)

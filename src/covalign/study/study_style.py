@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from covalign._core.linalg import Array
 from covalign.show.plot import style as plot_style  # without matplotlib, the error names the extra to install
 from covalign.study.contenders import members, parameter
 from covalign.study.scores import LABELS
@@ -74,8 +75,7 @@ def trade_off(frame: pd.DataFrame, ax: Any, *, x: str = "coupling", y: str = "al
     for name, (colour, marker) in STYLES.items():
         if name in means.index:
             point(name, colour, marker, name + fewer(name), 110 if marker == "*" else 55)
-    ax.set_xlabel(LABELS.get(x, x))
-    ax.set_ylabel(LABELS.get(y, y))
+    ax.set(xlabel=LABELS.get(x, x), ylabel=LABELS.get(y, y))
     return finish(ax, title)
 
 
@@ -122,12 +122,10 @@ def pretty(name: str) -> str:
     return rf"iFA, $\lambda$ = {of[1]:g}" if of[0] == "iFA" else f"SOFA, sf = {of[1]:g}"
 
 
-def heatmap(ax: Any, values: Any, title: str = "", rows: Sequence[str] = (), columns: Sequence[str] = ()) -> Any:
+def heatmap(ax: Any, values: Array, title: str = "") -> Any:
     """A matrix of correlations, white at zero."""
-    values = np.asarray(values)
     image = ax.imshow(values, cmap="RdBu_r", vmin=-1, vmax=1, interpolation="nearest")
-    ax.set_xticks(range(len(columns)), columns, rotation=90, fontsize=6)
-    ax.set_yticks(range(len(rows)), rows, fontsize=6)
+    ax.set(xticks=[], yticks=[])
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
     if values.size <= 36:
