@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -63,14 +63,14 @@ def spread(values: pd.Series) -> str:
 # -- theorems ---------------------------------------------------------------------------------------------------------
 
 
-def worst(frame: pd.DataFrame, *names: str) -> tuple[list[float], int]:
+def worst(frame: Any, *names: str) -> tuple[list[float], int]:
     """The largest violation of each statement over all covariances, and the number of covariances."""
     found = frame.groupby("metric")["value"].max()
     return [float(found[name]) for name in names], int((frame["covariances"].iloc[0]) * frame["rep"].nunique())
 
 
 @claim("C1", "Theorem 1", "theorems")
-def ordering(frame: pd.DataFrame) -> Found:
+def ordering(frame: Any) -> Found:
     """Alignment rises in the order T_ex, T_0, T_lambda (with lambda), T_1, per covariate and in total."""
     found, count = worst(frame, "ordering, per covariate", "ordering, in total")
     text = f"per covariate {-found[0]:+.0e}, in total {-found[1]:+.0e}"
@@ -79,7 +79,7 @@ def ordering(frame: pd.DataFrame) -> Found:
 
 
 @claim("C2", "Theorem 1", "theorems")
-def couplings(frame: pd.DataFrame) -> Found:
+def couplings(frame: Any) -> Found:
     """T_0 is the least coupled: coupling(T_0) ≤ coupling(T_1), coupling(T_ex)."""
     found, count = worst(frame, "coupling of T_0 over T_1", "coupling of T_0 over T_ex")
     text = f"T_1 {-found[0]:+.0e}, T_ex {-found[1]:+.0e}"
@@ -88,7 +88,7 @@ def couplings(frame: pd.DataFrame) -> Found:
 
 
 @claim("C3", "Theorem 1", "theorems")
-def equal_iff_diagonal(frame: pd.DataFrame) -> Found:
+def equal_iff_diagonal(frame: Any) -> Found:
     """All regimes are equal if and only if M is diagonal."""
     (same, differ), count = worst(frame, "spread where M is diagonal", "not all equal elsewhere")
     text = f"alignments differ by at most {same:.0e} where M is diagonal; "
@@ -97,7 +97,7 @@ def equal_iff_diagonal(frame: pd.DataFrame) -> Found:
 
 
 @claim("C4", "supplement, identifiability", "theorems")
-def invariance(frame: pd.DataFrame) -> Found:
+def invariance(frame: Any) -> Found:
     """The transformed latents do not change when Z is replaced by AZ."""
     (value,), count = worst(frame, "change under Z -> AZ")
     text = f"largest change {value:.0e}, relative to the condition of A ({count} covariances)"
@@ -108,7 +108,7 @@ def invariance(frame: pd.DataFrame) -> Found:
 
 
 @claim("C5", "Results, post hoc; fig. 2", "embedding")
-def pretrained(frame: pd.DataFrame) -> Found:
+def pretrained(frame: Any) -> Found:
     """Pretrained representations: T beats the max-correlation dimensions and plain Procrustes; T_1 stays less coupled
     than Procrustes.
     """
@@ -133,7 +133,7 @@ def pretrained(frame: pd.DataFrame) -> Found:
 
 
 @claim("C6", "Results, iFA; consistency figure", "consistency")
-def consistent(frame: pd.DataFrame) -> Found:
+def consistent(frame: Any) -> Found:
     """Estimated beta and informed factors converge to the truth as N grows."""
     error, cosine = (means(frame, metric, ["n"]) for metric in ("beta error", "cosine"))
     slope = np.polyfit(np.log(error.index), np.log(error), 1)[0] if len(error) > 1 else np.nan
@@ -143,7 +143,7 @@ def consistent(frame: pd.DataFrame) -> Found:
 
 
 @claim("C7", "Results, iFA; fig. 3", "methods")
-def mean_beta(frame: pd.DataFrame) -> Found:
+def mean_beta(frame: Any) -> Found:
     """iFA before realigning has mean alignment near mean beta: .6 at b = 1, .4 at b = 2/3."""
     frame = frame[(frame["method"] == "iFA (no T)") & (frame["metric"] == "alignment")]
     parts, text = [], []
@@ -166,7 +166,7 @@ def along(frame: pd.DataFrame, kind: str = "iFA") -> list[str]:
 
 
 @claim("C8", "Results, iFA; fig. 3", "methods", "population")
-def traces(frame: pd.DataFrame, population: pd.DataFrame) -> Found:
+def traces(frame: Any, population: Any) -> Found:
     """The iFA_lambda family traces the frontier: alignment and coupling grow with lambda."""
     # Both metrics rise with lambda in every setting; and the distance of samples from the population's frontier.
     away, parts, names = [], [], along(frame)
@@ -183,7 +183,7 @@ def traces(frame: pd.DataFrame, population: pd.DataFrame) -> Found:
 
 
 @claim("C9", "Results, iFA; metric sweeps A", "methods")
-def gain_grows(frame: pd.DataFrame) -> Found:
+def gain_grows(frame: Any) -> Found:
     """The gain of T_1 over T_0 grows with alpha."""
     frame, names = frame[np.isclose(frame["b"], 1)], along(frame)
     parts, text = [], []
@@ -197,7 +197,7 @@ def gain_grows(frame: pd.DataFrame) -> Found:
 
 
 @claim("C10", "Results, iFA", "methods")
-def variance_kept(frame: pd.DataFrame) -> Found:
+def variance_kept(frame: Any) -> Found:
     """Total variance explained does not drop along lambda."""
     family = along(frame)
     total = means(frame, "total variance", ["scenario", "alpha", "b", "method"]).unstack()[family]
@@ -214,7 +214,7 @@ def variance_kept(frame: pd.DataFrame) -> Found:
 
 
 @claim("C11", "Results, iFA; fig. 5", "tcga")
-def informed_variance_rises(frame: pd.DataFrame) -> Found:
+def informed_variance_rises(frame: Any) -> Found:
     """Breast cancer: the variance an informed factor explains rises from T_0 to T_1."""
     family = along(frame)
     share = frame[(frame["metric"] == "variance") & frame["method"].isin(family)].pivot_table(
@@ -227,7 +227,7 @@ def informed_variance_rises(frame: pd.DataFrame) -> Found:
 
 
 @claim("C12", "Results, disentanglement; fig. 4", "population")
-def population_scores(frame: pd.DataFrame) -> Found:
+def population_scores(frame: Any) -> Found:
     """Population D and C rise with lambda to 1 at T_1, nSAP falls, SAP is highest at small lambda, T_ex has nSAP 1 and
     the lowest SAP, I does not depend on the regime.
     """
@@ -261,7 +261,7 @@ def population_scores(frame: pd.DataFrame) -> Found:
 
 
 @claim("C13", "Results, competing methods", "methods")
-def unpaired_fall_behind(frame: pd.DataFrame) -> Found:
+def unpaired_fall_behind(frame: Any) -> Found:
     """Unpaired baselines (PCA, MOFA, PLS, SPCA) sit at low coupling and low alignment, below the iFA front."""
     # Alignment below the front of iFA at the same coupling, in the settings of panel D.
     gaps: dict[str, list[float]] = {}
@@ -282,7 +282,7 @@ def unpaired_fall_behind(frame: pd.DataFrame) -> Found:
 
 
 @claim("C14", "Results, competing methods", "methods")
-def sofa_collapses(frame: pd.DataFrame) -> Found:
+def sofa_collapses(frame: Any) -> Found:
     """SOFA goes to Y-as-factors as its scaling factor grows."""
     names = along(frame, "SOFA")
     if len(names) < 2:
@@ -304,7 +304,7 @@ def sofa_collapses(frame: pd.DataFrame) -> Found:
 
 
 @claim("C15", "Results, competing methods; runtime figure", "runtime")
-def faster(frame: pd.DataFrame) -> Found:
+def faster(frame: Any) -> Found:
     """iFA is faster than SOFA, and a further lambda costs next to nothing."""
     t = frame[frame["metric"] == "seconds"].groupby("method")["value"].median()
     further = t["iFA, a further lambda"] / t["iFA"]

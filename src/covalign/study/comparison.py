@@ -7,7 +7,7 @@ request. An interrupted call resumes from the results that it kept.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -92,12 +92,8 @@ def compare(
         if one.name not in absent:
             divided, _ = folds_of(one, folds, slow_folds)
             tasks += [Task(one), Task(one, divided)] if divided else [Task(one)]
-    rows, reasons = [], {name: ("absent", why) for name, why in absent.items()}
-    for name, result in results(tasks, data, settings, None if keep is None else Store(keep)):
-        if isinstance(result, tuple):
-            reasons.setdefault(name, result)
-        else:
-            rows += result
+    rows, failed = results(tasks, data, settings, None if keep is None else Store(keep))
+    reasons = {name: ("absent", why) for name, why in absent.items()} | failed
     return tabled(wanted, rows, reasons, folds, slow_folds)
 
 
@@ -145,28 +141,27 @@ def folds_of(method: Method, folds: int, slow_folds: int) -> tuple[int, str]:
 
 def results(
     tasks: list[Task], data: Data, settings: Settings, store: Store | None
-) -> Iterator[tuple[str, list[Row] | tuple[str, str]]]:
-    """Pairs (method, rows), or (method, (status, reason)); results in the store are not computed again."""
-    digest = digest_of(data, settings)
+) -> tuple[list[Row], dict[str, tuple[str, str]]]:
+    """Rows of all tasks, and {method: (status, reason)} of failures; results in the store are not computed again."""
+    digest, rows, failed = digest_of(data, settings), [], {}
     finished = set() if store is None else store.units(digest)
     left = [task for task in tasks if task.unit(digest) not in finished]
-    if store is not None and len(left) < len(tasks):
-        kept = store.frame(digest)
-        for task in tasks:
-            if task not in left:
-                own = kept[(kept["method"] == task.method.name) & (kept["setting"] == task.unit(digest).setting)]
-                yield task.method.name, [Row(*row) for row in own[["method", "metric", "value"]].to_numpy()]
+    if store is not None:
+        wanted = {task.unit(digest) for task in tasks}
+        kept = store.frame(digest)[["method", "setting", "metric", "value"]].to_numpy()
+        rows += [Row(name, *of) for name, at, *of in kept if Unit(digest, name, at, 0) in wanted]
     with runner.single_threaded(), runner.ended_properly(), runner.progress([t.unit("compare") for t in left]) as tick:
-        failed = set()
         for task in left:
             if task.method.name not in failed:
                 result = attempt(task, data, settings)
                 if isinstance(result, tuple):
-                    failed.add(task.method.name)
-                elif store is not None:
-                    store.append(task.unit(digest), result)
-                yield task.method.name, result
+                    failed[task.method.name] = result
+                else:
+                    rows += result
+                    if store is not None:
+                        store.append(task.unit(digest), result)
             tick(task.unit("compare"))
+    return rows, failed
 
 
 def attempt(task: Task, data: Data, settings: Settings) -> list[Row] | tuple[str, str]:

@@ -232,7 +232,7 @@ def sup_consistency(store: Store, profile: Profile, inputs: Inputs) -> Any:
 
 def sup_time(store: Store, profile: Profile, inputs: Inputs) -> Any:
     """Median seconds of one fit, for all methods on one machine with one thread."""
-    from covalign.study.study_style import STYLES, plt, runs
+    from covalign.study.study_style import STYLES, fewer_runs, plt
 
     frame = rows(store, "runtime", profile)
     frame = frame[frame["metric"] == "seconds"]
@@ -242,9 +242,9 @@ def sup_time(store: Store, profile: Profile, inputs: Inputs) -> Any:
     colours = ["#0072B2" if name.startswith("iFA") else STYLES.get(name, ("#999999", ""))[0] for name in table.index]
     ax.hlines(at, table["min"], table["max"], color="#BBBBBB", lw=3)
     ax.scatter(table["median"], at, c=colours, edgecolor="#222222", s=48, zorder=3)
-    for y, (seconds, count) in enumerate(zip(table["median"], table["count"], strict=True)):
-        text = f"{seconds:.3g} s" + (f"  ({runs(count)})" if count < table["count"].max() else "")
-        ax.annotate(text, (table["max"].iloc[y], y), xytext=(8, -3), textcoords="offset points", fontsize=8)
+    for y, (name, line) in enumerate(table.iterrows()):
+        text = f"{line['median']:.3g} s" + fewer_runs(table["count"], name)
+        ax.annotate(text, (line["max"], y), xytext=(8, -3), textcoords="offset points", fontsize=8)
     ax.set_yticks(at, list(table.index), fontsize=8)
     ax.set_xscale("log")
     ax.set_xlim(right=table["max"].max() * 6)
@@ -330,14 +330,10 @@ FIGURES = {
     "fig5": Output(("tcga",), "breast cancer multi-omics", fig5, "tcga"),
     "sup_emb": Output((), "correlation matrices of pretrained representations", sup_emb, "embeddings"),
     **{
-        f"sup_sim{i}_fig1": Output(
-            ("methods",), f"scenario {i} ({name}): matrices, frontier, all methods", partial(scenario_figure, name)
-        )
-        for i, name in enumerate(SIMULATED, 1)
-    },
-    **{
-        f"sup_sim{i}_fig2": Output(
-            ("methods",), f"scenario {i} ({name}): eight metrics along alpha and b", partial(sweep_figure, name)
+        f"sup_sim{i}_fig{part}": Output(("methods",), f"scenario {i} ({name}): {what}", partial(draw, name))
+        for part, what, draw in (
+            (1, "matrices, frontier, all methods", scenario_figure),
+            (2, "eight metrics along alpha and b", sweep_figure),
         )
         for i, name in enumerate(SIMULATED, 1)
     },

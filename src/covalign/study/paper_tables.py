@@ -52,14 +52,9 @@ def sup_scenarios(store: Store, profile: Profile, inputs: Inputs) -> str:
 def sup_sim_par(store: Store, profile: Profile, inputs: Inputs) -> str:
     """The parameters that are fixed."""
     beta = ", ".join(f"{value:g}" for value in simulate.coefficients())
-    lines: list[list[object]] = [
-        ["N", profile.n],
-        ["D", profile.d],
-        ["K", profile.k],
-        ["β", beta],
-        ["θ, noise to signal", 0.1],
-    ]
-    return markdown(["parameter", "value"], [*lines, ["repetitions", profile.reps], ["iterations", profile.budget]])
+    lines = {"N": profile.n, "D": profile.d, "K": profile.k, "β": beta, "θ, noise to signal": 0.1}
+    lines |= {"repetitions": profile.reps, "iterations": profile.budget}
+    return markdown(["parameter", "value"], lines.items())
 
 
 def sup_vary_par(store: Store, profile: Profile, inputs: Inputs) -> str:

@@ -13,7 +13,7 @@ from covalign._core.linalg import Array
 from covalign.bridges import datasets
 from covalign.closed_form import regimes
 from covalign.closed_form.heldout import best_shrinkage, shrinkage_path
-from covalign.closed_form.metrics import alignment, coupling
+from covalign.closed_form.metrics import alignment
 from covalign.closed_form.metrics.matching import match
 from covalign.closed_form.regimes import Polar
 from covalign.factor import InformedFactorAnalysis
@@ -86,9 +86,8 @@ def embedding(unit: Unit, profile: Profile, inputs: Inputs) -> Iterator[Row]:
     for label, rows, judged in (("in sample", every, every), ("held out", fitted, unseen)):
         test = Moments.from_arrays(Z[judged], Y[judged])
         for name, T in routes(Z[rows], Y[rows]).items():
-            moved = test.transform(T)
-            yield Row(name, f"alignment, {label}", alignment(moved))
-            yield Row(name, f"coupling, {label}", coupling(moved))
+            for row in plane(name, test.transform(T)):
+                yield row._replace(metric=f"{row.metric}, {label}")
 
 
 def numbers(data: Any) -> tuple[Array, Array]:

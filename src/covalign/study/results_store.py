@@ -47,11 +47,8 @@ class Row(NamedTuple):
 
 def setting(**values: object) -> str:
     """Settings as one readable string, numbers in their shortest form."""
-    return " ".join(f"{name}={_text(value)}" for name, value in values.items())
-
-
-def _text(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    texts = {name: f"{value:g}" if isinstance(value, float) else str(value) for name, value in values.items()}
+    return " ".join(f"{name}={text}" for name, text in texts.items())
 
 
 def parsed(text: str) -> dict[str, str]:

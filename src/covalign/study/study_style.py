@@ -51,10 +51,6 @@ def trade_off(frame: pd.DataFrame, ax: Any, *, x: str = "coupling", y: str = "al
     )
     means, counts = wide.groupby("method").mean(), wide.groupby("method").size()
 
-    def fewer(name: str) -> str:
-        """The number of runs, if other methods have more."""
-        return f"  ({runs(counts[name])})" if counts[name] < counts.max() else ""
-
     def point(name: str, colour: Any, marker: str, label: str | None, s: float) -> None:
         each, mean = wide.loc[name], means.loc[name]
         ax.scatter(each[x], each[y], s=s / 4, color=[colour], marker=marker, alpha=0.45, linewidth=0, zorder=2)
@@ -70,11 +66,11 @@ def trade_off(frame: pd.DataFrame, ax: Any, *, x: str = "coupling", y: str = "al
         for i, name in enumerate(path.index):
             point(name, _shade(scale, 0.08, i, len(inside)), marker, None, 60)
         ends = " to ".join(f"{value:g}" for value in dict.fromkeys([inside[0][0], inside[-1][0]]))
-        label = f"{title_of}, ${letter}$ = {ends}{fewer(path.index[0])}"
+        label = f"{title_of}, ${letter}$ = {ends}{fewer_runs(counts, path.index[0])}"
         ax.scatter([], [], s=60, color=[plt.get_cmap(scale)(0.5)], edgecolor=INK, marker=marker, label=label)
     for name, (colour, marker) in STYLES.items():
         if name in means.index:
-            point(name, colour, marker, name + fewer(name), 110 if marker == "*" else 55)
+            point(name, colour, marker, name + fewer_runs(counts, name), 110 if marker == "*" else 55)
     ax.set(xlabel=LABELS.get(x, x), ylabel=LABELS.get(y, y))
     return finish(ax, title)
 
@@ -84,9 +80,9 @@ def _shade(scale: str, first: float, i: int, count: int) -> Any:
     return plt.get_cmap(scale)(first + 0.84 * i / max(count - 1, 1))
 
 
-def runs(count: int) -> str:
-    """1 run, 2 runs."""
-    return f"{count} run" if count == 1 else f"{count} runs"
+def fewer_runs(counts: pd.Series, name: str) -> str:
+    """(1 run) or (2 runs), if other methods have more."""
+    return f"  ({counts[name]} {'run' if counts[name] == 1 else 'runs'})" if counts[name] < counts.max() else ""
 
 
 def sweep(frame: pd.DataFrame, along: str, metric: str, ax: Any) -> Any:
