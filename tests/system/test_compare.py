@@ -23,7 +23,7 @@ from covalign.study.baselines.method import Fitted, standardised
 from covalign.study.comparison import compare
 from covalign.study.comparison_figure import comparison
 from covalign.study.complete_cases import complete
-from covalign.study.judgement import divisions
+from covalign.study.scores import divisions
 
 FAST = ["iFA (lam=0.5)", "PCA, then T_1", "PCA", "PLS", "SPCA", "Y as factors"]
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from covalign.study.method_names import members
+from covalign.study.contenders import members
 from covalign.study.profiles import SIMULATED, Profile
-from covalign.study.results_store import Store
-from covalign.study.subsets import at_setting, means, rows
+from covalign.study.results_store import Store, at_setting, means, rows
 from covalign.study.theory import LAMS
 
 HOLDS, IN_PART, FAILS, UNKNOWN = "holds", "holds in part", "does not hold", "not measured"
@@ -27,6 +26,7 @@ class Answer(NamedTuple):
 
 
 Check = Callable[[Store, Profile], Answer]
+Found = tuple[str, list[bool]]  # the sentence, and whether each part of the statement holds
 
 
 class Claim(NamedTuple):
@@ -41,19 +41,18 @@ class Claim(NamedTuple):
 CLAIMS: list[Claim] = []
 
 
-def claim(name: str, where: str) -> Callable[[Check], Check]:
-    """Add a check to the claims. Its docstring is the statement."""
+def claim(name: str, where: str, *experiments: str) -> Callable[[Callable[..., Found]], Check]:
+    """Add a function of the rows of experiments to the claims. Its docstring is the statement."""
 
-    def added(check: Check) -> Check:
-        CLAIMS.append(Claim(name, " ".join((check.__doc__ or "").split()), where, check))
-        return check
+    def added(check: Callable[..., Found]) -> Check:
+        def answer(store: Store, profile: Profile) -> Answer:
+            measured, parts = check(*(rows(store, experiment, profile) for experiment in experiments))
+            return Answer(measured, HOLDS if all(parts) else IN_PART if any(parts) else FAILS)
+
+        CLAIMS.append(Claim(name, " ".join((check.__doc__ or "").split()), where, answer))
+        return answer
 
     return added
-
-
-def verdict(parts: list[bool]) -> str:
-    """Whether all, some or none of the parts hold."""
-    return HOLDS if all(parts) else IN_PART if any(parts) else FAILS
 
 
 def spread(values: pd.Series) -> str:
@@ -61,68 +60,59 @@ def spread(values: pd.Series) -> str:
     return f"{values.mean():.3f} ± {values.std():.3f}" if len(values) > 1 else f"{values.mean():.3f}"
 
 
-def answered(claim: Claim, store: Store, profile: Profile) -> Answer:
-    """The answer, or UNKNOWN if the store has no results for it."""
-    try:
-        return claim.check(store, profile)
-    except LookupError:
-        return Answer("no results in the store", UNKNOWN)
-
-
 # -- theorems ---------------------------------------------------------------------------------------------------------
 
 
-def worst(store: Store, profile: Profile, *names: str) -> tuple[list[float], int]:
+def worst(frame: Any, *names: str) -> tuple[list[float], int]:
     """The largest violation of each statement over all covariances, and the number of covariances."""
-    frame = rows(store, "theorems", profile)
     found = frame.groupby("metric")["value"].max()
     return [float(found[name]) for name in names], int((frame["covariances"].iloc[0]) * frame["rep"].nunique())
 
 
-@claim("C1", "Theorem 1")
-def ordering(store: Store, profile: Profile) -> Answer:
+@claim("C1", "Theorem 1", "theorems")
+def ordering(frame: Any) -> Found:
     """Alignment rises in the order T_ex, T_0, T_lambda (with lambda), T_1, per covariate and in total."""
-    found, count = worst(store, profile, "ordering, per covariate", "ordering, in total")
+    found, count = worst(frame, "ordering, per covariate", "ordering, in total")
     text = f"per covariate {-found[0]:+.0e}, in total {-found[1]:+.0e}"
     text = f"smallest step up along the order, over {count} random covariances and 21 lambdas: {text}"
-    return Answer(text, verdict([value < ROUNDING for value in found]))
+    return text, [value < ROUNDING for value in found]
 
 
-@claim("C2", "Theorem 1")
-def couplings(store: Store, profile: Profile) -> Answer:
+@claim("C2", "Theorem 1", "theorems")
+def couplings(frame: Any) -> Found:
     """T_0 is the least coupled: coupling(T_0) ≤ coupling(T_1), coupling(T_ex)."""
-    found, count = worst(store, profile, "coupling of T_0 over T_1", "coupling of T_0 over T_ex")
+    found, count = worst(frame, "coupling of T_0 over T_1", "coupling of T_0 over T_ex")
     text = f"T_1 {-found[0]:+.0e}, T_ex {-found[1]:+.0e}"
     text = f"smallest excess over T_0's coupling, {count} random covariances: {text}"
-    return Answer(text, verdict([value < ROUNDING for value in found]))
+    return text, [value < ROUNDING for value in found]
 
 
-@claim("C3", "Theorem 1")
-def equal_iff_diagonal(store: Store, profile: Profile) -> Answer:
+@claim("C3", "Theorem 1", "theorems")
+def equal_iff_diagonal(frame: Any) -> Found:
     """All regimes are equal if and only if M is diagonal."""
-    (same, differ), count = worst(store, profile, "spread where M is diagonal", "not all equal elsewhere")
+    (same, differ), count = worst(frame, "spread where M is diagonal", "not all equal elsewhere")
     text = f"alignments differ by at most {same:.0e} where M is diagonal; "
     text += f"elsewhere T_1 gains at least {-differ:.1e} on T_0"
-    return Answer(f"{text} ({count} covariances)", verdict([same < ROUNDING, differ < 0]))
+    return f"{text} ({count} covariances)", [same < ROUNDING, differ < 0]
 
 
-@claim("C4", "supplement, identifiability")
-def invariance(store: Store, profile: Profile) -> Answer:
+@claim("C4", "supplement, identifiability", "theorems")
+def invariance(frame: Any) -> Found:
     """The transformed latents do not change when Z is replaced by AZ."""
-    (value,), count = worst(store, profile, "change under Z -> AZ")
+    (value,), count = worst(frame, "change under Z -> AZ")
     text = f"largest change {value:.0e}, relative to the condition of A ({count} covariances)"
-    return Answer(text, verdict([value < ROUNDING]))
+    return text, [value < ROUNDING]
 
 
 # -- pretrained representations ---------------------------------------------------------------------------------------
 
 
-@claim("C5", "Results, post hoc; fig. 2")
-def pretrained(store: Store, profile: Profile) -> Answer:
+@claim("C5", "Results, post hoc; fig. 2", "embedding")
+def pretrained(frame: Any) -> Found:
     """Pretrained representations: T beats the max-correlation dimensions and plain Procrustes; T_1 stays less coupled
     than Procrustes.
     """
-    frame, parts, text = rows(store, "embedding", profile), [], []
+    parts, text = [], []
     for name, one in frame.groupby("embedding"):
         for label in ("in sample", "held out"):
             a, c = (means(one, f"{metric}, {label}", ["method"]) for metric in ("alignment", "coupling"))
@@ -136,27 +126,25 @@ def pretrained(store: Store, profile: Profile) -> Answer:
                 f"({c['Procrustes, then T_1']:.1f}); ridge then "
                 f"T_0 {a['ridge, then T_0']:.2f}, T_1 {a['ridge, then T_1']:.2f} ({c['ridge, then T_1']:.1f})"
             )
-    return Answer(". ".join(text), verdict(parts))
+    return ". ".join(text), parts
 
 
 # -- simulations ------------------------------------------------------------------------------------------------------
 
 
-@claim("C6", "Results, iFA; consistency figure")
-def consistent(store: Store, profile: Profile) -> Answer:
+@claim("C6", "Results, iFA; consistency figure", "consistency")
+def consistent(frame: Any) -> Found:
     """Estimated beta and informed factors converge to the truth as N grows."""
-    frame = rows(store, "consistency", profile)
     error, cosine = (means(frame, metric, ["n"]) for metric in ("beta error", "cosine"))
     slope = np.polyfit(np.log(error.index), np.log(error), 1)[0] if len(error) > 1 else np.nan
     text = f"squared error of beta falls as N^{slope:.2f}; cosine with the truth {cosine.iloc[0]:.3f} "
     text += f"at N = {cosine.index[0]}, {cosine.iloc[-1]:.3f} at N = {cosine.index[-1]}"
-    return Answer(text, verdict([slope < -0.8, cosine.is_monotonic_increasing]))
+    return text, [slope < -0.8, cosine.is_monotonic_increasing]
 
 
-@claim("C7", "Results, iFA; fig. 3")
-def mean_beta(store: Store, profile: Profile) -> Answer:
+@claim("C7", "Results, iFA; fig. 3", "methods")
+def mean_beta(frame: Any) -> Found:
     """iFA before realigning has mean alignment near mean beta: .6 at b = 1, .4 at b = 2/3."""
-    frame = rows(store, "methods", profile)
     frame = frame[(frame["method"] == "iFA (no T)") & (frame["metric"] == "alignment")]
     parts, text = [], []
     for b, expected in ((1.0, 0.6), (2 / 3, 0.4)):
@@ -166,7 +154,7 @@ def mean_beta(store: Store, profile: Profile) -> Answer:
         parts += [abs(values.mean() - expected) < 0.03 for values in at.values()]
         found = ", ".join(f"{name} {spread(values)}" for name, values in at.items())
         text.append(f"b = {b:.2g} (expected {expected}): {found}")
-    return Answer("; ".join(text), verdict(parts))
+    return "; ".join(text), parts
 
 
 def along(frame: pd.DataFrame, kind: str = "iFA") -> list[str]:
@@ -177,12 +165,11 @@ def along(frame: pd.DataFrame, kind: str = "iFA") -> list[str]:
     return found
 
 
-@claim("C8", "Results, iFA; fig. 3")
-def traces(store: Store, profile: Profile) -> Answer:
+@claim("C8", "Results, iFA; fig. 3", "methods", "population")
+def traces(frame: Any, population: Any) -> Found:
     """The iFA_lambda family traces the frontier: alignment and coupling grow with lambda."""
     # Both metrics rise with lambda in every setting; and the distance of samples from the population's frontier.
-    frame, away, parts = rows(store, "methods", profile), [], []
-    population, names = rows(store, "population", profile), along(frame)
+    away, parts, names = [], [], along(frame)
     for (scenario, alpha, b), one in frame.groupby(["scenario", "alpha", "b"]):
         a, c = (means(one, metric, ["method"])[names] for metric in ("alignment", "coupling"))
         if alpha > 0:
@@ -192,13 +179,12 @@ def traces(store: Store, profile: Profile) -> Answer:
         away += [abs(a[name] - expected[T]) for name, T in there]
     text = f"alignment and coupling rise with lambda in {sum(parts)} of {len(parts)} checks (alpha > 0); "
     text += f"mean alignment is {np.mean(away):.3f} from the population's on average, {max(away):.3f} at most"
-    return Answer(text, verdict(parts))
+    return text, parts
 
 
-@claim("C9", "Results, iFA; metric sweeps A")
-def gain_grows(store: Store, profile: Profile) -> Answer:
+@claim("C9", "Results, iFA; metric sweeps A", "methods")
+def gain_grows(frame: Any) -> Found:
     """The gain of T_1 over T_0 grows with alpha."""
-    frame = rows(store, "methods", profile)
     frame, names = frame[np.isclose(frame["b"], 1)], along(frame)
     parts, text = [], []
     for scenario in SIMULATED:
@@ -207,13 +193,12 @@ def gain_grows(store: Store, profile: Profile) -> Answer:
         parts.append(bool(gain.is_monotonic_increasing))
         text.append(f"{scenario} " + " ".join(f"{value:.3f}" for value in gain))
     alphas = ", ".join(f"{alpha:g}" for alpha in gain.index)
-    return Answer(f"T_1 minus T_0 at alpha = {alphas}: {'; '.join(text)}", verdict(parts))
+    return f"T_1 minus T_0 at alpha = {alphas}: {'; '.join(text)}", parts
 
 
-@claim("C10", "Results, iFA")
-def variance_kept(store: Store, profile: Profile) -> Answer:
+@claim("C10", "Results, iFA", "methods")
+def variance_kept(frame: Any) -> Found:
     """Total variance explained does not drop along lambda."""
-    frame = rows(store, "methods", profile)
     family = along(frame)
     total = means(frame, "total variance", ["scenario", "alpha", "b", "method"]).unstack()[family]
     # T_1 of scenario N at alpha = 1 is singular: its P informed factors span one direction less.
@@ -222,16 +207,15 @@ def variance_kept(store: Store, profile: Profile) -> Answer:
     text = f"joint share of X explained at lambda = 0: {total[family[0]].mean():.3f}; "
     text += f"largest drop along lambda {drop.max():.4f} "
     text += f"(scenario {where[0]}, alpha = {where[1]:g}, b = {where[2]:.2g}), median {drop.median():.5f}"
-    return Answer(text, verdict([bool(drop.max() < 0.01), bool(drop.median() < 0.01)]))
+    return text, [bool(drop.max() < 0.01), bool(drop.median() < 0.01)]
 
 
 # -- breast cancer, populations ---------------------------------------------------------------------------------------
 
 
-@claim("C11", "Results, iFA; fig. 5")
-def informed_variance_rises(store: Store, profile: Profile) -> Answer:
+@claim("C11", "Results, iFA; fig. 5", "tcga")
+def informed_variance_rises(frame: Any) -> Found:
     """Breast cancer: the variance an informed factor explains rises from T_0 to T_1."""
-    frame = rows(store, "tcga", profile)
     family = along(frame)
     share = frame[(frame["metric"] == "variance") & frame["method"].isin(family)].pivot_table(
         index=["rep", "fold"], columns="method", values="value"
@@ -239,16 +223,15 @@ def informed_variance_rises(store: Store, profile: Profile) -> Answer:
     rises = float((share[family[-1]] > share[family[0]]).mean())
     text = ", ".join(f"lambda = {name[9:-1]}: {spread(share[name])}" for name in family)
     text += f"; rises in {rises:.0%} of {len(share)} fits"
-    return Answer(text, verdict([bool(share.mean().is_monotonic_increasing), rises > 0.95]))
+    return text, [bool(share.mean().is_monotonic_increasing), rises > 0.95]
 
 
-@claim("C12", "Results, disentanglement; fig. 4")
-def population_scores(store: Store, profile: Profile) -> Answer:
+@claim("C12", "Results, disentanglement; fig. 4", "population")
+def population_scores(frame: Any) -> Found:
     """Population D and C rise with lambda to 1 at T_1, nSAP falls, SAP is highest at small lambda, T_ex has nSAP 1 and
     the lowest SAP, I does not depend on the regime.
     """
     # D, C, I, SAP and nSAP at b = alpha = 1, every lambda.
-    frame = rows(store, "population", profile)
     frame = frame[np.isclose(frame["alpha"], 1) & np.isclose(frame["b"], 1)]
     parts, text = [], []
     for scenario in SIMULATED:
@@ -271,20 +254,19 @@ def population_scores(store: Store, profile: Profile) -> Answer:
         detail = f"D {D.iloc[0]:.2f} → {D.iloc[-1]:.2f}, I {inform.iloc[-1]:.3f}, "
         detail += f"SAP highest at lambda = {LAMS[int(np.argmax(S))]:g}"
         text.append(f"{scenario}: {detail}" + (f"; fails: {', '.join(failing)}" if failing else ""))
-    return Answer(". ".join(text), verdict(parts))
+    return ". ".join(text), parts
 
 
 # -- competing methods ------------------------------------------------------------------------------------------------
 
 
-@claim("C13", "Results, competing methods")
-def unpaired_fall_behind(store: Store, profile: Profile) -> Answer:
+@claim("C13", "Results, competing methods", "methods")
+def unpaired_fall_behind(frame: Any) -> Found:
     """Unpaired baselines (PCA, MOFA, PLS, SPCA) sit at low coupling and low alignment, below the iFA front."""
     # Alignment below the front of iFA at the same coupling, in the settings of panel D.
     gaps: dict[str, list[float]] = {}
-    frame = rows(store, "methods", profile)
     for scenario in SIMULATED:
-        for alpha, b in profile.panels(scenario):
+        for alpha, b in Profile.panels(scenario):
             one = at_setting(frame, scenario, alpha, b)
             c, a = (means(one, metric, ["method"]) for metric in ("coupling", "alignment"))
             front = along(one)
@@ -296,13 +278,12 @@ def unpaired_fall_behind(store: Store, profile: Profile) -> Answer:
         f"{name} {np.mean(gaps[name]):.2f} below on average ({sum(below[name])} of {len(below[name])} settings)"
         for name in gaps
     )
-    return Answer(f"at equal coupling: {text}", verdict([all(below[name]) for name in below if name in UNPAIRED]))
+    return f"at equal coupling: {text}", [all(below[name]) for name in below if name in UNPAIRED]
 
 
-@claim("C14", "Results, competing methods")
-def sofa_collapses(store: Store, profile: Profile) -> Answer:
+@claim("C14", "Results, competing methods", "methods")
+def sofa_collapses(frame: Any) -> Found:
     """SOFA goes to Y-as-factors as its scaling factor grows."""
-    frame = rows(store, "methods", profile)
     names = along(frame, "SOFA")
     if len(names) < 2:
         raise LookupError("SOFA")
@@ -319,13 +300,12 @@ def sofa_collapses(store: Store, profile: Profile) -> Answer:
             f"coupling {c.iloc[0]:.2f} → {c.iloc[-2]:.2f} (Y itself 1, {c.iloc[-1]:.2f})"
         )
     runs = frame.loc[frame["method"] == names[-1], "rep"].nunique()
-    return Answer(f"sf {names[0][9:-1]} → {names[-1][9:-1]}, {runs} repetitions: " + "; ".join(text), verdict(parts))
+    return f"sf {names[0][9:-1]} → {names[-1][9:-1]}, {runs} repetitions: " + "; ".join(text), parts
 
 
-@claim("C15", "Results, competing methods; runtime figure")
-def faster(store: Store, profile: Profile) -> Answer:
+@claim("C15", "Results, competing methods; runtime figure", "runtime")
+def faster(frame: Any) -> Found:
     """iFA is faster than SOFA, and a further lambda costs next to nothing."""
-    frame = rows(store, "runtime", profile)
     t = frame[frame["metric"] == "seconds"].groupby("method")["value"].median()
     further = t["iFA, a further lambda"] / t["iFA"]
     text = [f"iFA {t['iFA']:.3f} s, a further lambda {t['iFA, a further lambda']:.4f} s ({further:.2f} of it)"]
@@ -336,13 +316,16 @@ def faster(store: Store, profile: Profile) -> Answer:
             parts += [bool(t[name] > t["iFA"])] if label == "SOFA" else []
     if "SOFA (sf=0.1)" not in t:
         raise LookupError("SOFA")
-    return Answer("; ".join(text), verdict(parts))
+    return "; ".join(text), parts
 
 
 def table(store: Store, profile: Profile) -> pd.DataFrame:
     """One row for each claim: claim, statement, where, measured, verdict."""
-    answers = [(claim, answered(claim, store, profile)) for claim in CLAIMS]
-    return pd.DataFrame(
-        [(c.name, c.statement, c.where, a.measured, a.verdict) for c, a in answers],
-        columns=["claim", "statement", "where", "measured", "verdict"],
-    )
+    lines = []
+    for name, statement, where, check in CLAIMS:
+        try:
+            answer = check(store, profile)
+        except LookupError:
+            answer = Answer("no results in the store", UNKNOWN)
+        lines.append((name, statement, where, *answer))
+    return pd.DataFrame(lines, columns=["claim", "statement", "where", "measured", "verdict"])

@@ -1,21 +1,18 @@
 """All methods on the user's data: a table with a row for every method.
 
-``covalign.study.judgement`` defines the numbers, and when a method has none. Slow methods are cross-validated only on
+``covalign.study.scores`` defines the numbers, and when a method has none. Slow methods are cross-validated only on
 request. An interrupted call resumes from the results that it kept.
 """
 
 from __future__ import annotations
 
 import hashlib
-import traceback
-import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from sklearn.exceptions import ConvergenceWarning
 
 import covalign as package
 from covalign._core.checks import too_few_rows_for_folds, too_many_factors_asked
@@ -25,8 +22,8 @@ from covalign.study import contenders, runner
 from covalign.study.baselines import method as face
 from covalign.study.baselines.method import Method
 from covalign.study.complete_cases import complete
-from covalign.study.judgement import Data, Settings, divisions, held_out, in_sample
 from covalign.study.results_store import Row, Store, Unit, setting
+from covalign.study.scores import Data, Settings, divisions, held_out, in_sample
 from covalign.tables.covariates import encode
 
 METRICS = (
@@ -93,14 +90,10 @@ def compare(
     tasks = []
     for one in wanted:
         if one.name not in absent:
-            divided = folds_of(one, folds, slow_folds)
+            divided, _ = folds_of(one, folds, slow_folds)
             tasks += [Task(one), Task(one, divided)] if divided else [Task(one)]
-    rows, reasons = [], {name: ("absent", why) for name, why in absent.items()}
-    for name, result in results(tasks, data, settings, None if keep is None else Store(keep)):
-        if isinstance(result, tuple):
-            reasons.setdefault(name, result)
-        else:
-            rows += result
+    rows, failed = results(tasks, data, settings, None if keep is None else Store(keep))
+    reasons = {name: ("absent", why) for name, why in absent.items()} | failed
     return tabled(wanted, rows, reasons, folds, slow_folds)
 
 
@@ -134,11 +127,13 @@ def check(data: Data, n_factors: int, folds: tuple[int, ...], random_state: int)
                 raise ValueError(message(problem + listed(np.array(data.names)[constant]), remedy=remedy))
 
 
-def folds_of(method: Method, folds: int, slow_folds: int) -> int:
-    """The number of folds of a method."""
+def folds_of(method: Method, folds: int, slow_folds: int) -> tuple[int, str]:
+    """The number of folds of a method, and the reason if it has none."""
     if method.name in contenders.NOT_PLACED:
-        return 0
-    return slow_folds if contenders.is_slow(method) else folds
+        return 0, f"not held out: {contenders.NOT_PLACED[method.name]}"
+    if contenders.is_slow(method):
+        return slow_folds, "" if slow_folds else "not held out: the method is slow (slow_folds=5 holds samples out)"
+    return folds, "" if folds else "not held out: folds=0"
 
 
 # -- the work ---------------------------------------------------------------------------------------------------------
@@ -146,44 +141,38 @@ def folds_of(method: Method, folds: int, slow_folds: int) -> int:
 
 def results(
     tasks: list[Task], data: Data, settings: Settings, store: Store | None
-) -> Iterator[tuple[str, list[Row] | tuple[str, str]]]:
-    """Pairs (method, rows), or (method, (status, reason)); results in the store are not computed again."""
-    digest = digest_of(data, settings)
+) -> tuple[list[Row], dict[str, tuple[str, str]]]:
+    """Rows of all tasks, and {method: (status, reason)} of failures; results in the store are not computed again."""
+    digest, rows, failed = digest_of(data, settings), [], {}
     finished = set() if store is None else store.units(digest)
     left = [task for task in tasks if task.unit(digest) not in finished]
-    if store is not None and len(left) < len(tasks):
-        kept = store.frame(digest)
-        for task in tasks:
-            if task not in left:
-                own = kept[(kept["method"] == task.method.name) & (kept["setting"] == task.unit(digest).setting)]
-                yield task.method.name, [Row(*row) for row in own[["method", "metric", "value"]].to_numpy()]
+    if store is not None:
+        wanted = {task.unit(digest) for task in tasks}
+        kept = store.frame(digest)[["method", "setting", "metric", "value"]].to_numpy()
+        rows += [Row(name, *of) for name, at, *of in kept if Unit(digest, name, at, 0) in wanted]
     with runner.single_threaded(), runner.ended_properly(), runner.progress([t.unit("compare") for t in left]) as tick:
-        failed = set()
         for task in left:
             if task.method.name not in failed:
                 result = attempt(task, data, settings)
                 if isinstance(result, tuple):
-                    failed.add(task.method.name)
-                elif store is not None:
-                    store.append(task.unit(digest), result)
-                yield task.method.name, result
+                    failed[task.method.name] = result
+                else:
+                    rows += result
+                    if store is not None:
+                        store.append(task.unit(digest), result)
             tick(task.unit("compare"))
+    return rows, failed
 
 
 def attempt(task: Task, data: Data, settings: Settings) -> list[Row] | tuple[str, str]:
     """The rows of a task, or (status, reason): if a method fails, the others still run."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # the budget is part of the comparison
-            if task.folds:
-                return list(held_out(task.method, data, settings, task.folds))
-            return list(in_sample(task.method, data, settings))
-    except DependentCovariatesError:
+    method, folds = task
+    result = runner.attempted(held_out(method, data, settings, folds) if folds else in_sample(method, data, settings))
+    if isinstance(result, DependentCovariatesError):
         return "absent", NO_EXCLUSIVE
-    except PeerError as error:
-        return "failed", " ".join(str(error).split())
-    except Exception:
-        return "failed", traceback.format_exc().strip().splitlines()[-1]
+    if isinstance(result, PeerError):
+        return "failed", " ".join(str(result).split())
+    return ("failed", runner.last_line(result)) if isinstance(result, Exception) else result
 
 
 def digest_of(data: Data, settings: Settings) -> str:
@@ -207,7 +196,7 @@ def tabled(
         values.setdefault(row.method, {})[row.metric.replace("-", "_").replace(" ", "_")] = float(row.value)
     lines = []
     for method in wanted:
-        status, why = reasons.get(method.name, ("done", why_not_held_out(method, folds, slow_folds)))
+        status, why = reasons.get(method.name, ("done", folds_of(method, folds, slow_folds)[1]))
         line = {"method": method.name, "family": contenders.family(method), "status": status, "note": why}
         lines.append({**line, **values.get(method.name, {})})
     table = pd.DataFrame(lines, columns=list(COLUMNS)).astype(dict.fromkeys((*METRICS, "folds"), np.float64))
@@ -216,12 +205,3 @@ def tabled(
     by = ["undone", "held_out_alignment", "alignment"]
     order = order.sort_values(by, ascending=[True, False, False], kind="stable", na_position="last")
     return table.loc[order.index].reset_index(drop=True)
-
-
-def why_not_held_out(method: Method, folds: int, slow_folds: int) -> str:
-    """Why a method has no held-out numbers; empty if it has them."""
-    if method.name in contenders.NOT_PLACED:
-        return f"not held out: {contenders.NOT_PLACED[method.name]}"
-    if contenders.is_slow(method) and not slow_folds:
-        return "not held out: the method is slow (slow_folds=5 holds samples out)"
-    return "" if folds or contenders.is_slow(method) else "not held out: folds=0"

@@ -21,22 +21,18 @@ SIZE = 58
 GAP = 5.0  # points between a name and its neighbours
 
 
-def comparison(frame: pd.DataFrame, axes: Any = None, *, title: str = "") -> Any:
+def comparison(frame: pd.DataFrame) -> Any:
     """Two Axes: the plane of coupling and alignment, and seconds per fit.
 
     ``frame`` is what ``covalign.study.comparison.compare`` returns. In sample is hollow, held out is filled.
     """
     frame = frame[frame["alignment"].notna()]
-    if axes is None:
-        height = max(5.2, 1.4 + 0.24 * len(frame))
-        axes = plt.subplots(1, 2, figsize=(12.5, height), width_ratios=[2.1, 1], layout="constrained")[1]
-    left, right = axes
-    plane(frame, left)
-    seconds(frame, right)
-    left.figure.legend(handles=keys(frame), loc="outside lower center", ncols=6, frameon=False, fontsize=9)
-    if title:
-        left.set_title(title, loc="left", fontsize=12)
-    name_points(frame, left)
+    height = max(5.2, 1.4 + 0.24 * len(frame))
+    figure, axes = plt.subplots(1, 2, figsize=(12.5, height), width_ratios=[2.1, 1], layout="constrained")
+    plane(frame, axes[0])
+    seconds(frame, axes[1])
+    figure.legend(handles=keys(frame), loc="outside lower center", ncols=6, frameon=False, fontsize=9)
+    name_points(frame, axes[0])
     return axes
 
 
@@ -59,16 +55,15 @@ def plane(frame: pd.DataFrame, ax: Any) -> None:
 
 def seconds(frame: pd.DataFrame, ax: Any) -> None:
     """A dot for every method, in the order of the table."""
-    at = np.arange(len(frame))[::-1]
-    colours = [STYLES[family][0] for family in frame["family"]]
+    at, looks = np.arange(len(frame))[::-1], [STYLES[family] for family in frame["family"]]
     spent = frame["seconds"].clip(lower=1e-3)
     ax.hlines(at, spent.min() / 2, spent, color="#DDDDDD", lw=1.2, zorder=1)
-    for y, (_, row), x in zip(at, frame.iterrows(), spent, strict=True):
-        ax.scatter(x, y, s=SIZE * 0.7, color=STYLES[row["family"]][0], marker=STYLES[row["family"]][1], zorder=3)
+    for y, x, (colour, marker, _) in zip(at, spent, looks, strict=True):
+        ax.scatter(x, y, s=SIZE * 0.7, color=colour, marker=marker, zorder=3)
     ax.set_xscale("log")
     ax.set_xlim(left=spent.min() / 2)
     ax.set_yticks(at, [latex(name) for name in frame["method"]], fontsize=9)
-    for text, colour in zip(ax.get_yticklabels(), colours, strict=True):
+    for text, (colour, _, _) in zip(ax.get_yticklabels(), looks, strict=True):
         text.set_color(colour)
     ax.set_ylim(-0.7, len(frame) - 0.3)
     ax.tick_params(axis="y", length=0)
@@ -98,25 +93,24 @@ def name_points(frame: pd.DataFrame, ax: Any) -> None:
     hollow = frame[["coupling", "alignment"]].to_numpy()
     anchors = ax.transData.transform(np.stack([x, y], axis=1))
     unit = figure.dpi / 72
-    texts, sizes = [], []
-    for name, family in zip(frame["method"], frame["family"], strict=True):
-        text = ax.text(0, 0, latex(name), fontsize=10, color=STYLES[family][0], transform=None, zorder=6)
-        extent = text.get_window_extent()
-        texts.append(text)
-        sizes.append((extent.width, extent.height))
+    texts = [
+        ax.text(0, 0, latex(name), fontsize=10, color=STYLES[family][0], transform=None, zorder=6)
+        for name, family in zip(frame["method"], frame["family"], strict=True)
+    ]
+    sizes = np.array([text.get_window_extent().size for text in texts])
     box = ax.get_window_extent()
     ends = ax.transData.transform(hollow)
     points = np.vstack([anchors, ends])
     lines = (anchors + np.linspace(0.1, 0.9, 30)[:, None, None] * (ends - anchors)).reshape(-1, 2)
     inside = (box.x0 + 4 * unit, box.y0 + 4 * unit, box.x1, box.y1)
-    found = labels.corners(anchors, np.array(sizes), points, lines, inside, GAP * unit)
+    found = labels.corners(anchors, sizes, points, lines, inside, GAP * unit)
     to_data = ax.transData.inverted()
     for text, corner, size, anchor in zip(texts, found, sizes, anchors, strict=True):
         text.set_transform(ax.transData)  # so that a figure saved at another resolution keeps its names in place
         text.set_position(to_data.transform(corner))
         text.set_verticalalignment("bottom")
         text.set_path_effects([withStroke(linewidth=2, foreground="white")])
-        end = labels.nearest(corner[None], np.array(size), anchor)[0]
+        end = labels.nearest(corner[None], size, anchor)[0]
         if np.linalg.norm(end - anchor) > 2.4 * GAP * unit:
             ax.plot(*to_data.transform([anchor, end]).T, color=INK, lw=0.6, ls=(0, (1, 1.5)), zorder=5)
 

@@ -1,17 +1,19 @@
-"""The methods of a comparison on the user's data, by name, and their settings."""
+"""The methods of the study and of a comparison on the user's data: names, settings, expected times."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 
 from covalign._core.messages import listed, message
 from covalign.study import baselines
 from covalign.study.baselines.method import Method
 from covalign.study.baselines.peers import Peer
-from covalign.study.method_names import expected_seconds
 
+CLASSICAL = ("PCA", "PLS", "SPCA (Bair)", "SPCA (Barshan)", "Y as factors")
+FAST = (*CLASSICAL, "MOFA", "iVAE")
 LAMS = (0.0, 0.5, 1.0)
 WIDEST = 4096  # dimensions of a representation that is transformed as it is: their square must fit into memory
 SLOW = 30.0  # expected seconds of a fit: SOFA, MOFA-FLEX and MuVI
@@ -66,18 +68,43 @@ def _named(wanted: str, known: list[Method]) -> list[Method]:
 
 def _set(name: str) -> list[Method]:
     """A method whose name includes a setting that the caller chose."""
-    made: dict[str, Callable[[float], Method | None]] = {
-        r"ifa \(lam=([\d.]+)\)": lambda value: baselines.IFA(value) if value <= 1 else None,
-        r"sofa \(sf=([\d.]+)\)": lambda value: baselines.SOFA(value) if value > 0 else None,
-        r"pca, then t_([\d.]+)": lambda value: baselines.Aligned(value) if value <= 1 else None,
-        r"ridge, then t_([\d.]+)": lambda value: baselines.Aligned(value, components=False) if value <= 1 else None,
+    made: dict[str, Callable[[float], Method]] = {
+        r"ifa \(lam=(.+)\)": baselines.IFA,
+        r"sofa \(sf=(.+)\)": baselines.SOFA,
+        r"pca, then t_(.+)": baselines.Aligned,
+        r"ridge, then t_(.+)": partial(baselines.Aligned, components=False),
     }
     for pattern, make in made.items():
         match = re.fullmatch(pattern, name)
-        if match and match[1].count(".") <= 1 and match[1] != ".":
-            method = make(float(match[1]))
-            return [] if method is None else [method]
+        if match and re.fullmatch(r"\d+\.?\d*|\.\d+", match[1]):
+            value = float(match[1])
+            return [make(value)] if (value > 0 if make is baselines.SOFA else value <= 1) else []
     return []
+
+
+def slow(scaling_factors: tuple[float, ...]) -> list[str]:
+    """Methods that take a minute per fit."""
+    return [*(f"SOFA (sf={sf:g})" for sf in scaling_factors), "MOFA-FLEX", "MuVI"]
+
+
+def parameter(name: str) -> tuple[str, float] | None:
+    """("iFA", lambda) or ("SOFA", scaling factor), or None."""
+    match = re.fullmatch(r"(iFA|SOFA) \((?:lam|sf)=(.+)\)", name)
+    return None if match is None else (match[1], float(match[2]))
+
+
+def members(names: Iterable[str], kind: str) -> list[tuple[float, str]]:
+    """(parameter, name) of the methods of a family, by rising parameter."""
+    found = ((parameter(name), name) for name in set(names))
+    return sorted((of[1], name) for of, name in found if of is not None and of[0] == kind)
+
+
+def expected_seconds(name: str) -> float:
+    """The expected time of a fit of the paper's size, for the progress bar."""
+    for start, seconds in (("SOFA", 45.0), ("MOFA-FLEX", 40.0), ("MuVI", 40.0), ("iVAE", 10.0), ("MOFA", 3.0)):
+        if name.startswith(start):
+            return seconds
+    return 2.0 if name.startswith("iFA") else 0.5
 
 
 def is_slow(method: Method) -> bool:

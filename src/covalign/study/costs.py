@@ -53,6 +53,16 @@ class Job(NamedTuple):
     folds: int = 5
     n_factors: int | None = None
 
+    @property
+    def q(self) -> int:
+        """K + P."""
+        return self.n_features + self.n_covariates
+
+    @property
+    def data_bytes(self) -> int:
+        """n K b."""
+        return self.n_samples * self.n_features * self.itemsize
+
 
 class Rates(NamedTuple):
     """The work of a core, the disk or the network in a second."""
@@ -103,13 +113,13 @@ def tasks(job: Job) -> int:
     """The number of sums to merge: those of the tasks of a cluster, or of the threads of a process."""
     if job.workers == 1:
         return job.cores
-    size = job.n_samples * job.n_features * job.itemsize
-    return max(1, math.ceil(size / min(max(size / TASKS, LEAST_BYTES), MOST_BYTES)))
+    return max(1, math.ceil(job.data_bytes / min(max(job.data_bytes / TASKS, LEAST_BYTES), MOST_BYTES)))
 
 
 def aligner(job: Job, rates: Rates) -> list[Term]:
     """Seconds of every step of ``LatentAligner.fit``, by the formulas at the top of this file."""
-    return [*_one_pass(job, rates, job.folds), _solve(job, rates)]
+    solve = (math.ceil(job.folds / job.cores) + 1) * job.n_features**3 / rates.solve
+    return [*_one_pass(job, rates, job.folds), Term("solve", "(ceil(F / c) + 1) K^3 / e", solve, "s")]
 
 
 def factor_analysis(job: Job, rates: Rates) -> list[Term]:
@@ -120,13 +130,13 @@ def factor_analysis(job: Job, rates: Rates) -> list[Term]:
 
 
 def _one_pass(job: Job, rates: Rates, folds: int) -> list[Term]:
-    n, q, W, c, t = job.n_samples, job.n_features + job.n_covariates, job.workers, job.cores, tasks(job)
+    n, q, W, c, t = job.n_samples, job.q, job.workers, job.cores, tasks(job)
     levels = math.ceil(math.log(t, FAN_IN)) if t > 1 else 0
     merge = math.ceil(t / W) * folds * q * q / rates.merge
     travel = 0.0 if W == 1 else 8 * folds * q * q * FAN_IN * levels / rates.network
     centre, gram = n * q / (W * c * rates.centre), n * q * (q + 1) / (W * c * rates.gram)
     return [
-        Term("read", "n K b / (W r)", n * job.n_features * job.itemsize / (W * rates.read), "s"),
+        Term("read", "n K b / (W r)", job.data_bytes / (W * rates.read), "s"),
         Term("centre", "n q / (W c g)", centre, "s"),
         Term("gram", "n q (q + 1) / (W c s)", gram, "s"),
         Term("merge", f"ceil(t / W) F q^2 / m, F = {folds}, t = {t}", merge, "s"),
@@ -135,28 +145,15 @@ def _one_pass(job: Job, rates: Rates, folds: int) -> list[Term]:
     ]
 
 
-def _solve(job: Job, rates: Rates) -> Term:
-    at_once = math.ceil(job.folds / job.cores) + 1
-    return Term("solve", "(ceil(F / c) + 1) K^3 / e", at_once * job.n_features**3 / rates.solve, "s")
-
-
 def sizes(job: Job) -> list[Term]:
     """Passes over the data, bytes read, bytes between workers, memory of a worker."""
-    n, K, q, F, W, t = (
-        job.n_samples,
-        job.n_features,
-        job.n_features + job.n_covariates,
-        job.folds,
-        job.workers,
-        tasks(job),
-    )
-    sums = 8 * F * q * q
-    chunk = min(CHUNK_BYTES, n * K * job.itemsize)
-    memory = job.cores * (chunk + 2 * sums + F * BLOCK_BYTES) + (FAN_IN * sums if W > 1 else 0)
+    sums, several = 8 * job.folds * job.q**2, job.workers > 1
+    chunk = min(CHUNK_BYTES, job.data_bytes)
+    memory = job.cores * (chunk + 2 * sums + job.folds * BLOCK_BYTES) + (FAN_IN * sums if several else 0)
     return [
         Term("passes", "fit: 1, transform: 1", 1.0, ""),
-        Term("bytes read", "n K b", n * K * job.itemsize, "B"),
-        Term("bytes between workers", "at most 8 F q^2 (t - 1)", 0.0 if W == 1 else sums * (t - 1), "B"),
+        Term("bytes read", "n K b", job.data_bytes, "B"),
+        Term("bytes between workers", "at most 8 F q^2 (t - 1)", sums * (tasks(job) - 1) if several else 0.0, "B"),
         Term("memory of a worker", "c (chunk + 16 F q^2 + 8 MB F) + 32 F q^2", memory, "B"),
     ]
 
@@ -184,7 +181,7 @@ def page(job: Job, rates: Rates) -> str:
     links = f"{rates.read / 1e9:.2f} GB/s read (r), {rates.network / 1e9:.2f} GB/s between workers (w)"
     lines = [
         f"n = {job.n_samples:,}, K = {job.n_features}, P = {job.n_covariates}, "
-        f"q = K + P = {job.n_features + job.n_covariates}, "
+        f"q = K + P = {job.q}, "
         f"b = {job.itemsize}, F = {job.folds}, W = {job.workers} workers with c = {job.cores} core(s)",
         f"a core: {core}",
         f"        {once}",
@@ -229,7 +226,7 @@ def measured(job: Job, *, read: float | None = None, network: float = 1e9) -> Ra
 
     ``read`` in bytes a second replaces the measurement of the disk for temporary files.
     """
-    cores, q = os.cpu_count() or 1, min(job.n_features + job.n_covariates, 2048)
+    cores, q = os.cpu_count() or 1, min(job.q, 2048)
     rows = int(np.clip(BLOCK_BYTES // (8 * q), 64, 8192))
     with limited():
         gram = _per_core(lambda: _gram_work(rows, q), cores) * rows * q * (q + 1)

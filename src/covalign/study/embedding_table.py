@@ -7,8 +7,7 @@ import pandas as pd
 from covalign._core.text_tables import markdown
 from covalign.study.intervals import Interval, over_splits
 from covalign.study.profiles import Inputs, Profile
-from covalign.study.results_store import Store
-from covalign.study.subsets import rows
+from covalign.study.results_store import Store, rows
 
 OURS = "ridge, then "
 

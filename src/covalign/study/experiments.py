@@ -1,14 +1,14 @@
-"""All experiments: their units, and how to run one."""
+"""All experiments: their units, and how to run one; and what a figure or a table needs of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from covalign.study import real_data as real
 from covalign.study import simulations, steering, theory
 from covalign.study.profiles import Inputs, Profile
-from covalign.study.results_store import Row, Unit
+from covalign.study.results_store import Row, Store, Unit
 
 
 class Experiment(NamedTuple):
@@ -18,6 +18,15 @@ class Experiment(NamedTuple):
     measure: Callable[[Unit, Profile, Inputs], Iterator[Row]]
     what: str
     alone: bool = False
+
+
+class Output(NamedTuple):
+    """The experiments and user data that a figure or table needs, what it shows, and the function that makes it."""
+
+    experiments: tuple[str, ...]
+    what: str
+    make: Callable[[Store, Profile, Inputs], Any]  # a figure of matplotlib, or the text of a table
+    data: str | None = None  # "tcga" or "embeddings"
 
 
 EXPERIMENTS = {

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -12,32 +12,21 @@ from covalign.bridges import datasets
 from covalign.closed_form import regimes, simulate
 from covalign.closed_form.metrics.alignment import cross_correlation
 from covalign.moments.moments import Moments
-from covalign.study.method_names import members
+from covalign.study.contenders import members
+from covalign.study.experiments import Output
 from covalign.study.profiles import SIMULATED, Inputs, Profile
 from covalign.study.real_data import numbers, routes
-from covalign.study.results_store import Store
+from covalign.study.results_store import Store, at_setting, rows
 from covalign.study.scores import LABELS
 from covalign.study.steering_figure import TITLES, steering_figure
-from covalign.study.subsets import at_setting, rows
 from covalign.study.theory import regimes_of
-
-
-class Figure(NamedTuple):
-    """The experiments and user data that a figure needs, what it shows, and the function that draws it."""
-
-    experiments: tuple[str, ...]
-    what: str
-    draw: Callable[[Store, Profile, Inputs], Any]
-    data: str | None = None  # "tcga" or "embeddings"
-
 
 # -- matrices ---------------------------------------------------------------------------------------------------------
 
 
 def transformed(m: Moments) -> dict[str, Moments]:
     """The moments after T_ex (where it exists), T_0, T_1/2 and T_1."""
-    named = {"T_ex" if regime == "exclusive" else f"T_{lam:g}": m.transform(T) for regime, lam, T in regimes_of(m)}
-    return {name: named[name] for name in TITLES if name in named}
+    return {name: m.transform(T) for name, T in regimes_of(regimes.whitened_polar(m)).items()}
 
 
 def matrix_rows(axes: Any, columns: dict[str, Moments], titles: dict[str, str]) -> Any:
@@ -125,10 +114,10 @@ def panel_d(store: Store, profile: Profile, scenario: str, axes: Any, which: tup
         coupling_axis(ax)
 
 
-def legend(figure: Any, ax: Any, **where: Any) -> None:
+def legend(figure: Any, ax: Any) -> None:
     """One legend for the whole figure."""
     handles, labels = ax.get_legend_handles_labels()
-    figure.legend(handles, labels, fontsize=8, frameon=False, **where)
+    figure.legend(handles, labels, fontsize=8, frameon=False, loc="outside right center")
 
 
 def fig3(store: Store, profile: Profile, inputs: Inputs) -> Any:
@@ -138,59 +127,51 @@ def fig3(store: Store, profile: Profile, inputs: Inputs) -> Any:
     figure, axes = plt.subplots(1, 2, figsize=(10.5, 4.4), layout="constrained")
     for ax, scenario in zip(axes, ("PN", "N"), strict=True):
         panel_d(store, profile, scenario, [ax], (1,))
-    legend(figure, axes[0], loc="outside right center")
+    legend(figure, axes[0])
     return figure
 
 
-def scenario_figure(scenario: str) -> Callable[[Store, Profile, Inputs], Any]:
+def scenario_figure(scenario: str, store: Store, profile: Profile, inputs: Inputs) -> Any:
     """Panels A to D of one scenario."""
+    from covalign.show import plot
+    from covalign.study.study_style import plt
 
-    def draw(store: Store, profile: Profile, inputs: Inputs) -> Any:
-        from covalign.show import plot
-        from covalign.study.study_style import plt
-
-        figure = plt.figure(figsize=(12, 8.6), layout="constrained")
-        top, bottom = figure.subfigures(2, 1, height_ratios=[1, 1])
-        overview(top, scenario)
-        axes = bottom.subplots(1, 3)
-        m = simulate.population_moments(scenario)
-        plot.frontier(regimes.frontier(m), axes[0], title=f"C   population frontier, {scenario}")
-        panel_d(store, profile, scenario, axes[1:])
-        axes[1].set_title("D   " + axes[1].get_title(loc="left"), loc="left", fontsize=10)
-        legend(bottom, axes[1], loc="outside right center")
-        return figure
-
-    return draw
+    figure = plt.figure(figsize=(12, 8.6), layout="constrained")
+    top, bottom = figure.subfigures(2, 1, height_ratios=[1, 1])
+    overview(top, scenario)
+    axes = bottom.subplots(1, 3)
+    m = simulate.population_moments(scenario)
+    plot.frontier(regimes.frontier(m), axes[0], title=f"C   population frontier, {scenario}")
+    panel_d(store, profile, scenario, axes[1:])
+    axes[1].set_title("D   " + axes[1].get_title(loc="left"), loc="left", fontsize=10)
+    legend(bottom, axes[1])
+    return figure
 
 
 # -- sweeps -----------------------------------------------------------------------------------------------------------
 
 
-def sweep_figure(scenario: str) -> Callable[[Store, Profile, Inputs], Any]:
+def sweep_figure(scenario: str, store: Store, profile: Profile, inputs: Inputs) -> Any:
     """Eight metrics along alpha (A) and along b (B)."""
+    from covalign.study.study_style import plt, sweep
 
-    def draw(store: Store, profile: Profile, inputs: Inputs) -> Any:
-        from covalign.study.study_style import plt, sweep
-
-        frame = rows(store, "methods", profile)
-        frame = frame[frame["scenario"] == scenario]
-        figure, axes = plt.subplots(4, 4, figsize=(12.5, 9.4), layout="constrained")
-        for part, (along, fixed) in enumerate((("alpha", "b"), ("b", "alpha"))):
-            along_it = frame[np.isclose(frame[fixed], 1.0)]
-            for i, metric in enumerate(LABELS):
-                ax = axes[2 * part + i // 4, i % 4]
-                sweep(along_it, along, metric, ax)
-                if metric == "coupling":
-                    ax.set_yscale("symlog", linthresh=0.1)
-                if i // 4 == 1:
-                    ax.set_xlabel("α, correlation of covariates" if along == "alpha" else "b, scale of β", fontsize=8)
-            first = axes[2 * part, 0]
-            first.set_title(f"{'AB'[part]}   " + first.get_title(loc="left"), loc="left", fontsize=8)
-        legend(figure, axes[0, 0], loc="outside right center")
-        figure.suptitle(f"Scenario {SIMULATED.index(scenario) + 1} ({scenario})", fontsize=11, x=0.01, ha="left")
-        return figure
-
-    return draw
+    frame = rows(store, "methods", profile)
+    frame = frame[frame["scenario"] == scenario]
+    figure, axes = plt.subplots(4, 4, figsize=(12.5, 9.4), layout="constrained")
+    for part, (along, fixed) in enumerate((("alpha", "b"), ("b", "alpha"))):
+        along_it = frame[np.isclose(frame[fixed], 1.0)]
+        for i, metric in enumerate(LABELS):
+            ax = axes[2 * part + i // 4, i % 4]
+            sweep(along_it, along, metric, ax)
+            if metric == "coupling":
+                ax.set_yscale("symlog", linthresh=0.1)
+            if i // 4 == 1:
+                ax.set_xlabel("α, correlation of covariates" if along == "alpha" else "b, scale of β", fontsize=8)
+        first = axes[2 * part, 0]
+        first.set_title(f"{'AB'[part]}   " + first.get_title(loc="left"), loc="left", fontsize=8)
+    legend(figure, axes[0, 0])
+    figure.suptitle(f"Scenario {SIMULATED.index(scenario) + 1} ({scenario})", fontsize=11, x=0.01, ha="left")
+    return figure
 
 
 def fig4(store: Store, profile: Profile, inputs: Inputs) -> Any:
@@ -211,7 +192,7 @@ def fig4(store: Store, profile: Profile, inputs: Inputs) -> Any:
         ax.set_title(LABELS[metric], loc="left", fontsize=9)
         ax.set_xlabel("α, correlation of covariates", fontsize=8)
         finish(ax)
-    legend(figure, axes[0], loc="outside right center")
+    legend(figure, axes[0])
     figure.suptitle("Population, scenario 1 (PN), b = 1", fontsize=10, x=0.01, ha="left")
     return figure
 
@@ -251,7 +232,7 @@ def sup_consistency(store: Store, profile: Profile, inputs: Inputs) -> Any:
 
 def sup_time(store: Store, profile: Profile, inputs: Inputs) -> Any:
     """Median seconds of one fit, for all methods on one machine with one thread."""
-    from covalign.study.study_style import STYLES, plt, runs
+    from covalign.study.study_style import STYLES, fewer_runs, plt
 
     frame = rows(store, "runtime", profile)
     frame = frame[frame["metric"] == "seconds"]
@@ -261,9 +242,9 @@ def sup_time(store: Store, profile: Profile, inputs: Inputs) -> Any:
     colours = ["#0072B2" if name.startswith("iFA") else STYLES.get(name, ("#999999", ""))[0] for name in table.index]
     ax.hlines(at, table["min"], table["max"], color="#BBBBBB", lw=3)
     ax.scatter(table["median"], at, c=colours, edgecolor="#222222", s=48, zorder=3)
-    for y, (seconds, count) in enumerate(zip(table["median"], table["count"], strict=True)):
-        text = f"{seconds:.3g} s" + (f"  ({runs(count)})" if count < table["count"].max() else "")
-        ax.annotate(text, (table["max"].iloc[y], y), xytext=(8, -3), textcoords="offset points", fontsize=8)
+    for y, (name, line) in enumerate(table.iterrows()):
+        text = f"{line['median']:.3g} s" + fewer_runs(table["count"], name)
+        ax.annotate(text, (line["max"], y), xytext=(8, -3), textcoords="offset points", fontsize=8)
     ax.set_yticks(at, list(table.index), fontsize=8)
     ax.set_xscale("log")
     ax.set_xlim(right=table["max"].max() * 6)
@@ -297,11 +278,10 @@ def fig5(store: Store, profile: Profile, inputs: Inputs) -> Any:
         one = table[table["metric"] == metric].set_index("method").loc[list(family)]
         band(axes[2], lams, one["mean"], one["sd"], colour, 0.15, marker="o", ms=4, label=label)
     axes[2].set_title(r"C   iFA$_\lambda$ on new patients (± 1 s.d.)", loc="left", fontsize=10)
-    axes[2].set_xlabel(r"$\lambda$")
-    axes[2].set_ylabel(LABELS["alignment"])
+    axes[2].set(xlabel=r"$\lambda$", ylabel=LABELS["alignment"])
     axes[2].legend(fontsize=8, frameon=False, loc="lower right")
     finish(axes[2])
-    legend(figure, axes[0], loc="outside right center")
+    legend(figure, axes[0])
     return figure
 
 
@@ -319,10 +299,9 @@ def fig2(store: Store, profile: Profile, inputs: Inputs) -> Any:
         for label, faint in (("held out", False), ("in sample", True)):
             routes_panel(ax, table[f"coupling, {label}"], table[f"alignment, {label}"], label, faint)
         coupling_axis(ax)
-        ax.set_xlabel(LABELS["coupling"])
-        ax.set_ylabel(LABELS["alignment"])
+        ax.set(xlabel=LABELS["coupling"], ylabel=LABELS["alignment"])
         finish(ax, name)
-    legend(figure, axes[0, 0], loc="outside right center")
+    legend(figure, axes[0, 0])
     return figure
 
 
@@ -344,25 +323,21 @@ def routes_panel(ax: Any, x: Any, y: Any, label: str, faint: bool) -> None:
 
 
 FIGURES = {
-    "fig1": Figure((), "overview: scenario 1 before and after each transformation", fig1),
-    "fig2": Figure(("embedding",), "pretrained representations, every route", fig2, "embeddings"),
-    "fig3": Figure(("methods",), "trade-off of all methods, scenarios 1 and 4", fig3),
-    "fig4": Figure(("population",), "population D, C, I, SAP, nSAP along alpha", fig4),
-    "fig5": Figure(("tcga",), "breast cancer multi-omics", fig5, "tcga"),
-    "sup_emb": Figure((), "correlation matrices of pretrained representations", sup_emb, "embeddings"),
+    "fig1": Output((), "overview: scenario 1 before and after each transformation", fig1),
+    "fig2": Output(("embedding",), "pretrained representations, every route", fig2, "embeddings"),
+    "fig3": Output(("methods",), "trade-off of all methods, scenarios 1 and 4", fig3),
+    "fig4": Output(("population",), "population D, C, I, SAP, nSAP along alpha", fig4),
+    "fig5": Output(("tcga",), "breast cancer multi-omics", fig5, "tcga"),
+    "sup_emb": Output((), "correlation matrices of pretrained representations", sup_emb, "embeddings"),
     **{
-        f"sup_sim{i}_fig1": Figure(
-            ("methods",), f"scenario {i} ({name}): matrices, frontier, all methods", scenario_figure(name)
+        f"sup_sim{i}_fig{part}": Output(("methods",), f"scenario {i} ({name}): {what}", partial(draw, name))
+        for part, what, draw in (
+            (1, "matrices, frontier, all methods", scenario_figure),
+            (2, "eight metrics along alpha and b", sweep_figure),
         )
         for i, name in enumerate(SIMULATED, 1)
     },
-    **{
-        f"sup_sim{i}_fig2": Figure(
-            ("methods",), f"scenario {i} ({name}): eight metrics along alpha and b", sweep_figure(name)
-        )
-        for i, name in enumerate(SIMULATED, 1)
-    },
-    "sup_consistency": Figure(("consistency",), "recovery as N grows", sup_consistency),
-    "steering": Figure(("steering",), "what moving one dimension does to linear probes", steering_figure),
-    "sup_time": Figure(("runtime",), "seconds a fit, all methods", sup_time),
+    "sup_consistency": Output(("consistency",), "recovery as N grows", sup_consistency),
+    "steering": Output(("steering",), "what moving one dimension does to linear probes", steering_figure),
+    "sup_time": Output(("runtime",), "seconds a fit, all methods", sup_time),
 }

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
-from typing import NamedTuple
 
 import numpy as np
 
@@ -12,19 +10,10 @@ from covalign._core.text_tables import markdown
 from covalign.closed_form import regimes, simulate
 from covalign.study import baselines, claims
 from covalign.study.embedding_table import embedding_table
+from covalign.study.experiments import EXPERIMENTS, Output
 from covalign.study.profiles import SIMULATED, Inputs, Profile
-from covalign.study.results_store import Store
+from covalign.study.results_store import Store, rows
 from covalign.study.steering_figure import steering_table
-from covalign.study.subsets import rows
-
-
-class Table(NamedTuple):
-    """The experiments and user data that a table needs, what it shows, and the function that writes it."""
-
-    experiments: tuple[str, ...]
-    what: str
-    write: Callable[[Store, Profile, Inputs], str]
-    data: str | None = None  # "embeddings", or None
 
 
 def summaryt(store: Store, profile: Profile, inputs: Inputs) -> str:
@@ -63,14 +52,9 @@ def sup_scenarios(store: Store, profile: Profile, inputs: Inputs) -> str:
 def sup_sim_par(store: Store, profile: Profile, inputs: Inputs) -> str:
     """The parameters that are fixed."""
     beta = ", ".join(f"{value:g}" for value in simulate.coefficients())
-    lines: list[list[object]] = [
-        ["N", profile.n],
-        ["D", profile.d],
-        ["K", profile.k],
-        ["β", beta],
-        ["θ, noise to signal", 0.1],
-    ]
-    return markdown(["parameter", "value"], [*lines, ["repetitions", profile.reps], ["iterations", profile.budget]])
+    lines = {"N": profile.n, "D": profile.d, "K": profile.k, "β": beta, "θ, noise to signal": 0.1}
+    lines |= {"repetitions": profile.reps, "iterations": profile.budget}
+    return markdown(["parameter", "value"], lines.items())
 
 
 def sup_vary_par(store: Store, profile: Profile, inputs: Inputs) -> str:
@@ -112,24 +96,24 @@ def inference(store: Store, profile: Profile, inputs: Inputs) -> str:
 
 
 TABLES = {
-    "summaryt": Table((), "the transformations", summaryt),
-    "sup_scenarios": Table((), "correlations of the covariates", sup_scenarios),
-    "sup_sim_par": Table((), "fixed parameters", sup_sim_par),
-    "sup_vary_par": Table((), "varied parameters", sup_vary_par),
-    "sup_methods": Table((), "methods compared", sup_methods),
-    "embedding": Table(("embedding",), "fig2 in numbers, with intervals", embedding_table, "embeddings"),
-    "steering_table": Table(("steering",), "the steering figure in numbers, with intervals", steering_table),
-    "inference": Table(("inference",), "the paper's inference against ours", inference),
+    "summaryt": Output((), "the transformations", summaryt),
+    "sup_scenarios": Output((), "correlations of the covariates", sup_scenarios),
+    "sup_sim_par": Output((), "fixed parameters", sup_sim_par),
+    "sup_vary_par": Output((), "varied parameters", sup_vary_par),
+    "sup_methods": Output((), "methods compared", sup_methods),
+    "embedding": Output(("embedding",), "fig2 in numbers, with intervals", embedding_table, "embeddings"),
+    "steering_table": Output(("steering",), "the steering figure in numbers, with intervals", steering_table),
+    "inference": Output(("inference",), "the paper's inference against ours", inference),
 }
 
 
-def claims_page(store: Store, profile: Profile, command: str) -> str:
+def claims_page(store: Store, profile: Profile, inputs: Inputs) -> str:
     """docs/claims.md: every claim with its verdict, then the inference table."""
     found = claims.table(store, profile)
     lines = [
         "# The paper's claims, measured",
         "",
-        f"Written by `{command}` from the result files; not edited by hand.",
+        "Written by `covalign reproduce` from the result files; not edited by hand.",
         "",
         "; ".join(f"{count} {name}" for name, count in found["verdict"].value_counts().items()) + ".",
         repetitions(store),
@@ -140,7 +124,7 @@ def claims_page(store: Store, profile: Profile, command: str) -> str:
         ),
     ]
     with suppress(LookupError):
-        lines += ["## The paper's inference and ours", "", inference(store, profile, Inputs())]
+        lines += ["## The paper's inference and ours", "", inference(store, profile, inputs)]
     return "\n".join(lines)
 
 
@@ -151,3 +135,6 @@ def repetitions(store: Store) -> str:
     text = f"Repetitions of simulations: {counts.max() if len(counts) else 0}."
     few = " to ".join(map(str, sorted(set(slow))))
     return text + (f" Methods that take a minute a fit: {few}." if few else "")
+
+
+CLAIMS = Output(tuple(EXPERIMENTS), "the claims of the paper, with a verdict on each", claims_page)

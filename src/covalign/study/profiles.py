@@ -35,7 +35,8 @@ class Profile(NamedTuple):
         """(alpha, b): alpha varies at b = 1, then b at alpha = 1."""
         return [(alpha, 1.0) for alpha in self.alphas] + [(1.0, b) for b in self.bs if b != 1.0]
 
-    def panels(self, scenario: str) -> list[tuple[float, float]]:
+    @staticmethod
+    def panels(scenario: str) -> list[tuple[float, float]]:
         """The two settings of panel D: the baseline, and a smaller alpha (PN, AR) or a smaller b (P, N)."""
         return [(1.0, 1.0), (0.5, 1.0) if scenario in ("PN", "AR") else (1.0, 2 / 3)]
 

@@ -7,24 +7,24 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from covalign._core.linalg import Array
 from covalign.bridges import datasets
 from covalign.closed_form import regimes
 from covalign.closed_form.heldout import best_shrinkage, shrinkage_path
-from covalign.closed_form.metrics import alignment, coupling
+from covalign.closed_form.metrics import alignment
 from covalign.closed_form.metrics.matching import match
 from covalign.closed_form.regimes import Polar
 from covalign.factor import InformedFactorAnalysis
 from covalign.moments.moments import Moments, fold_moments, merge
-from covalign.study import method_names as known
+from covalign.study import contenders
 from covalign.study.baselines import method as face
 from covalign.study.profiles import Inputs, Profile
 from covalign.study.results_store import Row, Unit, setting
-from covalign.study.scores import explained, plane
-from covalign.study.theory import parsed
+from covalign.study.scores import divisions, explained, plane
+from covalign.study.simulations import informed_family
+from covalign.study.theory import SHOWN, regimes_of
 from covalign.tables.covariates import encode
 
 Rows = NDArray[np.intp]
@@ -38,7 +38,8 @@ def tcga_units(profile: Profile, inputs: Inputs) -> list[Unit]:
         return []
     units = []
     for rep in range(profile.reps):
-        names = ["iFA", *known.FAST, *(known.slow(profile.scaling_factors) if rep < profile.slow_reps else [])]
+        names = ["iFA", *contenders.FAST]
+        names += contenders.slow(profile.scaling_factors) if rep < profile.slow_reps else []
         for fold in range(profile.folds):
             at = setting(fold=fold, k=profile.real_k, budget=profile.real_budget)
             units += [Unit("tcga", name, at, rep) for name in names]
@@ -48,41 +49,27 @@ def tcga_units(profile: Profile, inputs: Inputs) -> list[Unit]:
 def tcga(unit: Unit, profile: Profile, inputs: Inputs) -> Iterator[Row]:
     """Alignment, coupling and variance on the rows fitted; for iFA also on the fold left out, without its labels."""
     data = datasets.breast_tcga(inputs.tcga)
-    fitted, unseen = split(data.covariates["subtype"], profile.folds, int(parsed(unit)["fold"]), unit.rep)
-    X = {name: view.iloc[fitted] for name, view in data.views.items()}
     Y = encode(data.covariates)
+    fitted, unseen = divisions(Y.to_numpy(), profile.folds, unit.rep)[int(unit.at["fold"])]
+    X, new = ({name: view.iloc[rows] for name, view in data.views.items()} for rows in (fitted, unseen))
     views, Y_fitted = face.standardised_views(X, Y.iloc[fitted])
     if unit.method != "iFA":
-        result = face.run(known.by_name(unit.method), views, Y_fitted, profile.real_k, unit.rep, profile.real_budget)
+        (method,) = contenders.chosen([unit.method])
+        result = face.run(method, views, Y_fitted, profile.real_k, unit.rep, profile.real_budget)
         yield from plane(unit.method, result.informed, Y_fitted)
         yield from explained(unit.method, views, result.informed, result.factors)
         yield Row(unit.method, "seconds", result.seconds)
         return
     fa = InformedFactorAnalysis(profile.real_k, max_iter=profile.real_budget, random_state=unit.rep)
-    fa.fit(X, Y.iloc[fitted])
-    new, p = {name: view.iloc[unseen] for name, view in data.views.items()}, Y.shape[1]
-    for name, model in {
-        "iFA (no T)": fa,
-        **{f"iFA (lam={lam:g})": fa.realign(lam) for lam in profile.real_lams},
-    }.items():
+    p = Y.shape[1]
+    for name, model, _ in informed_family(fa, X, Y.iloc[fitted], profile.real_lams):
         informed = model.factors_[:, :p]
         yield from plane(name, informed, Y_fitted)
         yield from explained(name, views, informed, model.factors_)
         yield Row(name, "held-out alignment", alignment(model.transform(new)[:, :p], Y.iloc[unseen].to_numpy()))
 
 
-def split(labels: pd.Series, folds: int, fold: int, seed: int) -> tuple[Rows, Rows]:
-    """Rows to fit and rows left out, with the same shares of labels."""
-    from sklearn.model_selection import StratifiedKFold
-
-    divisions = StratifiedKFold(folds, shuffle=True, random_state=seed)
-    fitted, unseen = list(divisions.split(np.zeros(len(labels)), labels))[fold]
-    return fitted, unseen
-
-
 # -- pretrained representations ---------------------------------------------------------------------------------------
-
-ROUTES = {"exclusive": np.nan, "independent": 0.0, "tunable": 0.5, "strongest": 1.0}
 
 
 def embedding_units(profile: Profile, inputs: Inputs) -> list[Unit]:
@@ -99,9 +86,8 @@ def embedding(unit: Unit, profile: Profile, inputs: Inputs) -> Iterator[Row]:
     for label, rows, judged in (("in sample", every, every), ("held out", fitted, unseen)):
         test = Moments.from_arrays(Z[judged], Y[judged])
         for name, T in routes(Z[rows], Y[rows]).items():
-            moved = test.transform(T)
-            yield Row(name, f"alignment, {label}", alignment(moved))
-            yield Row(name, f"coupling, {label}", coupling(moved))
+            for row in plane(name, test.transform(T)):
+                yield row._replace(metric=f"{row.metric}, {label}")
 
 
 def numbers(data: Any) -> tuple[Array, Array]:
@@ -137,13 +123,10 @@ def routes(Z: Array, Y: Array) -> dict[str, Array]:
     chosen[np.arange(p), best.columns] = best.signs
     rotation = procrustes(m)
     made = {"max-correlation dimensions": chosen, "Procrustes": rotation}
-    after, ours = polar_form(m.transform(rotation)), polar_form(*with_shrinkage(Z, Y))
-    for regime, lam in ROUTES.items():
-        label = "T_ex" if regime == "exclusive" else f"T_{lam:g}"
-        for route, polar, before in (("Procrustes", after, rotation), ("ridge", ours, None)):
-            if polar.M_inverse is not None or regime != "exclusive":
-                T = regimes.turned(polar, regime, lam)
-                made[f"{route}, then {label}"] = T if before is None else T @ before
+    after, ours = (regimes_of(polar_form(*of)) for of in ((m.transform(rotation),), with_shrinkage(Z, Y)))
+    turned = {"Procrustes": {name: T @ rotation for name, T in after.items()}, "ridge": ours}
+    for name in SHOWN:
+        made |= {f"{route}, then {name}": of[name] for route, of in turned.items() if name in of}
     return made
 
 

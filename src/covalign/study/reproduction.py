@@ -16,7 +16,11 @@ from covalign.study.paper_figures import FIGURES
 from covalign.study.profiles import Inputs, Profile
 from covalign.study.results_store import Store
 
-CLAIMS = "claims"
+OUTPUTS = {**FIGURES, **tables.TABLES, "claims": tables.CLAIMS}
+NO_DATA = {
+    "tcga": "it needs the breast cancer data: give the folder, or the file breast.TCGA.rda of mixOmics, with tcga=...",
+    "embeddings": "it needs a representation: give its name and file with embeddings=...",
+}
 
 
 class Made(NamedTuple):
@@ -29,9 +33,7 @@ class Made(NamedTuple):
 
 def names() -> dict[str, str]:
     """The names of all figures and tables, with a description of each."""
-    figures = {name: figure.what for name, figure in FIGURES.items()}
-    others = {name: table.what for name, table in tables.TABLES.items()}
-    return {**figures, **others, CLAIMS: "the claims of the paper, with a verdict on each"}
+    return {name: output.what for name, output in OUTPUTS.items()}
 
 
 def reproduce(
@@ -50,20 +52,20 @@ def reproduce(
     ``redraw`` uses existing results only. ``dask`` is the address of a cluster to run on.
     """
     inputs = Inputs() if inputs is None else inputs
-    wanted = list(wanted) or list(names())
-    unknown = [name for name in wanted if name not in names()]
+    wanted = list(wanted) or list(OUTPUTS)
+    unknown = [name for name in wanted if name not in OUTPUTS]
     if unknown:
         problem = f"There is no figure or table {', '.join(unknown)}"
-        remedy = f"The names are {', '.join(names())}"
-        raise ValueError(message(problem, remedy=remedy, wrong=unknown, known=names()))
+        remedy = f"The names are {', '.join(OUTPUTS)}"
+        raise ValueError(message(problem, remedy=remedy, wrong=unknown, known=OUTPUTS))
     check_data(inputs)
-    lacking = {name: reason for name in wanted if (reason := missing_data(name, inputs))}
-    made = [name for name in wanted if name not in lacking]
+    skipped = {name: NO_DATA[kind] for name in wanted if (kind := OUTPUTS[name].data) and not getattr(inputs, kind)}
+    made = [name for name in wanted if name not in skipped]
     store = Store(out / "results")
-    needed = [name for name in EXPERIMENTS if any(name in needs(thing) for thing in made)]
+    needed = [name for name in EXPERIMENTS if any(name in OUTPUTS[thing].experiments for thing in made)]
     with runner.connected(None if redraw else dask) as client:
         outcome = runner.run([] if redraw else needed, profile, inputs, store, jobs, peers, client)
-    files, skipped = [], dict(lacking)
+    files = []
     for name in made:
         try:
             files.append(make(name, store, profile, inputs, out, claims))
@@ -80,36 +82,14 @@ def check_data(inputs: Inputs) -> None:
         datasets.embedding(path)
 
 
-def needs(name: str) -> tuple[str, ...]:
-    """The experiments behind a figure or table."""
-    if name == CLAIMS:
-        return tuple(EXPERIMENTS)
-    return FIGURES[name].experiments if name in FIGURES else tables.TABLES[name].experiments
-
-
-def missing_data(name: str, inputs: Inputs) -> str | None:
-    """Why a figure cannot be made without data from the user, or None."""
-    thing: Any = FIGURES.get(name) or tables.TABLES.get(name)
-    kind = None if thing is None else thing.data
-    if kind == "tcga" and inputs.tcga is None:
-        return (
-            "it needs the breast cancer data: give the folder, or the file breast.TCGA.rda of mixOmics, with tcga=..."
-        )
-    if kind == "embeddings" and not inputs.embeddings:
-        return "it needs a representation: give its name and file with embeddings=..."
-    return None
-
-
 def make(name: str, store: Store, profile: Profile, inputs: Inputs, out: Path, claims: Path | None) -> Path:
     """Draw or write one figure or table. The file appears only when it is complete."""
+    made = OUTPUTS[name].make(store, profile, inputs)
     if name in FIGURES:
-        return save(FIGURES[name].draw(store, profile, inputs), out / "figures" / f"{name}.png")
-    if name == CLAIMS:
-        path, text = claims or out / "claims.md", tables.claims_page(store, profile, "covalign reproduce")
-    else:
-        path, text = out / "tables" / f"{name}.md", tables.TABLES[name].write(store, profile, inputs)
+        return save(made, out / "figures" / f"{name}.png")
+    path = (claims or out / "claims.md") if name == "claims" else out / "tables" / f"{name}.md"
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_text(path, text)
+    write_text(path, made)
     return path
 
 

@@ -11,11 +11,13 @@ import io
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from covalign._core.files import locked
+from covalign.study.profiles import Profile
 
 COLUMNS = ["experiment", "method", "setting", "rep", "metric", "value"]
 DONE = "done"
@@ -29,6 +31,11 @@ class Unit(NamedTuple):
     setting: str  # "scenario=PN alpha=1 b=1 n=500"
     rep: int
 
+    @property
+    def at(self) -> dict[str, str]:
+        """The setting as a dict."""
+        return parsed(self.setting)
+
 
 class Row(NamedTuple):
     """One number. ``method`` may be finer than the unit's: one iFA fit gives a row for every lambda."""
@@ -40,11 +47,13 @@ class Row(NamedTuple):
 
 def setting(**values: object) -> str:
     """Settings as one readable string, numbers in their shortest form."""
-    return " ".join(f"{name}={_text(value)}" for name, value in values.items())
+    texts = {name: f"{value:g}" if isinstance(value, float) else str(value) for name, value in values.items()}
+    return " ".join(f"{name}={text}" for name, text in texts.items())
 
 
-def _text(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+def parsed(text: str) -> dict[str, str]:
+    """The settings in such a string."""
+    return dict(pair.split("=", 1) for pair in text.split())
 
 
 class Store:
@@ -84,8 +93,7 @@ class Store:
         whole = (rows["metric"] == DONE)[::-1].cummax()[::-1]  # rows after the last "done" are unfinished
         rows = rows[whole & (rows["metric"] != DONE)]
         rows = rows.drop_duplicates(COLUMNS[:-1], keep="last").reset_index(drop=True)
-        parsed = {text: dict(pair.split("=", 1) for pair in text.split()) for text in rows["setting"].unique()}
-        settings = pd.DataFrame([parsed[text] for text in rows["setting"]], index=rows.index)
+        settings = pd.DataFrame([parsed(text) for text in rows["setting"]], index=rows.index)
         for name in settings.columns:
             numbers = pd.to_numeric(settings[name], errors="coerce")
             if numbers.notna().equals(settings[name].notna()):
@@ -104,20 +112,42 @@ class Store:
 
 def _drop_unfinished(file: BinaryIO) -> None:
     """Cut the file after its last ``done`` row (or its header): what follows is unfinished."""
-    end = file.seek(0, os.SEEK_END)
-    file.seek(max(end - 4096, 0))
-    if end == 0 or _finished(file.read().rpartition(b"\n")):
-        return
     file.seek(0)
-    kept = at = 0
-    for line in file.read().splitlines(keepends=True):
-        at += len(line)
-        if line.endswith(b"\n") and (at == len(line) or f",{DONE},".encode() in line):
-            kept = at
-    file.truncate(kept)
+    text = file.read()
+    last = max(text.rfind(f",{DONE},1.0\n".encode()), 0)
+    file.truncate(text.find(b"\n", last) + 1)
 
 
-def _finished(tail: tuple[bytes, bytes, bytes]) -> bool:
-    """Whether the text before the last newline ends with a ``done`` row and nothing comes after it."""
-    before, _, after = tail
-    return not after and f",{DONE},".encode() in before.rpartition(b"\n")[2]
+# -- rows of the size of a profile ------------------------------------------------------------------------------------
+
+
+def rows(store: Store, experiment: str, profile: Profile) -> Any:
+    """An experiment's rows at this profile's size; LookupError if there are none."""
+    simulated, real = {"n": [profile.n], "budget": [profile.budget]}, {"k": [profile.real_k]}
+    sizes: dict[str, dict[str, Any]] = {
+        "methods": simulated,
+        "runtime": simulated,
+        "tcga": {**real, "budget": [profile.real_budget]},
+        "consistency": {"n": profile.sizes},
+        "inference": {"n": profile.inference_sizes},
+    }
+    frame = store.frame(experiment)
+    for column, values in sizes.get(experiment, {}).items():
+        frame = frame[frame[column].isin(values)] if column in frame else frame
+    if frame.empty:
+        raise LookupError(experiment)
+    return frame
+
+
+def at_setting(frame: Any, scenario: str, alpha: float, b: float) -> Any:
+    """Rows of one simulated setting; settings are stored with six digits."""
+    near = np.isclose(frame["alpha"], alpha, atol=1e-4) & np.isclose(frame["b"], b, atol=1e-4)
+    return frame[(frame["scenario"] == scenario) & near]
+
+
+def means(frame: Any, metric: str, by: list[str]) -> Any:
+    """Mean of a metric over repetitions."""
+    one = frame[frame["metric"] == metric]
+    if one.empty:
+        raise LookupError(metric)
+    return one.groupby(by)["value"].mean()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import signal
 import sys
 import traceback
@@ -12,7 +11,6 @@ import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from contextlib import closing, contextmanager
-from importlib import metadata
 from itertools import count
 from multiprocessing import active_children, get_context
 from pathlib import Path
@@ -26,8 +24,9 @@ from covalign._core.messages import message
 from covalign._core.progress import Progress
 from covalign._core.threads import limited
 from covalign.study.baselines import peers
+from covalign.study.baselines.method import versions_of
+from covalign.study.contenders import chosen, expected_seconds
 from covalign.study.experiments import EXPERIMENTS
-from covalign.study.method_names import by_name, expected_seconds
 from covalign.study.profiles import Inputs, Profile
 from covalign.study.results_store import Row, Store, Unit
 
@@ -81,25 +80,34 @@ def run(
 
 def absentees(units: Sequence[Unit], with_peers: bool) -> dict[str, str]:
     """Methods among the units that cannot run here, and why."""
+    names = sorted({unit.method for unit in units if unit.experiment in ("methods", "runtime", "tcga")})
     found = {}
-    for name in sorted({unit.method for unit in units if unit.experiment in ("methods", "runtime", "tcga")}):
-        if name.startswith("iFA"):
-            continue
-        method = by_name(name)
+    for method in chosen(name for name in names if not name.startswith("iFA")):
         why = "left out on request" if not with_peers and isinstance(method, peers.Peer) else method.absent()
         if why is not None:
-            found[name] = why
+            found[method.name] = why
     return found
 
 
 def measure(unit: Unit, profile: Profile, inputs: Inputs) -> list[Row] | str:
-    """The rows of a unit, or the last line of its error: one failure must not end the whole run."""
+    """The rows of a unit, or the last line of its error."""
+    result = attempted(EXPERIMENTS[unit.experiment].measure(unit, profile, inputs))
+    return last_line(result) if isinstance(result, Exception) else result
+
+
+def attempted(rows: Iterator[Row]) -> list[Row] | Exception:
+    """All rows of a generator, or its error: one failure must not end the whole run."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # budgets are part of the comparison
-            return list(EXPERIMENTS[unit.experiment].measure(unit, profile, inputs))
-    except Exception:
-        return traceback.format_exc().strip().splitlines()[-1]
+            return list(rows)
+    except Exception as error:
+        return error
+
+
+def last_line(error: Exception) -> str:
+    """The last line of a traceback."""
+    return "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
 
 
 def measured(
@@ -223,15 +231,9 @@ def progress(units: Sequence[Unit]) -> Iterator[Callable[[Unit], None]]:
 
 def remember_environment(folder: Path) -> None:
     """Write the versions of packages beside the results."""
-    names = ("covalign", "numpy", "scipy", "scikit-learn", "pandas", "torch")
-    versions = {"python": platform.python_version()}
-    for name in names:
-        try:
-            versions[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
+    versions = versions_of("covalign", "numpy", "scipy", "scikit-learn", "pandas", "torch")
     python = peers.interpreter()
-    for packages in peers.ask(python).versions.values() if python else ():
+    for packages in peers.ask(python)[0].values() if python else ():
         versions |= {f"{name} (peers)": version for name, version in packages.items() if version is not None}
     folder.mkdir(parents=True, exist_ok=True)
     versions["cores"] = str(os.cpu_count())

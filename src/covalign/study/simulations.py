@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
@@ -14,19 +13,17 @@ from covalign._core.linalg import Array
 from covalign.closed_form import simulate
 from covalign.exceptions import DependentCovariatesError
 from covalign.factor import InformedFactorAnalysis
-from covalign.study import method_names as known
+from covalign.study import contenders
 from covalign.study.baselines import method as face
 from covalign.study.profiles import SIMULATED, Inputs, Profile
 from covalign.study.results_store import Row, Unit, setting
-from covalign.study.scores import in_sample
-from covalign.study.theory import parsed
+from covalign.study.scores import Data, Settings, in_sample, on_fitted_rows
 
 
-def drawn(unit: Unit, profile: Profile, n: int | None = None) -> simulate.Scenario:
+def drawn(unit: Unit, profile: Profile) -> simulate.Scenario:
     """The data of a unit: the repetition is the seed."""
-    at = parsed(unit)
-    alpha, b = float(at.get("alpha", 1)), float(at.get("b", 1))
-    return simulate.scenario(at["scenario"], n or profile.n, profile.d, profile.k, alpha, b, random_state=unit.rep)
+    at, size = unit.at, (int(unit.at["n"]), profile.d, profile.k)
+    return simulate.scenario(at["scenario"], *size, float(at["alpha"]), float(at["b"]), random_state=unit.rep)
 
 
 # -- all methods ------------------------------------------------------------------------------------------------------
@@ -40,8 +37,8 @@ def method_units(profile: Profile, inputs: Inputs) -> list[Unit]:
             at = setting(scenario=scenario, alpha=alpha, b=b, n=profile.n, budget=profile.budget)
             in_panel = (alpha, b) in profile.panels(scenario)
             is_slow_there = in_panel and scenario in profile.slow_scenarios
-            slow = known.slow(profile.scaling_factors) if is_slow_there else []
-            times = dict.fromkeys(("iFA", *known.FAST), profile.reps) | dict.fromkeys(slow, profile.slow_reps)
+            slow = contenders.slow(profile.scaling_factors) if is_slow_there else []
+            times = dict.fromkeys(("iFA", *contenders.FAST), profile.reps) | dict.fromkeys(slow, profile.slow_reps)
             times["iVAE"] = profile.reps if in_panel else min(profile.reps, profile.slow_reps)
             units += [Unit("methods", name, at, rep) for name, reps in times.items() for rep in range(reps)]
     return units
@@ -51,27 +48,25 @@ def all_methods(unit: Unit, profile: Profile, inputs: Inputs) -> Iterator[Row]:
     """The eight metrics, and the share of X that all factors explain together."""
     s = drawn(unit, profile)
     views, Y = face.standardised_views(s.X, s.Y)
-    if unit.method == "iFA":
-        fitted = informed_family(views, Y, profile.k, unit.rep, profile.lams)
-    else:
-        result = face.run(known.by_name(unit.method), views, Y, profile.k, unit.rep, profile.budget)
-        fitted = iter([(unit.method, result.informed, result.factors, result.seconds)])
-    for name, informed, factors, seconds in fitted:
-        yield from in_sample(name, views, Y, informed, factors, seconds)
+    if unit.method != "iFA":
+        (method,), settings = contenders.chosen([unit.method]), Settings(profile.k, unit.rep, profile.budget)
+        yield from in_sample(method, Data(views, Y), settings)
+        return
+    fa = InformedFactorAnalysis(profile.k, random_state=unit.rep)
+    for name, model, seconds in informed_family(fa, views, Y, profile.lams, exclusive=True):
+        yield from on_fitted_rows(name, views, Y, model.factors_[:, : Y.shape[1]], model.factors_, seconds)
 
 
 def informed_family(
-    views: dict[str, Array], Y: Array, k: int, seed: int, lams: tuple[float, ...], exclusive: bool = True
-) -> Iterator[tuple[str, Array, Array, float]]:
-    """(name, informed factors, all factors, seconds) of stage 1 and of each realignment."""
+    fa: InformedFactorAnalysis, X: Any, Y: Any, lams: tuple[float, ...], exclusive: bool = False
+) -> Iterator[tuple[str, InformedFactorAnalysis, float]]:
+    """(name, model, seconds to its factors) of stage 1 and of each realignment."""
 
-    def timed(name: str, make: Callable[[], Any]) -> tuple[str, Array, Array, float]:
-        start = time.perf_counter()
-        factors = make().factors_
-        return name, factors[:, : Y.shape[1]], factors, time.perf_counter() - start
+    def timed(name: str, make: Callable[[], InformedFactorAnalysis]) -> tuple[str, InformedFactorAnalysis, float]:
+        (model, _), seconds = face.timed(lambda: (model := make(), model.factors_))  # computed when first asked for
+        return name, model, seconds
 
-    fa = InformedFactorAnalysis(k, random_state=seed)
-    yield timed("iFA (no T)", lambda: fa.fit(views, Y))
+    yield timed("iFA (no T)", lambda: fa.fit(X, Y))
     for lam in lams:
         yield timed(f"iFA (lam={lam:g})", partial(fa.realign, lam))
     if exclusive:
@@ -90,7 +85,7 @@ def consistency_units(profile: Profile, inputs: Inputs) -> list[Unit]:
 
 def consistency(unit: Unit, profile: Profile, inputs: Inputs) -> Iterator[Row]:
     """beta, its squared error, and the cosine between informed factors and the truth."""
-    s = drawn(unit, profile, int(parsed(unit)["n"]))
+    s = drawn(unit, profile)
     fa = InformedFactorAnalysis(profile.k, random_state=unit.rep).fit(s.X, s.Y)
     for p, value in enumerate(fa.beta_):
         yield Row("iFA", f"beta_{p + 1}", value)
@@ -126,11 +121,8 @@ def inference_units(profile: Profile, inputs: Inputs) -> list[Unit]:
 
 def inference(unit: Unit, profile: Profile, inputs: Inputs) -> Iterator[Row]:
     """The bound reached, recovery of the informed factors (mean and weakest), sweeps and seconds."""
-    s = drawn(unit, profile, int(parsed(unit)["n"]))
-    model = INFERENCES[unit.method](profile.k)
-    start = time.perf_counter()
-    model.fit(s.X, s.Y)
-    seconds = time.perf_counter() - start
+    s = drawn(unit, profile)
+    model, seconds = face.timed(lambda: INFERENCES[unit.method](profile.k).fit(s.X, s.Y))
     found = cosines(model.factors_, s.Z, len(s.beta))
     yield Row(unit.method, "bound", model.elbo_[-1])
     yield Row(unit.method, "recovery", float(np.mean(found)))
@@ -147,9 +139,9 @@ def runtime_units(profile: Profile, inputs: Inputs) -> list[Unit]:
     at = setting(scenario="PN", alpha=1.0, b=1.0, n=profile.n, budget=profile.budget)
     units = []
     for rep in range(min(profile.reps, 5)):
-        units += [Unit("runtime", name, at, rep) for name in ("iFA", "iFA, the paper's", *known.FAST)]
+        units += [Unit("runtime", name, at, rep) for name in ("iFA", "iFA, the paper's", *contenders.FAST)]
         if rep < profile.slow_reps:
-            units += [Unit("runtime", name, at, rep) for name in (*known.slow((0.1,)),)]
+            units += [Unit("runtime", name, at, rep) for name in contenders.slow((0.1,))]
     return units
 
 
@@ -159,15 +151,14 @@ def runtime(unit: Unit, profile: Profile, inputs: Inputs) -> Iterator[Row]:
     views, Y = face.standardised_views(s.X, s.Y)
     if unit.method == "iFA":
         for _ in range(2):
-            timed = list(informed_family(views, Y, profile.k, unit.rep, (0.5,), exclusive=False))
-        yield Row("iFA", "seconds", timed[0][3])
-        yield Row("iFA, a further lambda", "seconds", timed[1][3])
+            timed = list(informed_family(InformedFactorAnalysis(profile.k, random_state=unit.rep), views, Y, (0.5,)))
+        yield Row("iFA", "seconds", timed[0][2])
+        yield Row("iFA, a further lambda", "seconds", timed[1][2])
     elif unit.method == "iFA, the paper's":
-        start = time.perf_counter()
-        InformedFactorAnalysis.paper(profile.k).fit(views, Y)
-        yield Row(unit.method, "seconds", time.perf_counter() - start)
+        _, seconds = face.timed(lambda: InformedFactorAnalysis.paper(profile.k).fit(views, Y))
+        yield Row(unit.method, "seconds", seconds)
     else:
-        method = known.by_name(unit.method)
-        for _ in range(2 if unit.method in known.CLASSICAL else 1):
+        (method,) = contenders.chosen([unit.method])
+        for _ in range(2 if unit.method in contenders.CLASSICAL else 1):
             seconds = face.run(method, views, Y, profile.k, unit.rep, profile.budget).seconds
         yield Row(unit.method, "seconds", seconds)

@@ -35,12 +35,11 @@ from covalign.moments.moments import Moments
 from covalign.study.profiles import SIMULATED, Inputs, Profile
 from covalign.study.real_data import halves, numbers, polar_form, with_shrinkage
 from covalign.study.results_store import Row, Unit, setting
-from covalign.study.theory import parsed
+from covalign.study.theory import SHOWN, mixings_of
 
 LAMS = (0.0, 0.25, 0.5, 0.75, 0.9, 1.0)
 MEANS, WEIGHTS, ENCODING = "difference of means", "probe's own weights", "Z on all of Y"
 REFERENCES = (MEANS, WEIGHTS, ENCODING)
-SHOWN = ("T_ex", "T_0", "T_0.5", "T_1")  # regimes whose responses the figure shows
 
 
 def units(profile: Profile, inputs: Inputs) -> list[Unit]:
@@ -72,11 +71,11 @@ def steering(unit: Unit, profile: Profile, inputs: Inputs) -> Iterator[Row]:
     for name, D in made.items():
         yield from judged(name, "in sample", seen.T @ D, D, m)
         yield from judged(name, "held out", fresh.T @ D, D, m)
-        if name in SHOWN and drawn(parsed(unit)):
+        if name in SHOWN and drawn(unit.at):
             for (q, p), value in np.ndenumerate(fresh.T @ D):
                 yield Row(name, f"response {q} {p}", float(value))
-    if "scenario" in parsed(unit):
-        yield from nearness(made, parsed(unit))
+    if "scenario" in unit.at:
+        yield from nearness(made, unit.at)
 
 
 def drawn(at: dict[str, str]) -> bool:
@@ -109,7 +108,7 @@ def nearness(made: dict[str, Array], at: dict[str, str]) -> Iterator[Row]:
 
 def rows_of(unit: Unit, inputs: Inputs) -> tuple[Array, Array]:
     """The representation and the covariates of a unit; twice the profile's rows of a scenario, for two halves."""
-    at = parsed(unit)
+    at = unit.at
     if "embedding" in at:
         Z, Y = numbers(datasets.embedding(inputs.embeddings[unit.method]))
         return Z, overlapping(Y) if at["covariates"] == "overlapping" else Y
@@ -143,7 +142,8 @@ def moves(m: Moments, polar: Polar, shrinkage: float) -> dict[str, Array]:
 
     Then common ways to steer without a regime, scaled to move the fitted rows' own probe by one.
     """
-    made = {name: editing.decoder(m, polar, F) for name, F in mixings(polar).items()}
+    mixings = {name: F for name, F in mixings_of(polar, LAMS).items() if np.linalg.matrix_rank(F) == len(F)}
+    made = {name: editing.decoder(m, polar, F) for name, F in mixings.items()}  # of those that can be undone
     S_zy, B = regimes.standardised_cross_covariance(m), least_squares(m, polar)
     scale = np.sqrt(np.diag(m.cov_y))
     plain = {
@@ -152,11 +152,3 @@ def moves(m: Moments, polar: Polar, shrinkage: float) -> dict[str, Array]:
         ENCODING: S_zy @ np.linalg.pinv(m.cov_y / scale / scale[:, None], hermitian=True),
     }
     return made | {name: D / np.sum(B * D, axis=0) for name, D in plain.items()}
-
-
-def mixings(polar: Polar) -> dict[str, Array]:
-    """F of T_ex and of T_lambda along lambda, those that can be undone."""
-    settings = [("T_ex", "exclusive", np.nan)] if polar.M_inverse is not None else []
-    settings += [(f"T_{lam:g}", "tunable", lam) for lam in LAMS]
-    made = {name: regimes.mixing(polar, regime, lam) for name, regime, lam in settings}
-    return {name: F for name, F in made.items() if np.linalg.matrix_rank(F) == len(F)}

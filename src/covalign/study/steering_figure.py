@@ -11,10 +11,11 @@ from covalign._core.linalg import Array
 from covalign._core.text_tables import markdown
 from covalign.study.intervals import Interval, over_splits
 from covalign.study.profiles import Inputs, Profile
-from covalign.study.results_store import Store
-from covalign.study.steering import LAMS, REFERENCES, SHOWN
-from covalign.study.subsets import rows
+from covalign.study.results_store import Store, rows
+from covalign.study.steering import LAMS, REFERENCES
+from covalign.study.theory import SHOWN
 
+REGIMES = ("T_ex", *(f"T_{lam:g}" for lam in LAMS))
 TITLES = {"T_ex": r"$T_{\mathrm{ex}}$", "T_0": "$T_0$", "T_0.5": "$T_{1/2}$", "T_1": "$T_1$"}
 
 
@@ -54,8 +55,8 @@ def steering_figure(store: Store, profile: Profile, inputs: Inputs) -> Any:
     shown = {name: one for name, one in sets.items() if one["metric"].str.startswith("response").any()}
     figure = plt.figure(figsize=(11.5, 2.7 * len(shown) + 4.2), layout="constrained")
     parts = figure.subfigures(len(shown) + 1, 1, height_ratios=[2.7] * len(shown) + [4.2])
-    for letter, part, (name, one) in zip("AAAAAAAA", parts, shown.items(), strict=False):
-        responses(part, one, f"{letter}   {name}: change of probe q (row) by a move of dimension p (column), held out")
+    for part, (name, one) in zip(parts, shown.items(), strict=False):
+        responses(part, one, f"A   {name}: change of probe q (row) by a move of dimension p (column), held out")
     axes = parts[-1].subplots(1, 2)
     curves = [name for name in sets if not name.startswith("scenario") or name.startswith("scenario PN")]
     for colour, name in zip(COLOURS, curves, strict=False):
@@ -64,8 +65,7 @@ def steering_figure(store: Store, profile: Profile, inputs: Inputs) -> Any:
     axes[0].set_title(
         "B   leakage along λ (dashed: probes of the fitted rows; crosses: $T_{ex}$)", loc="left", fontsize=9
     )
-    axes[0].set_xlabel("λ")
-    axes[0].set_ylabel("leakage: other probes' squared change / own")
+    axes[0].set(xlabel="λ", ylabel="leakage: other probes' squared change / own")
     axes[1].set_title("C   leakage and effort, held out (cross $T_{ex}$, line λ = 0 to 1)", loc="left", fontsize=9)
     axes[1].set_xlabel("effort relative to $T_{ex}$: squared length of a move per squared effect")
     axes[0].legend(fontsize=8, frameon=False)
@@ -119,7 +119,7 @@ def along_lambda(ax: Any, one: pd.DataFrame, name: str, colour: str) -> None:
 
 def prices(ax: Any, one: pd.DataFrame, name: str, colour: str) -> None:
     """Leakage against effort, relative to the effort of T_ex."""
-    made = [name for name in ("T_ex", *(f"T_{lam:g}" for lam in LAMS)) if name in set(one["method"])]
+    made = [name for name in REGIMES if name in set(one["method"])]
     effort = np.array([over_repetitions(one, name, "effort, held out").mean for name in made])
     leak = np.array([over_repetitions(one, name, "leakage, held out").mean for name in made])
     ax.plot(effort / effort[0], leak, color=colour, lw=1)
@@ -131,7 +131,7 @@ def steering_table(store: Store, profile: Profile, inputs: Inputs) -> str:
     """Leakage, effect and effort of every move on every data set, and T_0 and T_ex against T_1."""
     frame, parts = rows(store, "steering", profile), []
     for name, one in data_sets(frame, profile, inputs).items():
-        methods = [m for m in ("T_ex", *(f"T_{lam:g}" for lam in LAMS), *REFERENCES) if m in set(one["method"])]
+        methods = [m for m in (*REGIMES, *REFERENCES) if m in set(one["method"])]
         simulated = name.startswith("scenario")
         header = ["move", "leakage, in sample", "leakage, held out", "less that of T_1", "effect", "effort / T_0's"]
         header += ["cosine with intervention", "with observation"] if simulated else []

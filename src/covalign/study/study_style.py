@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from covalign._core.linalg import Array
 from covalign.show.plot import style as plot_style  # without matplotlib, the error names the extra to install
-from covalign.study.method_names import family, members
+from covalign.study.contenders import members, parameter
 from covalign.study.scores import LABELS
 
 plt: Any = vars(plot_style)["plt"]
@@ -50,10 +51,6 @@ def trade_off(frame: pd.DataFrame, ax: Any, *, x: str = "coupling", y: str = "al
     )
     means, counts = wide.groupby("method").mean(), wide.groupby("method").size()
 
-    def fewer(name: str) -> str:
-        """The number of runs, if other methods have more."""
-        return f"  ({runs(counts[name])})" if counts[name] < counts.max() else ""
-
     def point(name: str, colour: Any, marker: str, label: str | None, s: float) -> None:
         each, mean = wide.loc[name], means.loc[name]
         ax.scatter(each[x], each[y], s=s / 4, color=[colour], marker=marker, alpha=0.45, linewidth=0, zorder=2)
@@ -69,13 +66,12 @@ def trade_off(frame: pd.DataFrame, ax: Any, *, x: str = "coupling", y: str = "al
         for i, name in enumerate(path.index):
             point(name, _shade(scale, 0.08, i, len(inside)), marker, None, 60)
         ends = " to ".join(f"{value:g}" for value in dict.fromkeys([inside[0][0], inside[-1][0]]))
-        label = f"{title_of}, ${letter}$ = {ends}{fewer(path.index[0])}"
+        label = f"{title_of}, ${letter}$ = {ends}{fewer_runs(counts, path.index[0])}"
         ax.scatter([], [], s=60, color=[plt.get_cmap(scale)(0.5)], edgecolor=INK, marker=marker, label=label)
     for name, (colour, marker) in STYLES.items():
         if name in means.index:
-            point(name, colour, marker, name + fewer(name), 110 if marker == "*" else 55)
-    ax.set_xlabel(LABELS.get(x, x))
-    ax.set_ylabel(LABELS.get(y, y))
+            point(name, colour, marker, name + fewer_runs(counts, name), 110 if marker == "*" else 55)
+    ax.set(xlabel=LABELS.get(x, x), ylabel=LABELS.get(y, y))
     return finish(ax, title)
 
 
@@ -84,9 +80,9 @@ def _shade(scale: str, first: float, i: int, count: int) -> Any:
     return plt.get_cmap(scale)(first + 0.84 * i / max(count - 1, 1))
 
 
-def runs(count: int) -> str:
-    """1 run, 2 runs."""
-    return f"{count} run" if count == 1 else f"{count} runs"
+def fewer_runs(counts: pd.Series, name: str) -> str:
+    """(1 run) or (2 runs), if other methods have more."""
+    return f"  ({counts[name]} {'run' if counts[name] == 1 else 'runs'})" if counts[name] < counts.max() else ""
 
 
 def sweep(frame: pd.DataFrame, along: str, metric: str, ax: Any) -> Any:
@@ -116,18 +112,16 @@ def band(ax: Any, x: Any, mean: Any, reach: Any, colour: Any, alpha: float, **li
 
 def pretty(name: str) -> str:
     """A method's name for a legend."""
-    of = family(name)
+    of = parameter(name)
     if of is None:
         return name
     return rf"iFA, $\lambda$ = {of[1]:g}" if of[0] == "iFA" else f"SOFA, sf = {of[1]:g}"
 
 
-def heatmap(ax: Any, values: Any, title: str = "", rows: Sequence[str] = (), columns: Sequence[str] = ()) -> Any:
+def heatmap(ax: Any, values: Array, title: str = "") -> Any:
     """A matrix of correlations, white at zero."""
-    values = np.asarray(values)
     image = ax.imshow(values, cmap="RdBu_r", vmin=-1, vmax=1, interpolation="nearest")
-    ax.set_xticks(range(len(columns)), columns, rotation=90, fontsize=6)
-    ax.set_yticks(range(len(rows)), rows, fontsize=6)
+    ax.set(xticks=[], yticks=[])
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
     if values.size <= 36:

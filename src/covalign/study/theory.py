@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
 from covalign._core.linalg import Array
 from covalign.closed_form import regimes, simulate
+from covalign.closed_form.regimes import Polar
 from covalign.moments.moments import Moments
 from covalign.study.profiles import SIMULATED, Inputs, Profile
 from covalign.study.results_store import Row, Unit, setting
 from covalign.study.scores import disentanglement, plane
 
+SHOWN = ("T_ex", "T_0", "T_0.5", "T_1")  # regimes that figures show
 LAMS = tuple(np.linspace(0, 1, 21).round(2).tolist())
 
 
@@ -79,23 +81,21 @@ def population_units(profile: Profile, inputs: Inputs) -> list[Unit]:
 
 def population(unit: Unit, profile: Profile, inputs: Inputs) -> Iterator[Row]:
     """Alignment, coupling, D, C, I, SAP and nSAP of every regime, from the scenario's own covariances."""
-    at = parsed(unit)
-    m = simulate.population_moments(str(at["scenario"]), alpha=float(at["alpha"]), b=float(at["b"]))
-    for regime, lam, T in regimes_of(m):
-        name, moved = "T_ex" if regime == "exclusive" else f"T_{lam:g}", m.transform(T)
+    at = unit.at
+    m = simulate.population_moments(at["scenario"], alpha=float(at["alpha"]), b=float(at["b"]))
+    for name, T in regimes_of(regimes.whitened_polar(m), LAMS).items():
+        moved = m.transform(T)
         yield from plane(name, moved)
         yield from disentanglement(name, moved)
 
 
-def regimes_of(m: Moments) -> Iterator[tuple[str, float, Array]]:
-    """(regime, lambda, T) for the exclusive regime, if it exists, and all lambdas."""
-    polar = regimes.whitened_polar(m)
-    if polar.M_inverse is not None:
-        yield "exclusive", np.nan, regimes.turned(polar, "exclusive")
-    for lam in LAMS:
-        yield "tunable", lam, regimes.turned(polar, "tunable", lam)
+def regimes_of(polar: Polar, lams: Iterable[float] = (0.0, 0.5, 1.0)) -> dict[str, Array]:
+    """T of the exclusive regime (T_ex), if it exists, and of T_lambda along lambda, by name."""
+    return {name: F @ polar.T_0 for name, F in mixings_of(polar, lams).items()}
 
 
-def parsed(unit: Unit) -> dict[str, str]:
-    """A unit's setting as a dict."""
-    return dict(pair.split("=", 1) for pair in unit.setting.split())
+def mixings_of(polar: Polar, lams: Iterable[float]) -> dict[str, Array]:
+    """F of the same regimes: T = F T_0."""
+    exclusive = [("T_ex", "exclusive", np.nan)] if polar.M_inverse is not None else []
+    settings = [*exclusive, *((f"T_{lam:g}", "tunable", lam) for lam in lams)]
+    return {name: regimes.mixing(polar, regime, lam) for name, regime, lam in settings}

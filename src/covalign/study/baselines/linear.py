@@ -10,7 +10,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -48,7 +47,7 @@ class _Linear(BuiltIn):
     def fit(self, views: dict[str, Array], Y: Array, n_factors: int, seed: int, budget: int) -> Fitted:
         """Factors of all views side by side; no iterations, so ``budget`` is not used."""
         F, W, R = at_least(self.decompose(stacked(views), Y, n_factors, seed), min(n_factors, Y.shape[1]))
-        place = None if R is None else partial(placed, R)
+        place = None if R is None else lambda new: np.asarray(stacked(new) @ R)
         return Fitted(F, split(W, views), versions=versions_of(*self.packages), place=place)
 
     def decompose(self, X: Array, Y: Array, n_factors: int, seed: int) -> Linear:
@@ -215,16 +214,9 @@ def completed(found: Linear, X: Array, k: int) -> Linear:
 
 def at_least(found: Linear, p: int) -> Linear:
     """``found`` filled up to p factors with zeros: each covariate needs a factor to be matched with."""
-    missing = max(0, p - found.factors.shape[1])
-    F, W, R = (None if A is None else np.pad(A, ((0, 0), (0, missing))) for A in found)
-    assert F is not None
-    assert W is not None
-    return Linear(F, W, R)
-
-
-def placed(R: Array, views: dict[str, Array]) -> Array:
-    """X R."""
-    return np.asarray(stacked(views) @ R)
+    F, W, R = found
+    zeros = ((0, 0), (0, max(0, p - F.shape[1])))
+    return Linear(np.pad(F, zeros), np.pad(W, zeros), None if R is None else np.pad(R, zeros))
 
 
 # -- PLS --------------------------------------------------------------------------------------------------------------

@@ -5,9 +5,10 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import metadata
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -18,6 +19,7 @@ from covalign.closed_form import metrics
 from covalign.moments.moments import as_rows
 from covalign.tables.covariates import encode, match_rows
 
+T = TypeVar("T")
 Views = dict[str, Array]
 
 
@@ -118,18 +120,23 @@ def run(method: Method, X: Any, Y: Any, n_factors: int, seed: int = 0, budget: i
     views = {name: scales[name].apply(view) for name, view in views.items()}
     if Y.shape[1] > n_factors:
         raise too_many_factors_asked(Y.shape[1], n_factors)
-    start = time.perf_counter()
-    fitted = method.fit(views, Y, n_factors, seed, budget)
-    seconds = time.perf_counter() - start if fitted.seconds is None else fitted.seconds
+    fitted, seconds = timed(lambda: method.fit(views, Y, n_factors, seed, budget))
     factors = np.asarray(fitted.factors, dtype=np.float64)
     p = Y.shape[1]
     pairs = metrics.Matching(np.arange(p), np.ones(p)) if method.paired else metrics.match(factors, Y)
     versions = versions_of("scikit-learn") if fitted.versions is None else fitted.versions
     place = None if fitted.place is None else placing(fitted.place, pairs, scales)
     informed = pairs.apply(factors)
+    seconds = seconds if fitted.seconds is None else fitted.seconds
     return Result(
         method.name, method.paired, factors, informed, fitted.loadings, seconds, versions, fitted.curve, place
     )
+
+
+def timed(work: Callable[[], T]) -> tuple[T, float]:
+    """What the work returns, and its seconds."""
+    start = time.perf_counter()
+    return work(), time.perf_counter() - start
 
 
 def placing(
@@ -206,5 +213,9 @@ def split(loadings: Array, views: dict[str, Array]) -> dict[str, Array]:
 
 
 def versions_of(*packages: str) -> dict[str, str]:
-    """Installed versions, Python's first."""
-    return {"python": platform.python_version(), **{name: metadata.version(name) for name in packages}}
+    """Versions of those packages that are installed, Python's first."""
+    found = {"python": platform.python_version()}
+    for name in packages:
+        with suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name)
+    return found

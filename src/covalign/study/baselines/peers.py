@@ -15,7 +15,7 @@ import tempfile
 from dataclasses import asdict, dataclass, field
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -52,10 +52,10 @@ class Peer:
         python = interpreter()
         if python is None:
             return f"there is no environment with {self.package}: {REMEDY}"
-        answer = ask(python)
-        if answer.trouble is not None:
-            return f"{python} does not answer ({answer.trouble}): {REMEDY}"
-        if answer.versions.get(self.key, {}).get(self.package) is None:
+        versions, trouble = ask(python)
+        if trouble is not None:
+            return f"{python} does not answer ({trouble}): {REMEDY}"
+        if versions.get(self.key, {}).get(self.package) is None:
             return f"{self.package} is not installed for {python}: {REMEDY}"
         return None
 
@@ -70,7 +70,7 @@ class Peer:
         with tempfile.TemporaryDirectory(prefix="covalign-") as folder:
             task, answer = (str(Path(folder) / name) for name in ("task.npz", "answer.npz"))
             write_task(task, shown, Y, said)
-            trouble = call(python, [self.key, task, answer], folder, self.timeout).trouble
+            _, trouble = call(python, [self.key, task, answer], folder, self.timeout)
             if trouble is not None or not Path(answer).exists():
                 raise PeerError(f"{self.name} failed: {trouble or 'it wrote no answer'}")
             fitted = read_answer(answer, self.name, varying, (len(Y), n_factors))
@@ -183,22 +183,10 @@ def interpreter() -> str | None:
     return None
 
 
-class Reply(NamedTuple):
-    """The output of a call, and its error, if there was one."""
-
-    text: str
-    trouble: str | None
-
-
-class Inventory(NamedTuple):
-    """{peer: {package: version or None}}, or why there is none."""
-
-    versions: dict[str, dict[str, str | None]]
-    trouble: str | None
-
-
-def call(python: str, arguments: list[str], folder: str | None = None, timeout: float | None = None) -> Reply:
-    """Run the worker. An interrupt or a timeout also ends it.
+def call(
+    python: str, arguments: list[str], folder: str | None = None, timeout: float | None = None
+) -> tuple[str, str | None]:
+    """Run the worker: its output, and its error, if there was one. An interrupt or a timeout also ends it.
 
     -I keeps our folders and PYTHONPATH out of its imports; the environment sets its threads, as it sets ours. The
     plotting backend of a notebook does not exist there, so it gets Agg.
@@ -217,27 +205,23 @@ def call(python: str, arguments: list[str], folder: str | None = None, timeout: 
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return Reply("", f"stopped after {timeout:g} seconds")
+        return "", f"stopped after {timeout:g} seconds"
     except OSError as error:
-        return Reply("", str(error))
-    return Reply(done.stdout, tail(done.stderr) or f"exit code {done.returncode}" if done.returncode else None)
-
-
-def tail(text: str, lines: int = 8) -> str:
-    """The last lines of an error stream."""
-    return "\n".join(text.strip().splitlines()[-lines:])
+        return "", str(error)
+    last_lines = "\n".join(done.stderr.strip().splitlines()[-8:])
+    return done.stdout, last_lines or f"exit code {done.returncode}" if done.returncode else None
 
 
 @cache
-def ask(python: str) -> Inventory:
-    """The peers that an interpreter has; it is asked once in a session."""
-    reply = call(python, ["--have"], timeout=60)
-    if reply.trouble is not None:
-        return Inventory({}, (reply.trouble.splitlines() or [""])[-1])
+def ask(python: str) -> tuple[dict[str, dict[str, str | None]], str | None]:
+    """{peer: {package: version or None}} of an interpreter, or why there is none; it is asked once in a session."""
+    text, trouble = call(python, ["--have"], timeout=60)
+    if trouble is not None:
+        return {}, (trouble.splitlines() or [""])[-1]
     try:
-        return Inventory(json.loads(reply.text), None)
+        return json.loads(text), None
     except json.JSONDecodeError:
-        return Inventory({}, "not a list of peers")
+        return {}, "not a list of peers"
 
 
 # -- the files --------------------------------------------------------------------------------------------------------
