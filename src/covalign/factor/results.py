@@ -13,7 +13,7 @@ from covalign._core.messages import message
 from covalign.closed_form.aligned_model import AlignedModel
 from covalign.factor import frames, placement
 from covalign.factor.inference.state import Problem, State
-from covalign.factor.preparation import Table
+from covalign.factor.table import Table
 
 
 class Tables(AlignedModel):
