@@ -91,9 +91,7 @@ def without(model: Any, rows: Rows, test: NDArray[np.bool_]) -> tuple[Polar, Sum
 
 def polar_of(model: Any) -> Polar:
     """What every regime of the informed factors is a function of."""
-    problem = model._problem
-    S_y = np.asarray(problem.data.yy / problem.n)
-    return regimes.whitened_polar(model_moments(model._stage_1.beta, S_y, model.covariate_names_))
+    return regimes.whitened_polar(model_moments(model._stage_1.beta, model._sy, model.covariate_names_))
 
 
 def _some(views: dict[str, Array], which: NDArray[np.bool_]) -> dict[str, Array]:

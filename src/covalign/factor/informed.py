@@ -467,11 +467,8 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         model = cls(**meta["parameters"])
         model._held = {}
         state = factor_archive.unpack(meta, arrays, model)
-        if meta["realigned"] is None:
-            model._realigned = None
-        else:
-            regime, lam = meta["realigned"]
-            model._realigned = Realigned(regime, lam, arrays["realigned.T"])
+        realigned = meta["realigned"]  # regime and lambda
+        model._realigned = None if realigned is None else Realigned(*realigned, arrays["realigned.T"])
         model._remember(Fit(state, arrays["elbo"].tolist(), meta["converged"]))
         return model
 

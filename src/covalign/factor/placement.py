@@ -64,6 +64,12 @@ def evidence(views: tuple[View, ...], new: Gapped) -> tuple[Array, Array]:
     return Q, r
 
 
+def posterior_covariance(prior_cov: Array, Q: Array) -> Array:
+    """(P^-1 + Q)^-1 as (I + P Q)^-1 P, which exists also if P, the prior covariance, is singular."""
+    cov = np.asarray(np.linalg.solve(np.eye(Q.shape[-1]) + prior_cov @ Q, prior_cov), dtype=np.float64)
+    return (cov + updates.transposed(cov)) / 2
+
+
 def place(state: State, S_y: Array, X: Array, Y: Array, T: Array) -> Placed:
     """q(z) of new samples from their observed cells (NaN where missing), informed factors in the regime of T."""
     new, beta = Gapped.of_rows(X, Y, S_y), state.beta
@@ -75,9 +81,7 @@ def place(state: State, S_y: Array, X: Array, Y: Array, T: Array) -> Placed:
     prior_cov = np.tile(np.eye(k), (len(of_label), 1, 1))
     own = beta[:, None] * labels.cov[of_label] * beta + np.diag(1 - beta**2)
     prior_cov[:, :p, :p] = T @ own @ T.T
-    # (I + P Q)^-1 P exists also if P, the prior covariance, is singular.
-    solved = np.asarray(np.linalg.solve(np.eye(k) + prior_cov @ Q[of_row], prior_cov), dtype=np.float64)
-    cov = (solved + solved.transpose(0, 2, 1)) / 2
+    cov = posterior_covariance(prior_cov, Q[of_row])
     away = r - grouped_product(means, Q[of_row], group)
     return Placed(means + grouped_product(away, cov, group), cov, group)
 
@@ -100,8 +104,7 @@ def linear(state: State, S_y: Array, T: Array, present: list[bool], has_y: bool)
     prior_cov, prior_mean = np.eye(k), np.zeros((p, k))
     own = np.diag(1 - beta**2) if has_y else beta[:, None] * S_y * beta + np.diag(1 - beta**2)
     prior_cov[:p, :p], prior_mean[:, :p] = T @ own @ T.T, beta[:, None] * T.T
-    solved = np.linalg.solve(np.eye(k) + prior_cov @ Q, prior_cov)
-    cov = (solved + solved.T) / 2
+    cov = posterior_covariance(prior_cov, Q)
     of_x = direct @ cov
     intercepts = np.concatenate([intercept(view.w) for view in state.views])
     return Linear(of_x, prior_mean - prior_mean @ Q @ cov, -intercepts @ of_x, cov)

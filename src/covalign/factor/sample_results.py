@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from covalign._core.checks import rows_not_kept, unknown_views
+from covalign._core.checks import rows_not_kept
 from covalign._core.linalg import Array
 from covalign._core.messages import message
 from covalign.closed_form.aligned_model import AlignedModel
@@ -117,9 +117,7 @@ class SampleResults(AlignedModel):
         (0, 60)
         """
         self._check_fitted()
-        view = next(iter(self._table.views)) if view is None else view
-        if view not in self._table.views:
-            raise unknown_views([view], list(self._table.views))
+        view = self._table.view(view)
         if not isinstance(self._rows, Rows):
             need = "impute needs rows in memory, and this model was fitted to data that were read by chunks"
             remedy = "Fit it to an array, or use transform(X) and loadings_ for some rows at a time"

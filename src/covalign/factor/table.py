@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from covalign._core.checks import unknown_views
 from covalign._core.linalg import Array, affine, dense
 from covalign.factor.nuisance import Nuisance
 from covalign.tables.covariates import Encoding
@@ -40,6 +41,13 @@ class Table(NamedTuple):
         """The positions of the features of each view among all features."""
         ends = np.cumsum([len(view.names) for view in self.views.values()])
         return tuple(slice(int(end) - len(v.names), int(end)) for end, v in zip(ends, self.views.values(), strict=True))
+
+    def view(self, name: str | None) -> str:
+        """The name of a view, the first by default; an error if there is no such view."""
+        known = list(self.views)
+        if name is not None and name not in known:
+            raise unknown_views([name], known)
+        return known[0] if name is None else name
 
     def standardised(self, parts: Mapping[str, Any], C: Array | None) -> Array:
         """Rows of some views, standardised as in the fit, all views side by side, NaN where a cell is missing.

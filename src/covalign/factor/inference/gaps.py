@@ -69,6 +69,13 @@ def priors(cov_y: Array, beta: Array, k: int) -> Array:
     return Pi
 
 
+def away_from_prior(data: Gapped, z: Factors, beta: Array) -> Array:
+    """E[z_n] - (b mu_n, 0) (N x K)."""
+    away = z.mean.copy()
+    away[:, : len(beta)] -= beta * data.labels.mean
+    return away
+
+
 def with_sums(problem: Problem, mean: Array, cov: Array, beta: Array) -> Factors:
     """Factors and everything that is summed over them."""
     data: Gapped = problem.data
@@ -150,9 +157,8 @@ def shifted(problem: Problem, state: State, held: int = 0) -> State:
     """
     data: Gapped = problem.data
     z: Factors = state.z
-    p, k, beta = problem.p, problem.k, state.beta
-    Pi, away = priors(data.labels.cov, beta, k), z.mean.copy()
-    away[:, :p] -= beta * data.labels.mean
+    k, beta = problem.k, state.beta
+    Pi, away = priors(data.labels.cov, beta, k), away_from_prior(data, z, beta)
     sums = np.zeros((len(Pi), k))
     np.add.at(sums, data.labels.group, data.one[:, None] * away)
     curvature, slope = np.tensordot(data.of_label, Pi, 1), np.einsum("lkj,lj->k", Pi, sums)
@@ -244,9 +250,8 @@ def kl_factors(problem: Problem, state: State) -> float:
     """sum_n KL(q(z_n) || N((b mu_n, 0), Pi_n^-1)), missing covariates integrated out."""
     data: Gapped = problem.data
     z: Factors = state.z
-    p, k, beta = problem.p, problem.k, state.beta
-    Pi, away = priors(data.labels.cov, beta, k), z.mean.copy()
-    away[:, :p] -= beta * data.labels.mean
+    k, beta = problem.k, state.beta
+    Pi, away = priors(data.labels.cov, beta, k), away_from_prior(data, z, beta)
     distance = np.sum(grouped_product(away, Pi, data.labels.group) * away)
     distance += np.einsum("c,ckl,ckl->", data.sizes, Pi[data.samples[2]], z.cov)
     log_dets = data.sizes @ np.linalg.slogdet(z.cov)[1] + data.of_label @ np.linalg.slogdet(Pi)[1]

@@ -160,7 +160,7 @@ class Held(NamedTuple):
 class Problem(NamedTuple):
     """What does not change during a fit: the data as an engine, sizes, and how the posterior factorises."""
 
-    data: Any  # an engine of ``statistics``
+    data: Any  # an engine of ``engines``, or ``patterns.Gapped``
     n: int
     p: int
     k: int
