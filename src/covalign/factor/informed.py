@@ -468,7 +468,7 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         model._held = {}
         state = factor_archive.unpack(meta, arrays, model)
         realigned = meta["realigned"]  # regime and lambda
-        model._realigned = None if realigned is None else Realigned(*realigned, arrays["realigned.T"])
+        model._realigned = None if realigned is None else Realigned(realigned[0], realigned[1], arrays["realigned.T"])
         model._remember(Fit(state, arrays["elbo"].tolist(), meta["converged"]))
         return model
 
