@@ -81,11 +81,6 @@ class Views:
         """Number of features of all views."""
         return sum(source.shape[1] for source in self.sources.values())
 
-    @property
-    def chunk_rows(self) -> int:
-        """Rows in a chunk: as many as in the smallest chunk of a source."""
-        return min(source.chunk_rows for source in self.sources.values())
-
     def chunks(self, rows: int | None = None, start: int = 0) -> Iterator[tuple[Any, ...]]:
         """A chunk of every view, from row ``start`` on, read ahead if they are not in memory."""
         return in_step(list(self.sources.values()), rows, start)
