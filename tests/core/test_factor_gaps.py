@@ -13,8 +13,9 @@ from covalign import InformedFactorAnalysis
 from covalign.factor import preparation as data
 from covalign.factor.inference import gaps, rotation, updates
 from covalign.factor.inference import sweeps as fitting
-from covalign.factor.inference.bound import bound
+from covalign.factor.inference.bound import bound, of_views
 from covalign.factor.inference.engines import Dense
+from covalign.factor.inference.kernel import update_views
 from covalign.factor.inference.patterns import Gapped, compressed
 from covalign.factor.inference.start import alternatives, start
 from covalign.factor.inference.state import Problem
@@ -111,7 +112,7 @@ def test_loadings_are_those_of_a_loop_over_features():
     engine, state = problem.data, swept(problem)
     z = state.z
     second = z.mean[:, :, None] * z.mean[:, None, :] + z.cov[z.group]
-    new = gaps.update_views(problem, z, state.views)
+    new = update_views(problem, z, state.views)
     for view, old, where in zip(new, state.views, BOUNDS, strict=True):
         for d in range(0, where.stop - where.start, 3):
             o = engine.observed[:, where][:, d]
@@ -143,7 +144,7 @@ def test_what_the_rotation_climbs_is_the_bound(full, labels):
         S = np.diag(z.second_moment(N))
         prior = -D @ S / 2 + D[:P] @ (b * np.diag(z.zy[:P]) - b**2 * N / 2 - z.excess / 2) + N / 2 * np.log(D).sum()
         entropy = engine.sizes @ np.linalg.slogdet(z.cov)[1] / 2
-        return gaps.of_views(problem, moved) + prior + entropy, landscape.value(R, g)
+        return of_views(problem, moved) + prior + entropy, landscape.value(R, g)
 
     engine = problem.data
     at_start = both(np.eye(K), gamma)

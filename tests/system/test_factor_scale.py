@@ -12,14 +12,16 @@ from scipy import sparse
 
 import covalign as ca
 from covalign import InformedFactorAnalysis
-from covalign.factor import chunked_fit as outofcore
 from covalign.factor import factor_archive as storage
 from covalign.factor import preparation as data_module
 from covalign.factor import view_sums as gathering
 from covalign.factor import views as streaming
+from covalign.factor.fitted_rows import Streamed
 from covalign.factor.inference import engines as statistics
+from covalign.factor.nuisance import Nuisance
 from covalign.stream import open_rows, reduction
 from covalign.stream.memory import ArrayRows, SparseRows
+from covalign.tables.covariates import Encoding
 
 N, K = 300, 5
 
@@ -181,7 +183,7 @@ def test_every_format_gives_the_fit_of_the_array(kept_in, data, reference, tmp_p
     X, Y = data
     kept = kept_in(X, tmp_path)
     fa = model().fit(kept, Y)
-    assert isinstance(fa._rows, outofcore.Streamed)
+    assert isinstance(fa._rows, Streamed)
     assert_same_fit(fa, reference)
     np.testing.assert_allclose(fa.factors_, reference.factors_, atol=1e-7)
     np.testing.assert_allclose(fa.factor_std_, reference.factor_std_, rtol=1e-6)
@@ -279,10 +281,10 @@ def test_more_features_than_rows_are_loaded_once(data, tmp_path):
     for kept in (npy(X, tmp_path), [(X[:4], Y[:4]), (X[4:], Y[4:])]):
         got = model().fit(kept) if isinstance(kept, list) else model().fit(kept, Y)
         np.testing.assert_array_equal(got.factors_, need.factors_)
-        assert not isinstance(got._rows, outofcore.Streamed)
+        assert not isinstance(got._rows, Streamed)
     gram = model(engine="gram").fit(npy(X, tmp_path), Y)
     np.testing.assert_allclose(gram.factors_, need.factors_, atol=1e-6)
-    assert not isinstance(model(engine="dense").fit(npy(data[0], tmp_path), data[1])._rows, outofcore.Streamed)
+    assert not isinstance(model(engine="dense").fit(npy(data[0], tmp_path), data[1])._rows, Streamed)
 
 
 # -- batches ----------------------------------------------------------------------------------------------------------
@@ -465,12 +467,11 @@ def test_a_wide_sparse_matrix_stays_sparse(wide, posterior, monkeypatch, tmp_pat
 def test_engines_agree_on_wide_data(wide, scale):
     X, Y = wide
     Y = (Y - Y.mean(axis=0)) / Y.std(axis=0)
-    rows = data_module.Rows(X, Y, np.empty((len(Y), 0)))
-    engines = []
-    for of_data in (data_module.complete(X, Y, False), data_module.of_sparse(sparse.csr_matrix(X), Y)):
-        sd = of_data[1] if scale else np.ones(X.shape[1])
-        engines.append(of_data[-1](sd, rows))
-    dense, thin = engines
+    names, nuisance = {"X": [str(i) for i in range(X.shape[1])]}, Nuisance.none(Encoding(()), X.shape[1])
+    dense, thin = (
+        data_module.assembled(found, Y, names, True, None, nuisance, scale)[1]
+        for found in (data_module.complete(X, Y, False), data_module.of_sparse(sparse.csr_matrix(X)))
+    )
     rng = np.random.default_rng(0)
     A, B = rng.standard_normal((X.shape[1], 4)), rng.standard_normal((3, 4))
     for need, got in zip(dense.sums(A, B), thin.sums(A, B), strict=True):

@@ -1,10 +1,11 @@
 """Informed factor analysis: a Bayesian multi-view factor model whose first P factors are informed by P covariates.
 
-Reads as the model: ``state`` (q-factors), ``updates`` (one function each), ``bound`` (likelihood minus named
-divergences), ``rotation`` (the step over all invertible maps), ``statistics`` (data as sums), ``start``, ``fitting``
-(stage 1), ``realignment`` (stage 2), ``uncertainty`` (how sure), ``data`` (tables in), ``outofcore`` (rows of any
-number in: ``streaming`` reads, ``gathering`` sums, ``combining`` makes an engine of sums with gaps), ``newcomers`` (new
-samples), ``frames`` and ``tables`` (what it tells of itself), ``model`` (the scikit-learn face).
+Reads as the model. ``inference``: ``state`` (q-factors), ``updates`` (one function each), ``bound`` (likelihood minus
+named divergences), ``rotation`` (the step over all invertible maps), ``engines`` and ``patterns`` (data as sums), two
+kernels (``complete``, ``gaps``), ``start``, ``sweeps`` (stage 1), ``realignment`` (stage 2), ``uncertainty``.
+Around it: ``preparation`` (tables in memory), ``chunked_fit`` (rows of any number: ``views`` reads, ``view_sums`` sums,
+``combinations`` makes an engine of sums with gaps), ``table`` and ``fitted_rows`` (what a fit keeps), ``new_samples``,
+``results`` and ``sample_results`` (what a model says), ``informed`` (the scikit-learn face).
 """
 
 from covalign.factor.informed import InformedFactorAnalysis

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from covalign._core.checks import features_all_missing
-from covalign._core.linalg import Array, is_constant
-from covalign.factor import preparation as data
-from covalign.factor.inference.patterns import Gapped, Index, Patterns, root_of
+from covalign._core.linalg import Array
+from covalign.factor.inference.patterns import Gapped, root_of
+from covalign.factor.preparation import Measured, Scale
 from covalign.factor.view_sums import Gathered
 
 
@@ -61,29 +61,25 @@ def feature_moments(parts: list[Group], d: int) -> tuple[Array, Array, Array]:
     return counts, mean, square / np.maximum(counts, 1)
 
 
-def gapped(found: Gathered, Y: Array, names: dict[str, list[str]]) -> tuple[Array, Array, Array, Array, data.Maker]:
-    """The scales and the engine; equal to those of ``data.gapped`` and ``patterns.compressed``, which need rows."""
+def gapped(found: Gathered, names: dict[str, list[str]]) -> Measured:
+    """Means, variances and engine; equal to those of ``preparation.gapped``, which needs rows."""
     parts, d = groups(found), sum(map(len, names.values()))
     counts, mean, variance = feature_moments(parts, d)
     refuse_unseen(names, counts)
-    constant = is_constant(mean, variance)
-    mean_y, S = data.gaussian_fit(Y)
-    sd_y = np.sqrt(np.diag(S))
 
-    def make(sd: Array, rows: data.Rows) -> Gapped:
-        centre, scale = np.concatenate([mean, mean_y]), np.concatenate([sd, sd_y])
+    def engine(s: Scale) -> Gapped:
+        centre, scale = np.concatenate([mean, s.mean_y]), np.concatenate([s.sd, s.sd_y])
         blocks = [compressed_rows(part, centre, scale) for part in parts]
         H, of = np.vstack(blocks), np.repeat(np.arange(len(parts)), [len(block) for block in blocks])
         flags = np.array([part.flags for part in parts])[of]
-        X = H[:, :d]
-        X[:, constant] = 0.0
-        whole = Gapped(X, flags[:, :d], H[:, d:-1], flags[:, d:], S / sd_y / sd_y[:, None], H[:, -1], np.zeros(0))
+        H[:, :d][:, s.constant] = 0.0
+        whole = Gapped(H[:, :d], flags[:, :d], H[:, d:-1], flags[:, d:], s.S_y, H[:, -1], np.zeros(0))
         group, of_row, _ = whole.samples
         sizes = np.zeros(len(of_row))
         sizes[group] = np.array([part.n for part in parts], dtype=np.float64)[of]
         return replace(whole, sizes=sizes)
 
-    return mean, data.spread_of(constant, variance), mean_y, sd_y, make
+    return Measured(mean, variance, engine)
 
 
 def compressed_rows(part: Group, centre: Array, scale: Array) -> Array:
@@ -113,18 +109,3 @@ def refuse_unseen(names: dict[str, list[str]], counts: Array) -> None:
         if len(nothing):
             raise features_all_missing(view, [features[i] for i in nothing])
         at += len(features)
-
-
-def numbers(fitted: Gapped) -> dict[bytes, int]:
-    """The number of every combination, by the flags of its rows."""
-    group = fitted.samples[0]
-    combination, first = np.unique(group, return_index=True)
-    flags = np.hstack([fitted.observed, fitted.has_y])[first]
-    return {row.tobytes(): int(c) for row, c in zip(flags, combination, strict=True)}
-
-
-def looked_up(known: dict[bytes, int], flags: NDArray[np.bool_]) -> Index:
-    """The combination of every row."""
-    patterns = Patterns.of(flags)
-    distinct: Any = patterns.distinct > 0
-    return np.array([known[row.tobytes()] for row in distinct], dtype=np.intp)[patterns.group]

@@ -23,8 +23,9 @@ from covalign.closed_form import regimes
 from covalign.closed_form.heldout import HeldOut
 from covalign.closed_form.regimes import Polar
 from covalign.exceptions import CannotHoldOutError
+from covalign.factor.fitted_rows import Rows
 from covalign.factor.inference.realignment import model_moments
-from covalign.factor.preparation import Rows, Table
+from covalign.factor.table import Table
 from covalign.moments.incomplete import Rows as Sums
 from covalign.moments.incomplete import fold_moments
 from covalign.stream.folds import fold_of_rows
@@ -60,9 +61,8 @@ def held_out(model: Any, folds: int) -> HeldOut:
 
 def folds_of(model: Any, folds: int) -> NDArray[np.int64]:
     """Which fold each sample belongs to, by its features: rounded, as their last digits depend on the order of rows."""
-    rows, scales = model._rows, model._table.views.values()
-    mean, sd = (np.concatenate([getattr(scale, what) for scale in scales]) for what in ("mean", "sd"))
-    return fold_of_rows(np.round((rows.X - mean) / sd, 6), np.empty((len(rows.Y), 0)), folds)
+    ((_, parts, Y, C),) = model._rows.chunks(model._table)
+    return fold_of_rows(np.round(model._table.standardised(parts, C), 6), np.empty((len(Y), 0)), folds)
 
 
 def without(model: Any, rows: Rows, test: NDArray[np.bool_]) -> tuple[Polar, Sums]:
@@ -91,9 +91,7 @@ def without(model: Any, rows: Rows, test: NDArray[np.bool_]) -> tuple[Polar, Sum
 
 def polar_of(model: Any) -> Polar:
     """What every regime of the informed factors is a function of."""
-    problem = model._problem
-    S_y = np.asarray(problem.data.yy / problem.n)
-    return regimes.whitened_polar(model_moments(model._stage_1.beta, S_y, model.covariate_names_))
+    return regimes.whitened_polar(model_moments(model._stage_1.beta, model._sy, model.covariate_names_))
 
 
 def _some(views: dict[str, Array], which: NDArray[np.bool_]) -> dict[str, Array]:

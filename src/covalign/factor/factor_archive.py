@@ -8,14 +8,14 @@ import numpy as np
 import pandas as pd
 
 from covalign._core.linalg import Array
-from covalign.factor.chunked_fit import Streamed
+from covalign.factor.fitted_rows import Rows, Streamed
 from covalign.factor.inference import grouped
 from covalign.factor.inference.engines import Dense, Gram, Sparse
 from covalign.factor.inference.patterns import Gapped
 from covalign.factor.inference.state import Factors, Gamma, Loadings, Problem, State, View
 from covalign.factor.inference.uncertainty import Tails
 from covalign.factor.nuisance import Nuisance
-from covalign.factor.preparation import Rows, Table, ViewScale
+from covalign.factor.table import Table, ViewScale
 from covalign.persist.values import label, pack_coding, plain, unpack_coding, unpacked
 
 KIND = "InformedFactorAnalysis"
@@ -50,7 +50,7 @@ def pack(model: Any) -> tuple[dict[str, Any], dict[str, Array]]:
         "views": {name: view.names for name, view in table.views.items()},
         "single": table.single,
         "samples": None if table.samples is None else [label(name) for name in table.samples],
-        **pack_coding(table.nuisance.coding._replace(covariates=table.encoding)),
+        **pack_coding(table.nuisance.coding),
         "converged": bool(model.converged_),
         "realigned": None if realigned is None else [realigned.regime, realigned.lam],
     }
@@ -66,8 +66,7 @@ def unpack(meta: dict[str, Any], arrays: dict[str, Array], model: Any) -> Any:
         for i, (name, names) in enumerate(meta["views"].items())
     }
     samples = None if meta["samples"] is None else list(map(unpacked, meta["samples"]))
-    mean_y, sd_y = arrays["table.mean_y"], arrays["table.sd_y"]
-    table = Table(views, meta["single"], samples, coding.covariates, mean_y, sd_y, nuisance)
+    table = Table(views, meta["single"], samples, arrays["table.mean_y"], arrays["table.sd_y"], nuisance)
     (kind,) = [kind for kind in ENGINE_ARRAYS if kind.__name__ == meta["engine"]]
     saved = [arrays[f"data.{name}"] for name in ENGINE_ARRAYS[kind]]
     engine = Gram(meta["n"], *saved) if kind is Gram else kind(*saved)
@@ -84,13 +83,13 @@ def _pack_rows(rows: Any) -> dict[str, Array]:
     """The rows of a fit in memory; of a fit by chunks, only what is known of its covariates."""
     if isinstance(rows, Streamed):
         return {f"tails.{name}": value for name, value in rows.tails._asdict().items()}
-    return {f"rows.{name}": value for name, value in rows._asdict().items()}
+    return {f"rows.{name}": value for name, value in vars(rows).items()}
 
 
 def _unpack_rows(arrays: dict[str, Array]) -> Any:
     if "tails.counts" in arrays:
         return Streamed(None, None, None, Tails(*(arrays[f"tails.{name}"] for name in Tails._fields)))
-    return Rows(*(arrays[f"rows.{name}"] for name in Rows._fields))
+    return Rows(*(arrays[f"rows.{name}"] for name in ("X", "Y", "C")))
 
 
 def _pack_state(prefix: str, state: State) -> dict[str, Array]:

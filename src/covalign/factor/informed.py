@@ -30,8 +30,10 @@ from covalign.factor.inference.state import Factors, Problem, State, cannot_resu
 from covalign.factor.inference.sweeps import Fit
 from covalign.factor.results import Tables
 from covalign.factor.sample_results import SampleResults
+from covalign.factor.table import Table
 from covalign.factor.views import is_in_memory
 from covalign.moments.incomplete import Rows, fold_moments
+from covalign.moments.moments import Moments
 from covalign.persist import archive as store
 from covalign.tables.covariates import Encoding, numbered
 from covalign.tables.estimator_input import open_tables
@@ -352,7 +354,8 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         if self._sums is None:
             p, first = self._problem.p, self._stage_1
             if isinstance(first.z, Factors):  # from sums: no row is read again
-                self._sums = placement.with_covariates(self._problem, first, list(range(p)))
+                n, of, yy = self._problem.n, first.z, self._problem.data.yy
+                self._sums = Moments.from_covariances(of.zz[:p, :p] / n, of.zy[:p] / n, yy / n, n=n)
             else:
                 z = self.factors_ if self._realigned is None else self._means(first)
                 (self._sums,) = fold_moments(z[:, :p], self._rows.Y, 1, self._table.encoding.blocks)
@@ -370,17 +373,7 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
     def _alignment_on(self, X: Any, y: Any, confounders: Any) -> Array:
         if y is None:
             raise y_required()
-        X, Y = self._opened(X, y)
-        stages = [new_samples.Stage(self._state, self._sy, self.T_)]
-        if is_in_memory(X):
-            rows, Y = new_samples.whole(self._table, X, Y, confounders)
-            z = new_samples.placed(rows, np.full_like(Y, np.nan), stages, None)
-        else:
-            incoming = new_samples.Incoming(self._table, X, Y, confounders, self.chunk_rows)
-            Y, incoming.Y = incoming.Y, None
-            z = new_samples.by_chunks(
-                new_samples.Placer(incoming, stages, None), incoming, self.factor_names_, None, False
-            )
+        z, Y = new_samples.factors(self, *self._opened(X, y), confounders, [self._stage], None, blind=True)
         p = self._problem.p
         (sums,) = fold_moments(z[:, :p], Y, 1, self._table.encoding.blocks)
         return np.full(p, np.nan) if sums is None else regimes.observed_alignment(np.eye(p), sums)
@@ -417,22 +410,19 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         ((5, 10), (5, 10))
         """
         self._check_fitted()
-        X, y = self._opened(X, y)
-        stages = [new_samples.Stage(self._state, self._sy, self.T_)]
+        stages = [self._stage]
         if self._realigned is not None and return_std:  # which starts from the means before realigning
             stages = [new_samples.Stage(self._stage_1, self._sy, np.eye(self._problem.p)), *stages]
         std = self._finish() if return_std else None
-        if new_samples.needs_chunks(X, out):
-            incoming = new_samples.Incoming(self._table, X, y, confounders, self.chunk_rows)
-            place = new_samples.Placer(incoming, stages, std)
-            if out is None and is_lazy(X):
-                return new_samples.lazily(place, incoming, X)
-            result = new_samples.by_chunks(place, incoming, self.factor_names_, out, overwrite)
-        else:
-            result = new_samples.placed(*new_samples.whole(self._table, X, y, confounders), stages, std)
-        if out is not None:
+        X, y = self._opened(X, y)
+        result, _ = new_samples.factors(self, X, y, confounders, stages, std, out=out, overwrite=overwrite)
+        if out is not None or is_lazy(X):
             return result
         return tuple(self._as_table(part, X) for part in result) if return_std else self._as_table(result, X)
+
+    @property
+    def _stage(self) -> new_samples.Stage:
+        return new_samples.Stage(self._state, self._sy, self.T_)
 
     def _opened(self, X: Any, y: Any) -> tuple[Any, Any]:
         """New samples with their files opened, the features of the fit where they have names."""
@@ -477,16 +467,13 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         model = cls(**meta["parameters"])
         model._held = {}
         state = factor_archive.unpack(meta, arrays, model)
-        if meta["realigned"] is None:
-            model._realigned = None
-        else:
-            regime, lam = meta["realigned"]
-            model._realigned = Realigned(regime, lam, arrays["realigned.T"])
+        realigned = meta["realigned"]  # regime and lambda
+        model._realigned = None if realigned is None else Realigned(realigned[0], realigned[1], arrays["realigned.T"])
         model._remember(Fit(state, arrays["elbo"].tolist(), meta["converged"]))
         return model
 
 
-def _feature_names(table: preparation.Table) -> Any:
+def _feature_names(table: Table) -> Any:
     """``feature_names_in_``; None where no view has names but 0, 1, ..."""
     if all(view.names == [str(i) for i in range(len(view.names))] for view in table.views.values()):
         return None

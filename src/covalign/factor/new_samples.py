@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,18 +12,19 @@ import numpy as np
 import pandas as pd
 
 from covalign._core.checks import columns_differ, features_missing, lengths_differ, unknown_views
-from covalign._core.linalg import Array, affine, dense
+from covalign._core.linalg import Array, dense
 from covalign.factor import chunked_fit as outofcore
 from covalign.factor import dask_views as lazy
 from covalign.factor import placement as placing
 from covalign.factor import preparation as data
+from covalign.factor.inference.patterns import slices
 from covalign.factor.inference.state import State
 from covalign.factor.inference.uncertainty import Finish
-from covalign.factor.view_sums import is_finite
-from covalign.factor.views import Views, is_in_memory
+from covalign.factor.table import Table
+from covalign.factor.view_sums import is_finite, refuse_infinite
+from covalign.factor.views import Cells, Views, is_in_memory
 from covalign.moments import cluster
 from covalign.stream import map_rows
-from covalign.stream.finite import first_not_finite, not_finite_at
 from covalign.tables import covariates
 
 
@@ -35,9 +36,30 @@ class Stage(NamedTuple):
     T: Array
 
 
-def whole(table: data.Table, X: Any, y: Any, confounders: Any) -> tuple[Array, Array]:
-    """All features of new samples and their covariates, standardised as in the fit, NaN where missing."""
-    views, p = data.as_views(X), len(table.mean_y)
+class Arrived(NamedTuple):
+    """New samples: names of their views and cells, standardised covariates, confounders, number of the first row."""
+
+    table: Table
+    present: list[str]
+    cells: Cells
+    Y: Array | None
+    C: Array
+    first: int = 0
+
+    @classmethod
+    def of(cls, table: Table, present: list[str], cells: Cells, frame: pd.DataFrame | None, C: Array) -> Arrived:
+        """With the covariates of a frame, standardised as in the fit, NaN where missing."""
+        if frame is None:
+            return cls(table, present, cells, None, C)
+        if len(frame) != len(C):
+            raise lengths_differ(len(C), len(frame))
+        Y = (table.encoding.numbers(frame) - table.nuisance.of_y(C) - table.mean_y) / table.sd_y
+        return cls(table, present, cells, Y, C)
+
+
+def loaded(table: Table, X: Any, y: Any, confounders: Any) -> tuple[Arrived, dict[str, Array]]:
+    """New samples in memory, and their views."""
+    views = data.as_views(X)
     refuse_unknown(table, views)
     named = isinstance(y, pd.DataFrame | pd.Series)
     y, confounders = table.nuisance.coding.recall(y, confounders)
@@ -45,81 +67,43 @@ def whole(table: data.Table, X: Any, y: Any, confounders: Any) -> tuple[Array, A
         views, frame = data.joined_views(views), None
     else:
         views, frame = data.joined_rows(views, covariates.as_frame(y), named)
-    n = len(next(iter(views.values())))
-    C = table.nuisance.coding.table(next(iter(views.values())), confounders, n)
-    explained, parts = table.nuisance.of_x(C), []
-    for (name, scale), where in zip(table.views.items(), table.bounds, strict=True):
-        values = np.full((n, len(scale.names)), np.nan)
-        if name in views:
-            values = data.columns_like(name, views[name], scale.names)
-        if len(values) != n:
-            raise lengths_differ(n, len(values))
-        parts.append((values - explained[:, where] - scale.mean) / scale.sd)
-    X_new = np.hstack(parts)
-    if frame is None:
-        return X_new, np.full((len(X_new), p), np.nan)
-    Y = table.encoding.numbers(frame)
-    if len(Y) != len(X_new):
-        raise lengths_differ(len(X_new), len(Y))
-    return X_new, (Y - table.nuisance.of_y(C) - table.mean_y) / table.sd_y
+    first = next(iter(views.values()))
+    C = table.nuisance.coding.table(first, confounders, len(first))
+    parts = {name: data.columns_like(name, view, table.views[name].names) for name, view in views.items()}
+    for values in parts.values():
+        if len(values) != len(C):
+            raise lengths_differ(len(C), len(values))
+    return Arrived.of(table, list(parts), _cells(table, list(parts)), frame, C), parts
 
 
-def refuse_unknown(table: data.Table, views: Any) -> None:
+def refuse_unknown(table: Table, views: Any) -> None:
     """Raise an error for a view that the fit did not have."""
     unknown = [name for name in views if name not in table.views]
     if unknown:
         raise unknown_views(unknown, list(table.views))
 
 
-class Arrived:
-    """New samples: names of their views, standardised covariates, confounders, and the number of the first row."""
-
-    def __init__(self, table: data.Table, present: Sequence[str], Y: Array | None, C: Array, first: int = 0) -> None:
-        self.table, self.present, self.Y, self.C, self.first = table, list(present), Y, C, first
-
-    def rows(self, here: slice, parts: dict[str, Any]) -> tuple[Array, Array]:
-        """X and Y, standardised, views side by side, NaN where a cell is missing."""
-        n, explained, out = here.stop - here.start, self.table.nuisance.of_x(self.C[here]), []
-        for (name, scale), where in zip(self.table.views.items(), self.table.bounds, strict=True):
-            values = dense(parts[name]) if name in parts else np.full((n, len(scale.names)), np.nan)
-            out.append((values - explained[:, where] - scale.mean) / scale.sd)
-        return np.hstack(out), np.full((n, len(self.table.mean_y)), np.nan) if self.Y is None else self.Y[here]
-
-    def refuse_infinite(self, name: str, part: Any, start: int) -> None:
-        """Raise an error that names row and column of an infinite number; NaN is a gap."""
-        part = dense(part)
-        at = first_not_finite(np.where(np.isnan(part), 0, part))
-        if at is not None:
-            row, column, value = at
-            row += self.first + start
-            where, label = self._cell(name, row)
-            raise not_finite_at(where, value, row, column, self.table.views[name].names[column], label)
-
-    def _cell(self, name: str, row: int) -> tuple[str, Any]:
-        """The names of a view and of a row in messages."""
-        return f"view {name!r}", None
+def _cells(table: Table, present: list[str]) -> Cells:
+    return Cells([f"view {name!r}" for name in present], [table.views[name].names for name in present])
 
 
-class Incoming(Arrived):
+class Incoming:
     """New samples that are read a chunk at a time."""
 
-    def __init__(self, table: data.Table, X: Any, y: Any, confounders: Any, chunk_rows: int | None) -> None:
+    def __init__(self, table: Table, X: Any, y: Any, confounders: Any, chunk_rows: int | None) -> None:
         self.views = Views.open(X, chunk_rows)
         refuse_unknown(table, self.views.sources)
-        coding = table.nuisance.coding
+        coding, present = table.nuisance.coding, list(self.views.sources)
         y, confounders = coding.recall(cluster.here(y) if lazy.is_lazy(X) else y, confounders)
-        n, index = self.views.n, self.views.index if confounders is not None else None
-        C = coding.table(index, confounders, n)
-        Y: Array | None = None
-        if y is not None:
-            coded = table.encoding.numbers(outofcore.matched(self.views, y))
-            Y = (coded - table.nuisance.of_y(C) - table.mean_y) / table.sd_y
-        super().__init__(table, list(self.views.sources), Y, C)
-        self.take = {name: self._positions(name) for name in self.views.sources}
+        C = coding.table(self.views.index if confounders is not None else None, confounders, self.views.n)
+        cells = replace(self.views.cells, names=_cells(table, present).names)
+        frame = None if y is None else outofcore.matched(self.views, y)
+        self.samples = Arrived.of(table, present, cells, frame, C)
+        self.take = {name: self._positions(name) for name in present}
 
     def _positions(self, name: str) -> list[int] | None:
         """Positions of the features of the fit, by name if the source has names; None if they are already in order."""
-        source, need = self.views.sources[name], self.table.views[name].names
+        source, need = self.views.sources[name], self.samples.table.views[name].names
         if source.names is not None and list(source.names) != need:
             at = {feature: i for i, feature in enumerate(source.names)}
             absent = [feature for feature in need if feature not in at]
@@ -135,104 +119,108 @@ class Incoming(Arrived):
         named = zip(self.take.items(), parts, strict=True)
         return {name: part if take is None else part[:, take] for (name, take), part in named}
 
-    def _cell(self, name: str, row: int) -> tuple[str, Any]:
-        index = self.views.index
-        return self.views.sources[name].where, None if index is None else index[row]
 
-
+@dataclass(frozen=True, eq=False)
 class Placer:
     """Computes the factors of chunks of new samples. The first stage is stage 1, the last is the model as it is."""
 
-    def __init__(self, incoming: Arrived, stages: list[Stage], std: Finish | None) -> None:
-        self.incoming, self.stages, self._std = incoming, stages, std
-        present = [name in incoming.present for name in incoming.table.views]
-        # If nothing is missing, the means are one linear map of the rows, computed once.
-        self._maps = [placing.linear(s.state, s.S_y, s.T, present, incoming.Y is not None) for s in stages]
+    new: Arrived
+    stages: list[Stage]
+    std: Finish | None
+    maps: list[placing.Linear]
 
-    def of(self, arrived: Arrived) -> Placer:
-        """A copy for other samples."""
-        other = copy.copy(self)
-        other.incoming = arrived
-        return other
+    @classmethod
+    def of(cls, new: Arrived, stages: list[Stage], std: Finish | None) -> Placer:
+        """If nothing is missing, the means are one linear map of the rows, which is computed once."""
+        present = [name in new.present for name in new.table.views]
+        maps = [placing.linear(s.state, s.S_y, s.T, present, new.Y is not None) for s in stages]
+        return cls(new, stages, std, maps)
 
     @property
     def key(self) -> list[Any]:
         """Everything that decides the factors besides the views: model, scales, covariates and confounders."""
-        table, new = self.incoming.table, self.incoming
+        table, new = self.new.table, self.new
         of_stages = [
             (stage.state.beta, stage.S_y, stage.T, [(view.w.mean, view.noise.mean) for view in stage.state.views])
             for stage in self.stages
         ]
         scales = [(name, view.names, view.mean, view.sd) for name, view in table.views.items()]
-        std = None if self._std is None else (self._std.rows, self._std.T, self._std.n)
-        nuisance = table.nuisance
-        return [self._maps, of_stages, scales, std, new.present, new.Y, new.C, *nuisance[1:]]
-
-    @property
-    def with_std(self) -> bool:
-        """Whether standard deviations are computed."""
-        return self._std is not None
+        std = None if self.std is None else (self.std.rows, self.std.T, self.std.n)
+        return [self.maps, of_stages, scales, std, new.present, new.Y, new.C, *table.nuisance[1:]]
 
     def __call__(self, here: slice, parts: dict[str, Any]) -> Array:
         """E[z_n], followed by the standard deviations if they are computed."""
-        finite = {name: is_finite(part.data if hasattr(part, "indptr") else part) for name, part in parts.items()}
-        for name, part in parts.items():
-            if not finite[name]:
-                self.incoming.refuse_infinite(name, part, here.start)
-        Y = self.incoming.Y
-        if all(finite.values()) and (Y is None or np.isfinite(Y[here].sum())):
-            means = [self._mapped(of, here, parts) for of in self._maps]
-            own = np.broadcast_to(np.diag(self._maps[-1].cov), means[-1].shape)
+        finite = [is_finite(part.data if hasattr(part, "indptr") else part) for part in parts.values()]
+        for view, part in enumerate(parts.values()):
+            if not finite[view]:
+                refuse_infinite(dense(part), self.new.first + here.start, view, self.new.cells)
+        Y, C = None if self.new.Y is None else self.new.Y[here], self.new.C[here]
+        if all(finite) and (Y is None or np.isfinite(Y.sum())):
+            mapped = [of.shift + self.new.table.mapped(parts, C, of.of_x) for of in self.maps]
+            means = mapped if Y is None else [z + Y @ of.of_y for z, of in zip(mapped, self.maps, strict=True)]
+            own = np.broadcast_to(np.diag(self.maps[-1].cov), means[-1].shape)
         else:
-            means, own = self._placed(here, parts)
-        return means[-1] if self._std is None else np.hstack([means[-1], self._std(own, means[0])])
+            means, own = self._placed(parts, Y, C)
+        return means[-1] if self.std is None else np.hstack([means[-1], self.std(own, means[0])])
 
-    def _mapped(self, of: placing.Linear, here: slice, parts: dict[str, Any]) -> Array:
-        table, C = self.incoming.table, self.incoming.C[here]
-        total = np.tile(of.shift, (here.stop - here.start, 1))
-        if self.incoming.Y is not None:
-            total += self.incoming.Y[here] @ of.of_y
-        for (name, scale), where in zip(table.views.items(), table.bounds, strict=True):
-            if name in parts:
-                A = of.of_x[where] / scale.sd[:, None]
-                total += affine(parts[name], scale.mean, A, 0.0, dtype=np.float64)
-                if C.shape[1]:
-                    total -= (C - table.nuisance.centre) @ (table.nuisance.B_x[:, where] @ A)
-        return np.asarray(total)
-
-    def _placed(self, here: slice, parts: dict[str, Any]) -> tuple[list[Array], Array]:
+    def _placed(self, parts: dict[str, Any], Y: Array | None, C: Array) -> tuple[list[Array], Array]:
         """Means and variances if cells are missing, some rows at a time."""
-        width = self.incoming.table.bounds[-1].stop
-        means: list[list[Array]] = []
-        own: list[Array] = []
-        for rows in outofcore.spans(here, width):
-            inside = slice(rows.start - here.start, rows.stop - here.start)
-            X, Y = self.incoming.rows(rows, {name: part[inside] for name, part in parts.items()})
-            placed = [placing.place(s.state, s.S_y, X, Y, s.T) for s in self.stages]
+        table, means, own = self.new.table, list[list[Array]](), list[Array]()
+        Y = np.full((len(C), len(table.mean_y)), np.nan) if Y is None else Y
+        for at in slices(len(C), table.bounds[-1].stop):
+            X = table.standardised({name: part[at] for name, part in parts.items()}, C[at])
+            placed = [placing.place(s.state, s.S_y, X, Y[at], s.T) for s in self.stages]
             means.append([p.mean for p in placed])
-            own.append(np.einsum("ckk->ck", placed[-1].cov)[placed[-1].group])
+            own.append(placed[-1].variances)
         return [np.vstack(stage) for stage in zip(*means, strict=True)], np.vstack(own)
 
+    def split(self, found: Any) -> Any:
+        """Means, or means and standard deviations."""
+        k = found.shape[1] // 2
+        return found if self.std is None else (found[:, :k], found[:, k:])
 
-def placed(X: Array, Y: Array, stages: list[Stage], std: Finish | None) -> Any:
-    """E[z_n] of standardised rows, with ``std`` also their standard deviations."""
-    of = [placing.place(stage.state, stage.S_y, X, Y, stage.T) for stage in stages]
-    if std is None:
-        return of[-1].mean
-    return of[-1].mean, std(np.einsum("ckk->ck", of[-1].cov)[of[-1].group], of[0].mean)
+
+def factors(
+    model: Any,
+    X: Any,
+    y: Any,
+    confounders: Any,
+    stages: list[Stage],
+    std: Finish | None,
+    *,
+    blind: bool = False,
+    out: Any = None,
+    overwrite: bool = False,
+) -> tuple[Any, Array | None]:
+    """E[z_n] of new samples (with ``std`` also their standard deviations), and their standardised covariates.
+
+    ``blind`` factors do not depend on the covariates. With ``out`` they are written to this path, which is returned.
+    Those of rows in dask are lazy.
+    """
+    if out is None and is_in_memory(X):
+        new, parts = loaded(model._table, X, y, confounders)
+    else:
+        incoming = Incoming(model._table, X, y, confounders, model.chunk_rows)
+        new = incoming.samples
+    place = Placer.of(new._replace(Y=None) if blind else new, stages, std)
+    if out is None and is_in_memory(X):
+        return place.split(place(slice(0, len(new.C)), parts)), new.Y
+    if out is None and lazy.is_lazy(X) and not blind:
+        return place.split(lazily(place, incoming, X)), new.Y
+    found = by_chunks(place, incoming, model.factor_names_, out, overwrite)
+    return Path(out) if out is not None else place.split(found), new.Y
 
 
 def lazily(place: Placer, incoming: Incoming, X: Any) -> Any:
-    """The factors of rows in dask as a lazy dask array; with standard deviations, two arrays."""
-    given = data.as_views(X)
-    views = [_columns(given[name], incoming.take[name]) for name in incoming.present]
-    here = place.of(Arrived(incoming.table, incoming.present, None, np.empty((0, 0))))
+    """The factors (and standard deviations) of rows in dask as a lazy dask array."""
+    given, new = data.as_views(X), place.new
+    views = [_columns(given[name], incoming.take[name]) for name in new.present]
+    here = replace(place, new=Arrived(new.table, new.present, _cells(new.table, new.present), None, np.empty((0, 0))))
     numbers = np.arange(float(incoming.views.n))[:, None]  # messages name the row
-    table = np.hstack([numbers, *([] if incoming.Y is None else [incoming.Y]), incoming.C])
-    work = partial(_place_block, place=here, p=None if incoming.Y is None else incoming.Y.shape[1])
-    k = len(place.stages[0].state.views[0].w.mean.T)
-    both = lazy.Joined.of(views).by_block(work, table, 2 * k if place.with_std else k)
-    return (both[:, :k], both[:, k:]) if place.with_std else both
+    table = np.hstack([numbers, *([] if new.Y is None else [new.Y]), new.C])
+    work = partial(_place_block, place=here, p=None if new.Y is None else new.Y.shape[1])
+    k = len(place.maps[0].shift)
+    return lazy.Joined.of(views).by_block(work, table, k if place.std is None else 2 * k)
 
 
 def _columns(view: Any, take: list[int] | None) -> Any:
@@ -242,26 +230,18 @@ def _columns(view: Any, take: list[int] | None) -> Any:
 
 
 def _place_block(parts: list[Any], t: Array, place: Placer, p: int | None) -> Array:
-    of, first, t = place.incoming, int(t[0, 0]) if len(t) else 0, t[:, 1:]
-    arrived = Arrived(of.table, of.present, None if p is None else t[:, :p], t[:, p or 0 :], first)
-    return place.of(arrived)(slice(0, len(t)), dict(zip(of.present, parts, strict=True)))
+    first, t = int(t[0, 0]) if len(t) else 0, t[:, 1:]
+    new = place.new._replace(Y=None if p is None else t[:, :p], C=t[:, p or 0 :], first=first)
+    return replace(place, new=new)(slice(0, len(t)), dict(zip(new.present, parts, strict=True)))
 
 
 def by_chunks(place: Placer, incoming: Incoming, factors: list[str], out: Any, overwrite: bool) -> Any:
-    """The factors of all samples, computed a chunk at a time; with ``out``, written to this path, which is returned."""
-    names = [*factors, *(f"{name}_std" for name in factors if place.with_std)]
+    """The factors (and standard deviations) of all samples, a chunk at a time; with ``out``, written to this path."""
+    names = [*factors, *(f"{name}_std" for name in factors if place.std is not None)]
     sources = list(incoming.views.sources.values())
     key = [place.key, incoming.take]
 
     def placed(start: int, *parts: Any) -> Array:
         return place(slice(start, start + parts[0].shape[0]), incoming.by_name(parts))
 
-    found = map_rows(placed, sources, len(names), np.float64, out=out, names=names, key=key, overwrite=overwrite)
-    if out is not None:
-        return Path(out)
-    return tuple(np.hsplit(found, 2)) if place.with_std else found
-
-
-def needs_chunks(X: Any, out: Any) -> bool:
-    """Whether the rows are to be read a chunk at a time."""
-    return out is not None or not is_in_memory(X)
+    return map_rows(placed, sources, len(names), np.float64, out=out, names=names, key=key, overwrite=overwrite)

@@ -30,9 +30,14 @@ class Nuisance(NamedTuple):
             raise follow_from_confounders(np.array(coding.covariates.names)[follows])
         return made
 
-    def of_x(self, C: Array) -> Array:
+    @classmethod
+    def none(cls, encoding: covariates.Encoding, d: int) -> Nuisance:
+        """That of a fit without confounders."""
+        return cls(confounders.Coding(encoding), np.empty(0), np.empty((0, d)), np.empty((0, len(encoding.names))))
+
+    def of_x(self, C: Array, features: slice = slice(None)) -> Array:
         """What the confounders explain of X."""
-        return np.asarray((C - self.centre) @ self.B_x)
+        return np.asarray((C - self.centre) @ self.B_x[:, features])
 
     def of_y(self, C: Array) -> Array:
         """What the confounders explain of Y."""
@@ -46,7 +51,7 @@ def learn_nuisance(
     frame = None if table is None else confounders.matched(table, index, len(X))
     coding, C = confounders.Coding.add(encoding, frame, named, len(X))
     if frame is None:
-        return Nuisance(coding, np.empty(0), np.empty((0, X.shape[1])), np.empty((0, Y.shape[1]))), C
+        return Nuisance.none(encoding, X.shape[1]), C
     return Nuisance.of(coding, C, X, Y), C
 
 

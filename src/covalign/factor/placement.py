@@ -9,13 +9,12 @@ from numpy.typing import NDArray
 
 from covalign._core.linalg import Array
 from covalign.closed_form.measures import loading_shares, marginal_shares, mean_share, quotient
-from covalign.factor.inference import gaps
+from covalign.factor.inference import updates
 from covalign.factor.inference.grouped import GroupedLoadings
 from covalign.factor.inference.kernel import kernel_of
 from covalign.factor.inference.patterns import Gapped, Index, grouped_product, slices
 from covalign.factor.inference.state import Problem, State, View
-from covalign.factor.preparation import Rows, Table, ViewScale, gapped_rows
-from covalign.moments.moments import Moments
+from covalign.factor.table import ViewScale
 
 
 class Placed(NamedTuple):
@@ -24,6 +23,11 @@ class Placed(NamedTuple):
     mean: Array
     cov: Array
     group: Index
+
+    @property
+    def variances(self) -> Array:
+        """Var(z_nk) of every sample (n x K)."""
+        return np.asarray(np.einsum("ckk->ck", self.cov)[self.group])
 
 
 def intercept(w: Any) -> Array:
@@ -36,12 +40,6 @@ def feature_moments(w: Any, weights: Array) -> Array:
     V = w.V[w.group] if isinstance(w, GroupedLoadings) else np.broadcast_to(w.V, (len(w.mean), *w.V.shape))
     cov = (V * w.scale[:, None, :]) @ V.transpose(0, 2, 1)
     return np.asarray(weights[:, None, None] * (w.mean[:, :, None] * w.mean[:, None, :] + cov))
-
-
-def as_gapped(X: Array, Y: Array, S_y: Array) -> Gapped:
-    """Standardised rows with NaN in gaps, in the form of the kernel with gaps."""
-    observed, has_y = ~np.isnan(X), ~np.isnan(Y)
-    return Gapped.of(np.where(observed, X, 0.0), observed, np.where(has_y, Y, 0.0), has_y, S_y)
 
 
 def evidence(views: tuple[View, ...], new: Gapped) -> tuple[Array, Array]:
@@ -66,9 +64,15 @@ def evidence(views: tuple[View, ...], new: Gapped) -> tuple[Array, Array]:
     return Q, r
 
 
+def posterior_covariance(prior_cov: Array, Q: Array) -> Array:
+    """(P^-1 + Q)^-1 as (I + P Q)^-1 P, which exists also if P, the prior covariance, is singular."""
+    cov = np.asarray(np.linalg.solve(np.eye(Q.shape[-1]) + prior_cov @ Q, prior_cov), dtype=np.float64)
+    return (cov + updates.transposed(cov)) / 2
+
+
 def place(state: State, S_y: Array, X: Array, Y: Array, T: Array) -> Placed:
     """q(z) of new samples from their observed cells (NaN where missing), informed factors in the regime of T."""
-    new, beta = as_gapped(X, Y, S_y), state.beta
+    new, beta = Gapped.of_rows(X, Y, S_y), state.beta
     k, p = state.views[0].w.mean.shape[1], len(beta)
     group, of_row, of_label = new.samples
     Q, r = evidence(state.views, new)
@@ -77,9 +81,7 @@ def place(state: State, S_y: Array, X: Array, Y: Array, T: Array) -> Placed:
     prior_cov = np.tile(np.eye(k), (len(of_label), 1, 1))
     own = beta[:, None] * labels.cov[of_label] * beta + np.diag(1 - beta**2)
     prior_cov[:, :p, :p] = T @ own @ T.T
-    # (I + P Q)^-1 P exists also if P, the prior covariance, is singular.
-    solved = np.asarray(np.linalg.solve(np.eye(k) + prior_cov @ Q[of_row], prior_cov), dtype=np.float64)
-    cov = (solved + solved.transpose(0, 2, 1)) / 2
+    cov = posterior_covariance(prior_cov, Q[of_row])
     away = r - grouped_product(means, Q[of_row], group)
     return Placed(means + grouped_product(away, cov, group), cov, group)
 
@@ -102,8 +104,7 @@ def linear(state: State, S_y: Array, T: Array, present: list[bool], has_y: bool)
     prior_cov, prior_mean = np.eye(k), np.zeros((p, k))
     own = np.diag(1 - beta**2) if has_y else beta[:, None] * S_y * beta + np.diag(1 - beta**2)
     prior_cov[:p, :p], prior_mean[:, :p] = T @ own @ T.T, beta[:, None] * T.T
-    solved = np.linalg.solve(np.eye(k) + prior_cov @ Q, prior_cov)
-    cov = (solved + solved.T) / 2
+    cov = posterior_covariance(prior_cov, Q)
     of_x = direct @ cov
     intercepts = np.concatenate([intercept(view.w) for view in state.views])
     return Linear(of_x, prior_mean - prior_mean @ Q @ cov, -intercepts @ of_x, cov)
@@ -115,9 +116,9 @@ def fitted(first: State, state: State, S_y: Array, X: Array, Y: Array, T: Array)
     z = place(first, S_y, X, Y, np.eye(p)).mean
     if state is first:
         return z
-    new, informed = as_gapped(X, Y, S_y), z[:, :p] @ T.T
+    new, informed = Gapped.of_rows(X, Y, S_y), z[:, :p] @ T.T
     Q, r = evidence(state.views, new)
-    C = gaps.symmetric_inverses(np.eye(z.shape[1] - p) + Q[:, p:, p:])
+    C = updates.symmetric_inverse(updates.free_precision(Q, p))
     away = r[:, p:] - grouped_product(informed, Q[:, :p, p:], new.rows.group)
     return np.hstack([informed, grouped_product(away, C, new.rows.group)])
 
@@ -127,25 +128,6 @@ def _part(w: Any, part: slice) -> Any:
     if isinstance(w, GroupedLoadings):
         return w._replace(mean=w.mean[part], scale=w.scale[part], group=w.group[part], intercept=w.intercept[part])
     return w._replace(mean=w.mean[part], scale=w.scale[part])
-
-
-def fitted_rows(table: Table, rows: Rows, problem: Problem) -> Problem:
-    """The problem with one row per sample; the rows of the fitted problem may be compressed."""
-    if not isinstance(problem.data, Gapped) or len(problem.data.X) == problem.n:
-        return problem
-    mean, sd = (np.concatenate([getattr(view, what) for view in table.views.values()]) for what in ("mean", "sd"))
-    return problem._replace(data=gapped_rows(rows, mean, sd, problem.data.S_y))
-
-
-def fitted_means(problem: Problem, first: State, state: State, T: Array) -> Array:
-    """E[z_n] of every fitted sample: q(z) given all else, in stage 1 or with fixed T z_I."""
-    if len(problem.data.X) == len(state.z.mean):
-        return np.asarray(state.z.mean)
-    z = gaps.update_factors(problem, first.views, first.beta)
-    if state is first:
-        return z.mean
-    held = gaps.hold(problem, first._replace(z=z), T)
-    return gaps.update_free(problem, state.views, held).mean
 
 
 def predicted(cov_z: Array, group: Index, view: View, means: Array, wanted: NDArray[np.bool_]) -> tuple[Array, Array]:
@@ -177,12 +159,6 @@ def imputed(X: Array, scale: ViewScale, view: View, z: Placed) -> tuple[Array, A
     mean, variance = predicted(z.cov, z.group, view, z.mean, missing)
     values[missing] = (mean * scale.sd + scale.mean)[missing]
     return values, np.where(missing, np.sqrt(variance) * scale.sd, 0.0)
-
-
-def with_covariates(problem: Problem, state: State, columns: list[int]) -> Moments:
-    """Moments of some informed factors and their covariates, from the sums of complete data."""
-    at, n = np.ix_(columns, columns), problem.n
-    return Moments.from_covariances(state.z.zz[at] / n, state.z.zy[at] / n, problem.data.yy[at] / n, n=n)
 
 
 def shares(problem: Problem, state: State, kind: str) -> Array:

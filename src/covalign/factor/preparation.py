@@ -21,41 +21,16 @@ from covalign._core.checks import (
     not_two_dimensional,
     too_few_rows,
 )
-from covalign._core.linalg import Array, affine, is_constant
+from covalign._core.linalg import Array, is_constant
+from covalign.factor.fitted_rows import Rows
 from covalign.factor.inference.engines import Dense, Gram, Sparse, squares
 from covalign.factor.inference.patterns import Gapped, Labels, compressed
-from covalign.factor.inference.uncertainty import Tails
 from covalign.factor.nuisance import Nuisance, learn_nuisance, without
+from covalign.factor.table import Table, ViewScale
 from covalign.moments.moments import Moments
 from covalign.tables import confounders, covariates
 from covalign.tables.join import in_order, match_rows, refuse_disjoint, refuse_duplicates, union
 from covalign.tables.representations import SINGLE as SINGLE
-
-
-class ViewScale(NamedTuple):
-    """The names of the features of a view, and the means and standard deviations that standardise them."""
-
-    names: list[str]
-    mean: Array
-    sd: Array
-
-
-class Table(NamedTuple):
-    """What a fit keeps of its data besides sums."""
-
-    views: dict[str, ViewScale]
-    single: bool
-    samples: list[Any] | None
-    encoding: covariates.Encoding
-    mean_y: Array
-    sd_y: Array
-    nuisance: Nuisance
-
-    @property
-    def bounds(self) -> tuple[slice, ...]:
-        """The positions of the features of each view among all features."""
-        ends = np.cumsum([len(view.names) for view in self.views.values()])
-        return tuple(slice(int(end) - len(v.names), int(end)) for end, v in zip(ends, self.views.values(), strict=True))
 
 
 def as_views(X: Any) -> dict[str, Any]:
@@ -126,25 +101,6 @@ def joined_rows(views: dict[str, Any], frame: pd.DataFrame, named: bool) -> tupl
     return joined, in_order(frame, samples, absent="leave empty", extra="leave out", called=("y", "X"))
 
 
-class Rows(NamedTuple):
-    """The rows of a fit: X in its units, views side by side, and Y standardised, both without what C explains."""
-
-    X: Array
-    Y: Array
-    C: Array  # coded confounders, n x q
-
-    @property
-    def tails(self) -> Tails:
-        """Kurtosis and number of values of every covariate, for the uncertainty of beta."""
-        return Tails.of(self.Y)
-
-
-def project(table: Table, rows: Rows, of_x: Array, of_y: Array) -> Array:
-    """X of_x + Y of_y for X in its own units."""
-    mean, sd = (np.concatenate([getattr(view, what) for view in table.views.values()]) for what in ("mean", "sd"))
-    return np.asarray(affine(rows.X, mean, of_x / sd[:, None], 0.0, dtype=np.float64) + rows.Y @ of_y)
-
-
 class Asked(NamedTuple):
     """The settings of the user for the data."""
 
@@ -174,26 +130,59 @@ def prepare(X: Any, y: Any, nuisance: Any, asked: Asked) -> tuple[Table, Any, Ro
     if C.shape[1]:
         X_all, Y = without(X_all, out.of_x(C)), Y - out.of_y(C)
     use_gram = choose_engine(asked.engine, *X_all.shape)
-    make = complete if np.isfinite(X_all.sum()) and np.isfinite(Y.sum()) else gapped
-    if make is gapped or not use_gram:
+    measure = complete if np.isfinite(X_all.sum()) and np.isfinite(Y.sum()) else gapped
+    if measure is gapped or not use_gram:
         X_all = np.asarray(X_all, dtype=np.float64)
-    mean, sd, mean_y, sd_y, of_data = make(X_all, Y, use_gram)
-    scales = scaled({name: feature_names(view) for name, view in views.items()}, mean, sd, asked.scale)
+    names = {name: feature_names(view) for name, view in views.items()}
     samples = None if index is None else list(index)
-    table = Table(scales, not isinstance(X, Mapping), samples, encoding, mean_y, sd_y, out)
-    rows = Rows(X_all, (Y - mean_y) / sd_y, C)
-    return table, of_data(sd, rows), rows
+    found = measure(X_all, Y, use_gram)
+    table, engine, Y = assembled(found, Y, names, not isinstance(X, Mapping), samples, out, asked.scale)
+    return table, engine, Rows(X_all, Y, C)
 
 
-def scaled(names: dict[str, list[str]], mean: Array, sd: Array, scale: Any) -> dict[str, ViewScale]:
-    """The scale of every view; ``sd`` becomes 1 for views that the user does not want to be scaled."""
-    scales, at = {}, 0
+class Scale(NamedTuple):
+    """What standardises the features (1 where they are constant), and the standardised covariates."""
+
+    mean: Array
+    sd: Array
+    constant: NDArray[np.bool_]
+    Y: Array  # NaN in gaps
+    S_y: Array  # their covariance, unit diagonal
+    mean_y: Array
+    sd_y: Array
+
+
+class Measured(NamedTuple):
+    """Means and variances of the features, and the engine for the scales of the user."""
+
+    mean: Array
+    variance: Array
+    engine: Callable[[Scale], Any]
+
+
+def assembled(
+    found: Measured,
+    Y: Array,
+    names: dict[str, list[str]],
+    single: bool,
+    samples: list[Any] | None,
+    nuisance: Nuisance,
+    scale: Any,
+) -> tuple[Table, Any, Array]:
+    """The table to keep, the engine and the standardised covariates; views are scaled if the user wants them to be."""
+    constant = is_constant(found.mean, found.variance)
+    sd = np.where(constant, 1.0, np.sqrt(np.where(constant, 1.0, found.variance)))
+    views, at = {}, 0
     for view, features in names.items():
         here, at = slice(at, at + len(features)), at + len(features)
         if not (scale if isinstance(scale, bool) else scale.get(view, True)):
             sd[here] = 1.0
-        scales[view] = ViewScale(features, mean[here], sd[here])
-    return scales
+        views[view] = ViewScale(features, found.mean[here], sd[here])
+    mean_y, S = gaussian_fit(Y)
+    sd_y = np.sqrt(np.diag(S))
+    Y = (Y - mean_y) / sd_y
+    engine = found.engine(Scale(found.mean, sd, constant, Y, S / sd_y / sd_y[:, None], mean_y, sd_y))
+    return Table(views, single, samples, mean_y, sd_y, nuisance), engine, Y
 
 
 def index_of(views: dict[str, Any]) -> pd.Index | None:
@@ -202,93 +191,51 @@ def index_of(views: dict[str, Any]) -> pd.Index | None:
     return first.index if isinstance(first, pd.DataFrame) else None
 
 
-Maker = Callable[[Array, Rows], Any]
-
-
-def complete(X: Array, Y: Array, use_gram: bool) -> tuple[Array, Array, Array, Array, Maker]:
-    """Means and standard deviations of X and Y, and a function that makes the engine for the scales of the user."""
+def complete(X: Array, Y: Array, use_gram: bool) -> Measured:
+    """Rows without gaps."""
     if use_gram:
-        return of_moments(Moments.from_arrays(X, Y), Y)
-    mean, variance = X.mean(axis=0), X.var(axis=0)
-    constant = is_constant(mean, variance)
+        return of_moments(Moments.from_arrays(X, Y))
 
-    def make(sd: Array, rows: Rows) -> Dense:
-        centred = (X - mean) / sd
-        centred[:, constant] = 0.0
-        return Dense(centred, rows.Y)
+    def engine(s: Scale) -> Dense:
+        centred = (X - s.mean) / s.sd
+        centred[:, s.constant] = 0.0
+        return Dense(centred, s.Y)
 
-    return mean, spread_of(constant, variance), Y.mean(axis=0), Y.std(axis=0), make
+    return Measured(X.mean(axis=0), X.var(axis=0), engine)
 
 
-def of_moments(m: Moments, Y: Array) -> tuple[Array, Array, Array, Array, Maker]:
+def of_moments(m: Moments) -> Measured:
     """``complete`` from moments of X and Y."""
-    mean, variance = m.mean_z, np.diag(m.cov_z)
-    constant = is_constant(mean, variance)
-    mean_y, sd_y = Y.mean(axis=0), Y.std(axis=0)
 
-    def make(sd: Array, rows: Rows) -> Gram:
-        gram = m.cov_z / sd / sd[:, None] * len(Y)
-        gram[constant], gram[:, constant] = 0.0, 0.0
-        xy = m.cov_zy / sd[:, None] / sd_y * len(Y)
-        xy[constant] = 0.0
-        return Gram(len(Y), gram, xy, m.cov_y / sd_y / sd_y[:, None] * len(Y))
+    def engine(s: Scale) -> Gram:
+        n, weight = len(s.Y), np.where(s.constant, 0.0, 1 / s.sd)
+        gram, xy = m.cov_z * weight * weight[:, None] * n, m.cov_zy * weight[:, None] / s.sd_y * n
+        return Gram(n, gram, xy, n * s.S_y)
 
-    return mean, spread_of(constant, variance), mean_y, sd_y, make
+    return Measured(m.mean_z, np.diag(m.cov_z), engine)
 
 
-def of_sparse(S: Any, Y: Array) -> tuple[Array, Array, Array, Array, Maker]:
+def of_sparse(S: Any) -> Measured:
     """``complete`` from a csr matrix, which stays sparse."""
-    mean = np.asarray(S.sum(axis=0)).ravel() / len(Y)
-    variance = squares(S, mean) / len(Y)
-    constant = is_constant(mean, variance)
+    mean = np.asarray(S.sum(axis=0)).ravel() / S.shape[0]
 
-    def make(sd: Array, rows: Rows) -> Sparse:
-        return Sparse(S.data, S.indices, S.indptr, mean, np.where(constant, 0.0, 1 / sd), rows.Y)
+    def engine(s: Scale) -> Sparse:
+        return Sparse(S.data, S.indices, S.indptr, mean, np.where(s.constant, 0.0, 1 / s.sd), s.Y)
 
-    return mean, spread_of(constant, variance), Y.mean(axis=0), Y.std(axis=0), make
+    return Measured(mean, squares(S, mean) / S.shape[0], engine)
 
 
-def spread_of(constant: NDArray[np.bool_], variance: Array) -> Array:
-    """Standard deviations; 1 for constant features."""
-    return np.where(constant, 1.0, np.sqrt(np.where(constant, 1.0, variance)))
-
-
-def gapped(X: Array, Y: Array, use_gram: bool) -> tuple[Array, Array, Array, Array, Maker]:
+def gapped(X: Array, Y: Array, use_gram: bool) -> Measured:
     """``complete`` for missing cells: X by its observed cells, Y by a Gaussian fitted to its observed cells."""
-    observed = ~np.isnan(X)
-    counts = np.maximum(observed.sum(axis=0), 1)
-    centred = zero_in_gaps(X.copy(), observed)
-    mean = centred.sum(axis=0) / counts
-    centred -= mean
-    variance = np.einsum("nd,nd->d", zero_in_gaps(centred, observed), centred) / counts
-    constant = is_constant(mean, variance)
-    mean_y, S = gaussian_fit(Y)
-    sd_y = np.sqrt(np.diag(S))
 
-    def make(sd: Array, rows: Rows) -> Gapped:
-        scaled = np.divide(centred, sd, out=centred)
-        scaled[:, constant] = 0.0
-        has_y = ~np.isnan(rows.Y)
-        S_y = S / sd_y / sd_y[:, None]
-        made = Gapped.of(scaled, observed, np.where(has_y, rows.Y, 0.0), has_y, S_y)
+    def engine(s: Scale) -> Gapped:
+        scaled = X - s.mean
+        scaled /= s.sd
+        scaled[:, s.constant] *= 0.0  # gaps stay gaps
+        made = Gapped.of_rows(scaled, s.Y, s.S_y, copy=False)
         return compressed(made) if use_gram else made
 
-    return mean, spread_of(constant, variance), mean_y, sd_y, make
-
-
-def gapped_rows(rows: Rows, mean: Array, sd: Array, S_y: Array) -> Gapped:
-    """Standardised rows in the form of the kernel with gaps."""
-    observed, has_y = ~np.isnan(rows.X), ~np.isnan(rows.Y)
-    X = rows.X - mean
-    X /= sd
-    return Gapped.of(zero_in_gaps(X, observed), observed, np.where(has_y, rows.Y, 0.0), has_y, S_y)
-
-
-def zero_in_gaps(X: Array, observed: NDArray[np.bool_]) -> Array:
-    """Set missing cells of X to 0, in place."""
-    if not observed.all():
-        np.copyto(X, 0.0, where=~observed)
-    return X
+    return Measured(np.nanmean(X, axis=0), np.nanvar(X, axis=0), engine)
 
 
 def refuse_empty(views: dict[str, Any], tables: dict[str, Array], names: list[str], Y: Array) -> None:

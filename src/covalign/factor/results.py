@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from covalign._core.checks import unknown_views
 from covalign._core.linalg import Array
 from covalign._core.messages import message
 from covalign.closed_form.aligned_model import AlignedModel
 from covalign.factor import frames, placement
 from covalign.factor.inference.state import Problem, State
-from covalign.factor.preparation import Table
+from covalign.factor.table import Table
 
 
 class Tables(AlignedModel):
@@ -70,9 +69,7 @@ class Tables(AlignedModel):
         ['feature', 'loading', 'std']
         """
         self._check_fitted()
-        view = next(iter(self._table.views)) if view is None else view
-        if view not in self._table.views:
-            raise unknown_views([view], list(self._table.views))
+        view = self._table.view(view)
         (at,) = frames.positions(factor, self.factor_names_)
         loading, std = self.loadings_[view][:, at], self.loadings_std_[view][:, at]
         order = np.argsort(-np.abs(loading), kind="stable")[:n]

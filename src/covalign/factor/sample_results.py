@@ -7,17 +7,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from covalign._core.checks import rows_not_kept, unknown_views
+from covalign._core.checks import rows_not_kept
 from covalign._core.linalg import Array
 from covalign._core.messages import message
 from covalign.closed_form.aligned_model import AlignedModel
-from covalign.factor import chunked_fit as chunked
-from covalign.factor import placement, preparation
+from covalign.factor import placement
+from covalign.factor.fitted_rows import FittedRows, Rows
 from covalign.factor.inference import sweeps, uncertainty
-from covalign.factor.inference.kernel import kernel_of
 from covalign.factor.inference.patterns import Gapped
-from covalign.factor.inference.state import Factors, Problem, State
-from covalign.factor.preparation import Table
+from covalign.factor.inference.state import Problem, State
+from covalign.factor.table import Table
+from covalign.tables.representations import SINGLE
 
 
 class SampleResults(AlignedModel):
@@ -28,7 +28,7 @@ class SampleResults(AlignedModel):
     _state: State
     _stage_1: State
     _table: Table
-    _rows: Any
+    _rows: FittedRows
     _laplace: uncertainty.Laplace | None = None  # of stage 1
     _factor_std: Array | None = None
     _factors: Array | None = None
@@ -66,31 +66,20 @@ class SampleResults(AlignedModel):
         """
         self._check_fitted()
         if self._factor_std is None:
-            own = kernel_of(self._problem).own_variances(self._state, self._combinations)
-            self._factor_std = self._std(own, self._means(self._stage_1))
+            self._factor_std = self._finish()(self._placed.variances, self._means(self._stage_1))
         return self._factor_std
 
     def _means(self, state: State) -> Array:
         """E[z_n] of the fitted samples."""
-        if isinstance(self._rows, chunked.Streamed):
-            return self._rows.means(self._table, self._problem, self._stage_1, state, self.T_)
-        if isinstance(state.z, Factors):
-            return preparation.project(self._table, self._rows, state.z.of_x, state.z.of_y)
-        return placement.fitted_means(self._samples, self._stage_1, state, self.T_)
+        return self._rows.means(self._table, self._problem, self._stage_1, state, self.T_)
 
     @property
-    def _samples(self) -> Problem:
-        """The problem with every sample a row."""
-        return placement.fitted_rows(self._table, self._rows, self._problem)
-
-    @property
-    def _combinations(self) -> Any:
-        """Which of the covariances of ``_state.z`` each sample has."""
-        if isinstance(self._problem.data, Gapped):
-            if isinstance(self._rows, chunked.Streamed):
-                return self._rows.combinations(self._problem)
-            return self._samples.data.samples[0]
-        return np.zeros(self._problem.n, dtype=np.intp)
+    def _placed(self) -> placement.Placed:
+        """q(z) of the fitted samples."""
+        n, k = self._problem.n, self._problem.k
+        with_gaps = isinstance(self._problem.data, Gapped)
+        group = self._rows.combinations(self._table, self._problem) if with_gaps else np.zeros(n, dtype=np.intp)
+        return placement.Placed(self.factors_, self._state.z.cov.reshape(-1, k, k), group)
 
     @property
     def beta_std_(self) -> Array:
@@ -111,10 +100,6 @@ class SampleResults(AlignedModel):
                 self._laplace = uncertainty.laplace(self._problem, self._stage_1)
         return self._laplace
 
-    def _std(self, own: Array, first_means: Array) -> Array:
-        """From the factors' own variances (n x K) and their means before realigning."""
-        return self._finish()(own, first_means)
-
     def _finish(self) -> uncertainty.Finish:
         return uncertainty.Finish(self._rotation().rows, self.T_, self._problem.n)
 
@@ -132,18 +117,14 @@ class SampleResults(AlignedModel):
         (0, 60)
         """
         self._check_fitted()
-        view = next(iter(self._table.views)) if view is None else view
-        if view not in self._table.views:
-            raise unknown_views([view], list(self._table.views))
-        if isinstance(self._rows, chunked.Streamed):
+        view = self._table.view(view)
+        if not isinstance(self._rows, Rows):
             need = "impute needs rows in memory, and this model was fitted to data that were read by chunks"
             remedy = "Fit it to an array, or use transform(X) and loadings_ for some rows at a time"
             raise ValueError(message(need, remedy=remedy))
         at = list(self._table.views).index(view)
         scale, where = self._table.views[view], self._problem.bounds[at]
-        cov, k = self._state.z.cov, self._problem.k
-        q_z = placement.Placed(self.factors_, cov.reshape(-1, k, k), self._combinations)
-        values, std = placement.imputed(self._rows.X[:, where], scale, self._state.views[at], q_z)
+        values, std = placement.imputed(self._rows.X[:, where], scale, self._state.views[at], self._placed)
         index = None if self._table.samples is None else pd.Index(self._table.samples)
         frame = pd.DataFrame(values + self._explained[:, where], index=index, columns=scale.names)
         return (frame, pd.DataFrame(std, index=index, columns=scale.names)) if return_std else frame
@@ -173,4 +154,4 @@ class SampleResults(AlignedModel):
             + explained[:, where]
             for (name, scale), view, where in parts
         }
-        return views[preparation.SINGLE] if self._table.single else views
+        return views[SINGLE] if self._table.single else views

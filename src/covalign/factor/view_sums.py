@@ -112,7 +112,7 @@ class ViewSums:
         finite = [is_finite(part) for part in parts]
         for view, part in enumerate(parts):
             if not finite[view]:
-                self._refuse_infinite(view, part, start)
+                refuse_infinite(part, start, view, self._cell)
         X = parts[0] if len(parts) == 1 and not C.shape[1] else np.hstack([*parts, C])
         if all(finite) and np.isfinite(Y.sum()):
             self.whole.add(X, Y)
@@ -137,14 +137,6 @@ class ViewSums:
             remedy = "leave out sparsely measured features, fill in single cells, or load X into memory if it fits"
             raise ValueError(message(problem, got=got, remedy=remedy))
 
-    def _refuse_infinite(self, view: int, part: Any, start: int) -> None:
-        """Raise an error that names row and column of an infinite number; NaN is a gap."""
-        at = first_not_finite(np.where(np.isnan(part), 0, part))
-        if at is not None:
-            row, column, value = at
-            where, name, label = self._cell(view, column, start + row)
-            raise not_finite_at(where, value, start + row, column, name, label)
-
 
 def is_finite(part: Any) -> bool:
     """Whether the sum is finite; then all terms are. A finite table whose sum overflows gives False."""
@@ -152,6 +144,15 @@ def is_finite(part: Any) -> bool:
         return True
     with np.errstate(invalid="ignore", over="ignore"):
         return bool(np.isfinite(part.sum()))
+
+
+def refuse_infinite(part: Any, start: int, view: int, cell: Cell) -> None:
+    """Raise an error that names row and column of an infinite number; NaN is a gap."""
+    at = first_not_finite(np.where(np.isnan(part), 0, part))
+    if at is not None:
+        row, column, value = at
+        where, name, label = cell(view, column, start + row)
+        raise not_finite_at(where, value, start + row, column, name, label)
 
 
 class Gathered(NamedTuple):

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy import sparse
 
 from covalign._core.checks import view_rows_differ
-from covalign._core.linalg import Array, dense
+from covalign._core.linalg import dense
 from covalign._core.messages import message
 from covalign.factor import preparation as data
 from covalign.stream import Batch, Source, in_step, is_source, open_rows
@@ -65,20 +65,21 @@ class Views:
         """The features of every view; 0, 1, ... if they have no names."""
         return {view: names_of(source) for view, source in self.sources.items()}
 
-    def cell(self, view: int, column: int, row: int) -> tuple[Any, ...]:
-        """(table, feature, sample) of a number, for messages."""
-        where, name, _ = Cells.of(self)(view, column, row)
-        return where, name, None if self.index is None else self.index[row]
+    @property
+    def labels(self) -> pd.Index:
+        """``index``, or 0, 1, ..."""
+        return pd.RangeIndex(self.n) if self.index is None else self.index
+
+    @property
+    def cells(self) -> Cells:
+        """Names of numbers for messages."""
+        sources = list(self.sources.values())
+        return Cells([source.where for source in sources], [source.names for source in sources], self)
 
     @property
     def width(self) -> int:
         """Number of features of all views."""
         return sum(source.shape[1] for source in self.sources.values())
-
-    @property
-    def chunk_rows(self) -> int:
-        """Rows in a chunk: as many as in the smallest chunk of a source."""
-        return min(source.chunk_rows for source in self.sources.values())
 
     def chunks(self, rows: int | None = None, start: int = 0) -> Iterator[tuple[Any, ...]]:
         """A chunk of every view, from row ``start`` on, read ahead if they are not in memory."""
@@ -95,29 +96,24 @@ class Views:
 
     def whole(self) -> dict[str, pd.DataFrame]:
         """All rows in memory, for data with more features than rows: every sweep reads them."""
-        index = pd.RangeIndex(self.n) if self.index is None else self.index
         return {
-            view: pd.DataFrame(_all_rows(source), index=index, columns=names_of(source), copy=False)
+            view: pd.DataFrame(_all_rows(source), index=self.labels, columns=names_of(source), copy=False)
             for view, source in self.sources.items()
         }
 
 
 @dataclass(frozen=True)
 class Cells:
-    """``Views.cell`` for rows without names; it can be sent to other processes."""
+    """(table, feature, sample) of a number, for messages; without ``views`` (rows without names) it can be pickled."""
 
     where: list[str]
-    names: list[Sequence[str] | None]
-
-    @classmethod
-    def of(cls, views: Views) -> Cells:
-        """Tables and features of the views."""
-        return cls([source.where for source in views.sources.values()], [s.names for s in views.sources.values()])
+    names: Sequence[Sequence[str] | None]
+    views: Views | None = None
 
     def __call__(self, view: int, column: int, row: int) -> tuple[Any, ...]:
-        """The table, its feature, and no sample."""
-        names = self.names[view]
-        return self.where[view], column if names is None else names[column], None
+        """The table, its feature, and the sample if it has a name."""
+        names, index = self.names[view], None if self.views is None else self.views.index
+        return self.where[view], column if names is None else names[column], None if index is None else index[row]
 
 
 def names_of(source: Source) -> list[str]:
@@ -137,35 +133,22 @@ def _all_rows(source: Source) -> Any:
     return values
 
 
-class Coder(NamedTuple):
-    """Codes covariates and confounders of all batches as those of the first batch, with its declared categories."""
-
-    coding: confounders.Coding
-    names: Any  # columns of Y that are confounders
-
-    @classmethod
-    def learn(cls, first: pd.DataFrame, names: Any, drop_first: bool) -> Coder:
-        """Learn the coding from the first batch."""
-        Y, C = confounders.separated(first, names)
-        if C is not None and C is names:
-            problem = "Confounders of batches need to be columns of their Y, given by name"
-            raise ValueError(message(problem, got="a table", remedy="put them into Y and pass their names"))
-        encoding = covariates.Encoding.learn(Y, drop_first=drop_first, declared=True)
-        if C is None:
-            return cls(confounders.Coding(encoding), None)
-        return cls(confounders.Coding(encoding, confounders.learn(C, declared=True), True), names)
-
-    def apply(self, frame: pd.DataFrame) -> tuple[Array, Array]:
-        """Y (n x P) and C (n x q)."""
-        Y, C = confounders.separated(frame, self.names)
-        coded = np.empty((len(frame), 0)) if C is None else confounders.coded(self.coding.confounders, C)
-        return self.coding.covariates.numbers(Y), coded
+def learn_coding(first: pd.DataFrame, names: Any, drop_first: bool) -> confounders.Coding:
+    """How covariates and confounders of all batches are coded: as the first batch, with its declared categories."""
+    Y, C = confounders.separated(first, names)
+    if C is not None and C is names:
+        problem = "Confounders of batches need to be columns of their Y, given by name"
+        raise ValueError(message(problem, got="a table", remedy="put them into Y and pass their names"))
+    tables = confounders.Tables(Y, pd.DataFrame(index=Y.index) if C is None else C)
+    return confounders.Coding.learn(tables, drop_first=drop_first, declared=True, named=True)
 
 
-def coded_batches(batches: Iterable[Batch], coder: Coder) -> Iterator[tuple[Any, ...]]:
+def coded_batches(batches: Iterable[Batch], coding: confounders.Coding) -> Iterator[tuple[Any, ...]]:
     """(*views, Y, C) of every batch, in numbers."""
     for batch in batches:
-        yield (*(_values(view) for view in batch.tables.values()), *coder.apply(covariates.as_frame(batch.Y)))
+        Y, C = coding.recall(covariates.as_frame(batch.Y), None)
+        views = (_values(view) for view in batch.tables.values())
+        yield (*views, coding.covariates.numbers(Y), coding.table(None, C, len(Y)))
 
 
 def _values(view: Any) -> Any:

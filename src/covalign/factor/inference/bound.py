@@ -1,12 +1,22 @@
-"""The evidence lower bound: expected log-likelihood minus Kullback-Leibler divergences, term by term in the kernels."""
+"""The evidence lower bound: expected log-likelihood minus Kullback-Leibler divergences, term by term."""
 
 from __future__ import annotations
 
+from covalign.factor.inference import updates
 from covalign.factor.inference.kernel import kernel_of
 from covalign.factor.inference.state import Problem, State
 
 
 def bound(problem: Problem, state: State) -> float:
     """E_q[log p(X, Z, W, alpha, tau | Y)] - E_q[log q]."""
-    kernel = kernel_of(problem)
-    return kernel.of_views(problem, state) - kernel.kl_factors(problem, state)
+    return of_views(problem, state) - kernel_of(problem).kl_factors(problem, state)
+
+
+def of_views(problem: Problem, state: State) -> float:
+    """Likelihood, loadings, ARD and noise of every view."""
+    kernel, total = kernel_of(problem), 0.0
+    for view, where in zip(state.views, problem.bounds, strict=True):
+        residuals = kernel.expected_residuals(problem, state.z, where, view.w)
+        total += updates.expected_loglik(kernel.counts(problem, where), residuals, view.noise)
+        total -= updates.kl_loadings(view.w, view.ard) + view.ard.kl() + view.noise.kl()
+    return total

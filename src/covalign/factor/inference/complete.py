@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
 from covalign._core.linalg import Array
 from covalign.factor.inference import updates
-from covalign.factor.inference.state import Factors, Loadings, Problem, State, View, cannot_resume
+from covalign.factor.inference.state import Factors, Held, Loadings, Problem, State, View, cannot_resume
 
 
 def update_factors(problem: Problem, views: tuple[View, ...], beta: Array) -> Factors:
@@ -24,22 +22,23 @@ def update_factors(problem: Problem, views: tuple[View, ...], beta: Array) -> Fa
     inverse = updates.symmetric_inverse(precision)
     of_x = np.vstack([view.w.mean * view.noise.mean[:, None] for view in views]) @ inverse
     of_y = (beta * prior[:p])[:, None] * inverse[:p]
-    if problem.full:
-        cov = inverse
-    else:
-        cov = np.diag(1 / np.diag(precision))
-        cov[:p, :p] = updates.symmetric_inverse(precision[:p, :p])
+    cov = inverse if problem.full else updates.mean_field_covariance(precision, p)
     return Factors(of_x, of_y, cov, *problem.data.sums(of_x, of_y))
 
 
-def update_views(problem: Problem, z: Factors, views: tuple[View, ...]) -> tuple[View, ...]:
-    """Loadings, ARD and noise of every view, given the factors."""
-    S, new = z.second_moment(problem.n), []
-    for view, where in zip(views, problem.bounds, strict=True):
-        w = updates.update_loadings(S, z.xz[where], view.ard, view.noise, problem.full)
-        residuals = updates.expected_residuals(problem.data.xx[where], z.xz[where], S, w)
-        new.append(View(w, updates.update_ard(w), updates.update_noise(problem.n, residuals)))
-    return tuple(new)
+def update_loadings(problem: Problem, z: Factors, where: slice, view: View) -> Loadings:
+    """The loadings of a view, given the factors."""
+    return updates.update_loadings(z.second_moment(problem.n), z.xz[where], view.ard, view.noise, problem.full)
+
+
+def expected_residuals(problem: Problem, z: Factors, where: slice, w: Loadings) -> Array:
+    """E sum_n (x_nd - w_d'z_n)^2 for every feature of a view."""
+    return updates.expected_residuals(problem.data.xx[where], z.xz[where], z.second_moment(problem.n), w)
+
+
+def counts(problem: Problem, where: slice) -> int:
+    """Observed cells of each feature: all samples have all of them."""
+    return problem.n
 
 
 def shifted(problem: Problem, state: State, held: int = 0) -> State:
@@ -48,16 +47,6 @@ def shifted(problem: Problem, state: State, held: int = 0) -> State:
 
 
 # -- bound ------------------------------------------------------------------------------------------------------------
-
-
-def of_views(problem: Problem, state: State) -> float:
-    """Likelihood, loadings, ARD and noise of every view."""
-    total, S = 0.0, state.z.second_moment(problem.n)
-    for view, where in zip(state.views, problem.bounds, strict=True):
-        residuals = updates.expected_residuals(problem.data.xx[where], state.z.xz[where], S, view.w)
-        total += updates.expected_loglik(problem.n, residuals, view.noise)
-        total -= updates.kl_loadings(view.w, view.ard) + view.ard.kl() + view.noise.kl()
-    return total
 
 
 def kl_factors(problem: Problem, state: State) -> float:
@@ -73,52 +62,20 @@ def kl_factors(problem: Problem, state: State) -> float:
 # -- realigning -------------------------------------------------------------------------------------------------------
 
 
-class Held(NamedTuple):
-    """q(z~) of the informed factors: mean X of_x + Y of_y and covariance, and their divergence from the prior."""
-
-    of_x: Array
-    of_y: Array
-    cov: Array
-    kl: float
-
-
-def hold(problem: Problem, state: State, T: Array) -> Held:
-    """mu -> T mu, Sigma -> T Sigma T' (which exists where T is singular, too); the divergence is that of z itself."""
-    n, p, z, beta = problem.n, problem.p, state.z, state.beta
-    cov, D = z.cov[:p, :p], updates.prior_precision(beta, p)
-    distance = np.diag(z.second_moment(n))[:p] - 2 * beta * np.diag(z.zy[:p]) + beta**2 * np.diag(problem.data.yy)
-    kl = (D @ distance - n * p - n * (np.linalg.slogdet(cov)[1] + np.sum(np.log(D)))) / 2
-    return Held(z.of_x[:, :p] @ T.T, z.of_y[:, :p] @ T.T, T @ cov @ T.T, float(kl))
-
-
 def update_free(problem: Problem, views: tuple[View, ...], held: Held) -> Factors:
-    """q(z_F | z_I) = N(C (r - Q_FI z_I), C), C = (I + Q_FF)^-1, r_n = sum_d E[tau_d] x_nd E[w_d,F], q(z_I) held.
-
-    In the mean field free factors do not depend on the informed ones: only their means do.
-    """
-    p, k = problem.p, problem.k
-    Q = updates.evidence(views)
-    inverse = updates.symmetric_inverse(np.eye(k - p) + Q[p:, p:])
+    """q(z_F | z_I) = N(C (r - Q_FI z_I), C), C = (I + Q_FF)^-1, r_n = sum_d E[tau_d] x_nd E[w_d,F], q(z_I) held."""
+    p, Q = problem.p, updates.evidence(views)
+    inverse = updates.symmetric_inverse(updates.free_precision(Q, p))
     direct = np.vstack([view.w.mean[:, p:] * view.noise.mean[:, None] for view in views])
-    of_x = np.hstack([held.of_x, (direct - held.of_x @ Q[:p, p:]) @ inverse])
-    of_y = np.hstack([held.of_y, -held.of_y @ Q[:p, p:] @ inverse])
-    cov = np.zeros((k, k))
-    cov[:p, :p] = held.cov
-    if problem.full:
-        B = -inverse @ Q[p:, :p]
-        cov[p:, :p], cov[:p, p:] = B @ held.cov, held.cov @ B.T
-        cov[p:, p:] = inverse + B @ held.cov @ B.T
-    else:
-        cov[p:, p:] = np.diag(1 / (1 + np.diag(Q)[p:]))
+    of_x = np.hstack([held.z.of_x, (direct - held.z.of_x @ Q[:p, p:]) @ inverse])
+    of_y = np.hstack([held.z.of_y, -held.z.of_y @ Q[:p, p:] @ inverse])
+    cov = updates.held_covariance(Q, held.z.cov, problem.full)
     return Factors(of_x, of_y, cov, *problem.data.sums(of_x, of_y))
 
 
-def kl_free(problem: Problem, state: State) -> float:
-    """sum_n E KL(q(z_F | z_I) || N(0, I)), free factors having just been updated."""
-    n, p, S = problem.n, problem.p, state.z.second_moment(problem.n)
-    precision = np.eye(problem.k - p) + updates.evidence(state.views)[p:, p:]
-    log_det = -np.linalg.slogdet(precision)[1] if problem.full else -np.sum(np.log(np.diag(precision)))
-    return float(np.trace(S[p:, p:]) - n * (problem.k - p) - n * log_det) / 2
+def evidence(problem: Problem, views: tuple[View, ...]) -> tuple[Array, int]:
+    """The evidence about z, the same for all samples, and their number."""
+    return updates.evidence(views), problem.n
 
 
 # -- start ------------------------------------------------------------------------------------------------------------
@@ -152,8 +109,3 @@ def observed_sums(problem: Problem, state: State, where: slice) -> tuple[Array, 
 def centred_products_of_means(problem: Problem, state: State) -> tuple[Array, NDArray[np.intp]]:
     """M'M (1 x K x K), the same for every feature."""
     return state.z.zz[None], np.zeros(len(state.z.xz), dtype=np.intp)
-
-
-def own_variances(state: State, group: NDArray[np.intp]) -> Array:
-    """Var(z_nk), the same for every sample (n x K)."""
-    return np.tile(np.diag(state.z.cov), (len(group), 1))

@@ -7,6 +7,7 @@ with what was measured, and takes means and scales into account on the way.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
@@ -74,9 +75,52 @@ class Gram(NamedTuple):
         return largest_positive(vectors / np.sqrt(values) * np.sqrt(self.n))
 
 
+class RowEngine(ABC):
+    """What follows from products with X and X'; what a sweep asks for again and again is computed once."""
+
+    Y: Array
+
+    @abstractmethod
+    def times(self, of_x: Array) -> Array:
+        """X of_x."""
+
+    @abstractmethod
+    def back(self, Z: Array) -> Array:
+        """X'Z."""
+
+    @property
+    @abstractmethod
+    def rows(self) -> Array:
+        """XX' (N x N)."""
+
+    @cached_property
+    def xy(self) -> Array:
+        """X'Y."""
+        return self.back(self.Y)
+
+    @cached_property
+    def yy(self) -> Array:
+        """Y'Y."""
+        return self.Y.T @ self.Y
+
+    def sums(self, of_x: Array, of_y: Array) -> tuple[Array, Array, Array]:
+        """Through E[Z] itself."""
+        Z = self.times(of_x) + self.Y @ of_y
+        return Z.T @ Z, self.back(Z), Z.T @ self.Y
+
+    def spectrum(self) -> Array:
+        """Those of XX'."""
+        return np.asarray(np.maximum(np.linalg.eigvalsh(self.rows), 0.0) / len(self.Y))
+
+    def principal_map(self, k: int) -> Array:
+        """Leading eigenvectors u of XX', as X'u / s."""
+        values, vectors = leading_eigh(self.rows, k)
+        return largest_positive(self.back(vectors / values) * np.sqrt(len(self.Y)))
+
+
 @dataclass(frozen=True, eq=False)
-class Dense:
-    """X and Y themselves; what a sweep asks for again and again is computed once."""
+class Dense(RowEngine):
+    """X and Y themselves."""
 
     X: Array
     Y: Array
@@ -86,33 +130,22 @@ class Dense:
         """x_d'x_d."""
         return np.asarray(np.einsum("nd,nd->d", self.X, self.X))
 
-    @cached_property
-    def xy(self) -> Array:
-        """X'Y."""
-        return self.X.T @ self.Y
+    @property
+    def rows(self) -> Array:
+        """XX'."""
+        return self.X @ self.X.T
 
-    @cached_property
-    def yy(self) -> Array:
-        """Y'Y."""
-        return self.Y.T @ self.Y
+    def times(self, of_x: Array) -> Array:
+        """X of_x."""
+        return self.X @ of_x
 
-    def sums(self, of_x: Array, of_y: Array) -> tuple[Array, Array, Array]:
-        """Through E[Z] itself."""
-        Z = self.X @ of_x + self.Y @ of_y
-        return Z.T @ Z, self.X.T @ Z, Z.T @ self.Y
-
-    def spectrum(self) -> Array:
-        """Those of XX'."""
-        return np.asarray(np.maximum(np.linalg.eigvalsh(self.X @ self.X.T), 0.0) / len(self.X))
-
-    def principal_map(self, k: int) -> Array:
-        """Leading eigenvectors u of XX', as X'u / s."""
-        values, vectors = leading_eigh(self.X @ self.X.T, k)
-        return largest_positive(self.X.T @ (vectors / values) * np.sqrt(len(self.X)))
+    def back(self, Z: Array) -> Array:
+        """X'Z."""
+        return self.X.T @ Z
 
 
 @dataclass(frozen=True, eq=False)
-class Sparse:
+class Sparse(RowEngine):
     """X = (S - 1 m') diag(w), S sparse: never made. Features that do not vary have w = 0."""
 
     values: Array  # of S, by rows
@@ -133,40 +166,20 @@ class Sparse:
         return squares(self.S, self.mean) * self.weight**2
 
     @cached_property
-    def xy(self) -> Array:
-        """X'Y."""
-        return self.back(self.Y)
-
-    @cached_property
-    def yy(self) -> Array:
-        """Y'Y."""
-        return self.Y.T @ self.Y
-
-    def back(self, Z: Array) -> Array:
-        """X'Z."""
-        return np.asarray((self.S.T @ Z - np.outer(self.mean, Z.sum(axis=0))) * self.weight[:, None])
-
-    def sums(self, of_x: Array, of_y: Array) -> tuple[Array, Array, Array]:
-        """Through E[Z] itself."""
-        of_s = self.weight[:, None] * of_x
-        Z = self.S @ of_s - self.mean @ of_s + self.Y @ of_y
-        return Z.T @ Z, self.back(Z), Z.T @ self.Y
-
-    @cached_property
-    def _rows(self) -> Array:
-        """XX' (N x N)."""
+    def rows(self) -> Array:
+        """XX'."""
         scaled = self.S @ sparse.diags(self.weight)
         G, across = (scaled @ scaled.T).toarray(), scaled @ (self.weight * self.mean)
         return np.asarray(G - across - across[:, None] + np.sum((self.weight * self.mean) ** 2))
 
-    def spectrum(self) -> Array:
-        """Those of XX'."""
-        return np.asarray(np.maximum(np.linalg.eigvalsh(self._rows), 0.0) / len(self.Y))
+    def times(self, of_x: Array) -> Array:
+        """X of_x."""
+        of_s = self.weight[:, None] * of_x
+        return np.asarray(self.S @ of_s - self.mean @ of_s)
 
-    def principal_map(self, k: int) -> Array:
-        """Leading eigenvectors u of XX', as X'u / s."""
-        values, vectors = leading_eigh(self._rows, k)
-        return largest_positive(self.back(vectors / values) * np.sqrt(len(self.Y)))
+    def back(self, Z: Array) -> Array:
+        """X'Z."""
+        return np.asarray((self.S.T @ Z - np.outer(self.mean, Z.sum(axis=0))) * self.weight[:, None])
 
 
 def squares(S: Any, mean: Array) -> Array:

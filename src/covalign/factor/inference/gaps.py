@@ -16,8 +16,6 @@ Nothing missing gives the updates of ``complete`` to rounding. Rows may stand fo
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from covalign._core.linalg import Array
@@ -25,18 +23,19 @@ from covalign.factor.inference import updates
 from covalign.factor.inference.engines import Dense, Gram
 from covalign.factor.inference.grouped import Factors, GroupedLoadings
 from covalign.factor.inference.patterns import Gapped, Index, few, grouped_product, slices
-from covalign.factor.inference.state import RATE_0, SHAPE_0, Gamma, Loadings, Problem, State, View, cannot_resume
+from covalign.factor.inference.state import SHAPE_0, Gamma, Held, Loadings, Problem, State, View, cannot_resume
 
 # -- factors ----------------------------------------------------------------------------------------------------------
 
 
-def evidence(data: Gapped, views: tuple[View, ...]) -> Array:
-    """sum over observed features of E[tau_d] E[w_d w_d'] for every row pattern (G x K x K)."""
+def evidence(problem: Problem, views: tuple[View, ...]) -> tuple[Array, Array]:
+    """sum over observed features of E[tau_d] E[w_d w_d'] for every combination (C x K x K), and its samples."""
+    data: Gapped = problem.data
     k = views[0].w.mean.shape[1]
     by_column = np.zeros((data.between.shape[1], k, k))
     for view in views:
         by_column[view.w.patterns] += view.w.by_pattern(view.noise.mean)
-    return symmetric_sums(data.between, by_column)
+    return symmetric_sums(data.between, by_column)[data.samples[1]], data.sizes
 
 
 def direct(data: Gapped, views: tuple[View, ...]) -> Array:
@@ -52,32 +51,29 @@ def update_factors(problem: Problem, views: tuple[View, ...], beta: Array) -> Fa
     """E[z_n] = (Pi_n + Q_n)^-1 (r_n + Pi_n (b mu_n, 0)); in the mean field covariances as in ``updates``."""
     data: Gapped = problem.data
     p, k = problem.p, problem.k
-    group, of_row, of_label = data.samples
+    group, _, of_label = data.samples
     Pi = priors(data.labels.cov, beta, k)
-    precision = Pi[of_label] + evidence(data, views)[of_row]
-    inverse = symmetric_inverses(precision)
+    precision = Pi[of_label] + evidence(problem, views)[0]
+    inverse = updates.symmetric_inverse(precision)
     r = direct(data, views)
     r[:, :p] += grouped_product(data.labels.mean * beta, Pi[:, :p, :p], data.labels.group)
     mean = grouped_product(r, inverse, group)
-    cov = inverse if problem.full else mean_field_covariances(precision, p)
+    cov = inverse if problem.full else updates.mean_field_covariance(precision, p)
     return with_sums(problem, mean, cov, beta)
 
 
 def priors(cov_y: Array, beta: Array, k: int) -> Array:
     """Pi = (b C b + D^-1)^-1 for the informed factors, I for free ones, for every pattern of missing covariates."""
     p, Pi = len(beta), np.tile(np.eye(k), (len(cov_y), 1, 1))
-    Pi[:, :p, :p] = symmetric_inverses(beta[:, None] * cov_y * beta + np.diag(1 - beta**2))
+    Pi[:, :p, :p] = updates.symmetric_inverse(beta[:, None] * cov_y * beta + np.diag(1 - beta**2))
     return Pi
 
 
-def mean_field_covariances(precision: Array, p: int) -> Array:
-    """The informed block inverted alone, free factors one by one."""
-    k = precision.shape[1]
-    cov = np.zeros_like(precision)
-    free = np.arange(p, k)
-    cov[:, free, free] = 1 / precision[:, free, free]
-    cov[:, :p, :p] = symmetric_inverses(precision[:, :p, :p])
-    return cov
+def away_from_prior(data: Gapped, z: Factors, beta: Array) -> Array:
+    """E[z_n] - (b mu_n, 0) (N x K)."""
+    away = z.mean.copy()
+    away[:, : len(beta)] -= beta * data.labels.mean
+    return away
 
 
 def with_sums(problem: Problem, mean: Array, cov: Array, beta: Array) -> Factors:
@@ -149,12 +145,6 @@ def with_covariates(data: Gapped, mean: Array, cov: Array, beta: Array) -> tuple
     return mean.T @ y + held, held, squares - data.n
 
 
-def symmetric_inverses(S: Array) -> Array:
-    """Of many positive definite matrices."""
-    inverse = np.linalg.inv(S)
-    return np.asarray((inverse + inverse.transpose(0, 2, 1)) / 2)
-
-
 def shifted(problem: Problem, state: State, held: int = 0) -> State:
     """z -> z + c for all samples and intercept_d -> intercept_d - E[w_d]'c, at the c where the bound is highest.
 
@@ -167,9 +157,8 @@ def shifted(problem: Problem, state: State, held: int = 0) -> State:
     """
     data: Gapped = problem.data
     z: Factors = state.z
-    p, k, beta = problem.p, problem.k, state.beta
-    Pi, away = priors(data.labels.cov, beta, k), z.mean.copy()
-    away[:, :p] -= beta * data.labels.mean
+    k, beta = problem.k, state.beta
+    Pi, away = priors(data.labels.cov, beta, k), away_from_prior(data, z, beta)
     sums = np.zeros((len(Pi), k))
     np.add.at(sums, data.labels.group, data.one[:, None] * away)
     curvature, slope = np.tensordot(data.of_label, Pi, 1), np.einsum("lkj,lj->k", Pi, sums)
@@ -204,37 +193,24 @@ def moved_by(data: Gapped, z: Factors, c: Array, beta: Array) -> Factors:
 # -- views ------------------------------------------------------------------------------------------------------------
 
 
-def update_views(problem: Problem, z: Factors, views: tuple[View, ...]) -> tuple[View, ...]:
-    """Loadings, intercepts, ARD and noise of every view, given the factors."""
+def update_loadings(problem: Problem, z: Factors, where: slice, view: View) -> GroupedLoadings:
+    """Loadings and intercepts of a view: ``updates.update_loadings`` with one S, and so one V, per column pattern."""
     data: Gapped = problem.data
-    S, new = z.means + z.covs, []
-    for view, where in zip(views, problem.bounds, strict=True):
-        group, counts = data.columns[where], data.counts[where]
-        xz = centred_products(data, z, where, view.w.intercept)
-        w = update_loadings(S, xz, view, group, problem.full)
-        w = w._replace(intercept=(data.x[where] - np.sum(w.mean * z.sums[group], axis=1)) / np.maximum(counts, 1.0))
-        residuals = expected_residuals(data, z, where, S, w)
-        noise = Gamma(SHAPE_0 + counts / 2, RATE_0 + residuals / 2)
-        new.append(View(w, updates.update_ard(w), noise))
-    return tuple(new)
+    a, tau, xz = view.ard.mean, view.noise.mean[:, None], centred_products(data, z, where, view.w.intercept)
+    patterns, group = np.unique(data.columns[where], return_inverse=True)
+    S = (z.means + z.covs)[patterns]
+    V, scale = decomposed(S, a, tau, group)
+    mean = grouped_product(tau * grouped_product(xz, V, group) * scale, V.transpose(0, 2, 1), group)
+    if not problem.full:
+        V = np.broadcast_to(np.eye(len(a)), V.shape).copy()
+        scale = 1 / (a + tau * np.einsum("hkk->hk", S)[group])
+    left = data.x[where] - np.sum(mean * z.sums[data.columns[where]], axis=1)
+    return GroupedLoadings(mean, V, scale, group, patterns, left / np.maximum(data.counts[where], 1.0))
 
 
 def centred_products(data: Gapped, z: Factors, where: slice, intercept: Array) -> Array:
     """sum over observed n of (x_nd - intercept_d) E[z_n] (D x K)."""
     return np.asarray(z.xz[where] - intercept[:, None] * z.sums[data.columns[where]])
-
-
-def update_loadings(S: Array, xz: Array, view: View, group: Index, full: bool) -> GroupedLoadings:
-    """As ``updates.update_loadings``, with one S, and so one V, for each column pattern."""
-    a, tau = view.ard.mean, view.noise.mean[:, None]
-    patterns, group = np.unique(group, return_inverse=True)
-    S = S[patterns]
-    V, scale = decomposed(S, a, tau, group)
-    mean = grouped_product(tau * grouped_product(xz, V, group) * scale, V.transpose(0, 2, 1), group)
-    if not full:
-        V = np.broadcast_to(np.eye(len(a)), V.shape).copy()
-        scale = 1 / (a + tau * np.einsum("hkk->hk", S)[group])
-    return GroupedLoadings(mean, V, scale, group, patterns, view.w.intercept)
 
 
 def decomposed(S: Array, a: Array, tau: Array, group: Index) -> tuple[Array, Array]:
@@ -253,36 +229,29 @@ def decomposed(S: Array, a: Array, tau: Array, group: Index) -> tuple[Array, Arr
     return root[:, None] * U, 1 / (1 + tau * np.maximum(values, 0)[group])
 
 
-def expected_residuals(data: Gapped, z: Factors, where: slice, S: Array, w: GroupedLoadings) -> Array:
+def expected_residuals(problem: Problem, z: Factors, where: slice, w: GroupedLoadings) -> Array:
     """E sum over observed n of (x_nd - intercept_d - w_d'z_n)^2."""
+    data: Gapped = problem.data
     mu = w.intercept
     squares = data.xx[where] - 2 * mu * data.x[where] + data.counts[where] * mu**2
     cross = np.sum(w.mean * centred_products(data, z, where, mu), axis=1)
-    return np.asarray(np.maximum(squares - 2 * cross + w.quadratic(S), 0.0))
+    return np.asarray(np.maximum(squares - 2 * cross + w.quadratic(z.means + z.covs), 0.0))
+
+
+def counts(problem: Problem, where: slice) -> Array:
+    """Observed cells of each feature."""
+    return np.asarray(problem.data.counts[where])
 
 
 # -- bound ------------------------------------------------------------------------------------------------------------
-
-
-def of_views(problem: Problem, state: State) -> float:
-    """Likelihood, loadings, ARD and noise of every view."""
-    data: Gapped = problem.data
-    z: Factors = state.z
-    S, total = z.means + z.covs, 0.0
-    for view, where in zip(state.views, problem.bounds, strict=True):
-        residuals, counts = expected_residuals(data, z, where, S, view.w), data.counts[where]
-        total += float(np.sum(counts / 2 * (view.noise.mean_log - np.log(2 * np.pi)) - view.noise.mean * residuals / 2))
-        total -= updates.kl_loadings(view.w, view.ard) + view.ard.kl() + view.noise.kl()
-    return total
 
 
 def kl_factors(problem: Problem, state: State) -> float:
     """sum_n KL(q(z_n) || N((b mu_n, 0), Pi_n^-1)), missing covariates integrated out."""
     data: Gapped = problem.data
     z: Factors = state.z
-    p, k, beta = problem.p, problem.k, state.beta
-    Pi, away = priors(data.labels.cov, beta, k), z.mean.copy()
-    away[:, :p] -= beta * data.labels.mean
+    k, beta = problem.k, state.beta
+    Pi, away = priors(data.labels.cov, beta, k), away_from_prior(data, z, beta)
     distance = np.sum(grouped_product(away, Pi, data.labels.group) * away)
     distance += np.einsum("c,ckl,ckl->", data.sizes, Pi[data.samples[2]], z.cov)
     log_dets = data.sizes @ np.linalg.slogdet(z.cov)[1] + data.of_label @ np.linalg.slogdet(Pi)[1]
@@ -292,57 +261,14 @@ def kl_factors(problem: Problem, state: State) -> float:
 # -- realigning -------------------------------------------------------------------------------------------------------
 
 
-class Held(NamedTuple):
-    """q(z~) of the informed factors, and their divergence from the prior."""
-
-    mean: Array  # N x P
-    cov: Array  # one for each combination
-    kl: float
-    beta: Array
-
-
-def hold(problem: Problem, state: State, T: Array) -> Held:
-    """mu -> T mu, Sigma -> T Sigma T' for every sample; the divergence is that of z itself."""
-    z: Factors = state.z
-    p = problem.p
-    informed = z._replace(mean=z.mean[:, :p], cov=z.cov[:, :p, :p])
-    kl = kl_factors(problem._replace(k=p), state._replace(z=informed))
-    return Held(z.mean[:, :p] @ T.T, T @ z.cov[:, :p, :p] @ T.T, kl, state.beta)
-
-
 def update_free(problem: Problem, views: tuple[View, ...], held: Held) -> Factors:
     """q(z_F | z_I) = N(C (r_F - Q_FI z_I), C), C = (I + Q_FF)^-1, one Q for each row pattern."""
     data: Gapped = problem.data
-    p, k = problem.p, problem.k
-    group, of_row, _ = data.samples
-    Q = evidence(data, views)[of_row]
-    inverse = symmetric_inverses(np.eye(k - p) + Q[:, p:, p:])
-    r = direct(data, views)[:, p:] - grouped_product(held.mean, Q[:, :p, p:], group)
-    mean = np.hstack([held.mean, grouped_product(r, inverse, group)])
-    cov = np.zeros((len(Q), k, k))
-    cov[:, :p, :p] = held.cov
-    if problem.full:
-        B = -inverse @ Q[:, p:, :p]
-        cov[:, p:, :p] = B @ held.cov
-        cov[:, :p, p:] = cov[:, p:, :p].transpose(0, 2, 1)
-        cov[:, p:, p:] = inverse + B @ held.cov @ B.transpose(0, 2, 1)
-    else:
-        free = np.arange(p, k)
-        cov[:, free, free] = 1 / (1 + Q[:, free, free])
-    return with_sums(problem, mean, cov, held.beta)
-
-
-def kl_free(problem: Problem, state: State) -> float:
-    """sum_n E KL(q(z_F | z_I) || N(0, I)): log-determinants are those of the conditional's covariance."""
-    data: Gapped = problem.data
-    p, k = problem.p, problem.k
-    precision = np.eye(k - p) + evidence(data, state.views)[data.samples[1]][:, p:, p:]
-    if problem.full:
-        log_dets = -np.linalg.slogdet(precision)[1]
-    else:
-        log_dets = -np.log(np.einsum("ckk->ck", precision)).sum(axis=1)
-    S = state.z.second_moment(problem.n)
-    return float(np.trace(S[p:, p:]) - problem.n * (k - p) - data.sizes @ log_dets) / 2
+    p, Q = problem.p, evidence(problem, views)[0]
+    inverse = updates.symmetric_inverse(updates.free_precision(Q, p))
+    r = direct(data, views)[:, p:] - grouped_product(held.z.mean, Q[:, :p, p:], data.samples[0])
+    mean = np.hstack([held.z.mean, grouped_product(r, inverse, data.samples[0])])
+    return with_sums(problem, mean, updates.held_covariance(Q, held.z.cov, problem.full), held.beta)
 
 
 # -- start ------------------------------------------------------------------------------------------------------------
@@ -422,8 +348,3 @@ def centred_products_of_means(problem: Problem, state: State) -> tuple[Array, In
     z: Factors = state.z
     centre = z.sums / np.maximum(data.column_counts, 1.0)[:, None]
     return z.means - data.column_counts[:, None, None] * centre[:, :, None] * centre[:, None, :], data.columns
-
-
-def own_variances(state: State, group: Index) -> Array:
-    """Var(z_nk) of samples that have these combinations (n x K)."""
-    return np.asarray(np.einsum("ckk->ck", state.z.cov)[group])

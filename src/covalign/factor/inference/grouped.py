@@ -39,7 +39,7 @@ class Factors(NamedTuple):
         return self.means, self.covs
 
     def moved(self, R: Array, full: bool) -> Factors:
-        """z -> R z; in the mean field only means move."""
+        """z -> R z (R may choose some factors); in the mean field only means move."""
         return self._replace(
             mean=self.mean @ R.T,
             cov=R @ self.cov @ R.T if full else self.cov,
@@ -52,16 +52,6 @@ class Factors(NamedTuple):
             zy=R @ self.zy if full else R @ (self.zy - self.zy_held) + self.zy_held,
             zy_held=R @ self.zy_held if full else self.zy_held,
         )
-
-    def kept(self, factors: Index) -> Factors:
-        """These factors alone."""
-        return self.arranged(factors, np.ones(len(factors)))
-
-    def arranged(self, order: Index, signs: Array) -> Factors:
-        """Factor k becomes ``signs[k]`` times factor ``order[k]``."""
-        R = np.zeros((len(order), self.mean.shape[1]))
-        R[np.arange(len(order)), order] = signs
-        return self.moved(R, full=True)
 
 
 class GroupedLoadings(NamedTuple):
@@ -141,7 +131,3 @@ class GroupedLoadings(NamedTuple):
     def moved(self, P: Array, full: bool) -> GroupedLoadings:
         """w -> P' w."""
         return self._replace(mean=self.mean @ P, V=P.T @ self.V if full else self.V)
-
-    def arranged(self, order: Index, signs: Array) -> GroupedLoadings:
-        """With their factors."""
-        return self._replace(mean=self.mean[:, order] * signs, V=signs[:, None] * self.V[:, order])

@@ -7,9 +7,9 @@ from typing import Any, Protocol
 from numpy.typing import NDArray
 
 from covalign._core.linalg import Array
-from covalign.factor.inference import complete, gaps
+from covalign.factor.inference import complete, gaps, updates
 from covalign.factor.inference.patterns import Gapped
-from covalign.factor.inference.state import Problem, State, View
+from covalign.factor.inference.state import Held, Problem, State, View
 
 
 class Kernel(Protocol):
@@ -18,26 +18,26 @@ class Kernel(Protocol):
     def update_factors(self, problem: Problem, views: tuple[View, ...], beta: Array) -> Any:
         """q(z) of every sample, given everything else."""
 
-    def update_views(self, problem: Problem, z: Any, views: tuple[View, ...]) -> tuple[View, ...]:
-        """Loadings, ARD and noise of every view, given the factors."""
+    def update_loadings(self, problem: Problem, z: Any, where: slice, view: View) -> Any:
+        """Loadings (and intercepts) of a view, given the factors."""
+
+    def expected_residuals(self, problem: Problem, z: Any, where: slice, w: Any) -> Array:
+        """E sum_n (x_nd - intercept_d - w_d'z_n)^2 of every feature of a view, over its observed cells."""
+
+    def counts(self, problem: Problem, where: slice) -> Any:
+        """The number of these cells."""
 
     def shifted(self, problem: Problem, state: State, held: int = 0) -> State:
         """The best z + c, intercepts moved along."""
 
-    def of_views(self, problem: Problem, state: State) -> float:
-        """Everything in the bound but the divergence of the factors."""
-
     def kl_factors(self, problem: Problem, state: State) -> float:
-        """That divergence."""
+        """The divergence of the factors from their prior."""
 
-    def hold(self, problem: Problem, state: State, T: Array) -> Any:
-        """q of the informed factors moved by T, and its divergence."""
-
-    def update_free(self, problem: Problem, views: tuple[View, ...], held: Any) -> Any:
+    def update_free(self, problem: Problem, views: tuple[View, ...], held: Held) -> Any:
         """q(z) with the informed factors held."""
 
-    def kl_free(self, problem: Problem, state: State) -> float:
-        """The divergence of the free factors given the informed ones."""
+    def evidence(self, problem: Problem, views: tuple[View, ...]) -> tuple[Array, Any]:
+        """What the data say about the precision of z, one matrix or a stack, and the samples that have each."""
 
     def filled(self, problem: Problem) -> Problem:
         """The problem with complete data, for a start."""
@@ -54,10 +54,17 @@ class Kernel(Protocol):
     def centred_products_of_means(self, problem: Problem, state: State) -> tuple[Array, NDArray[Any]]:
         """M'M for every group of features, and the group of each feature."""
 
-    def own_variances(self, state: State, group: NDArray[Any]) -> Array:
-        """Var(z_nk) of samples, by their combination of gaps."""
-
 
 def kernel_of(problem: Problem) -> Kernel:
     """The kernel for these data."""
     return gaps if isinstance(problem.data, Gapped) else complete
+
+
+def update_views(problem: Problem, z: Any, views: tuple[View, ...]) -> tuple[View, ...]:
+    """Loadings, ARD and noise of every view, given the factors."""
+    kernel, new = kernel_of(problem), []
+    for view, where in zip(views, problem.bounds, strict=True):
+        w = kernel.update_loadings(problem, z, where, view)
+        residuals = kernel.expected_residuals(problem, z, where, w)
+        new.append(View(w, updates.update_ard(w), updates.update_noise(kernel.counts(problem, where), residuals)))
+    return tuple(new)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from covalign._core.linalg import Array
 from covalign.factor import placement as placing
-from covalign.factor.inference.kernel import kernel_of
+from covalign.factor.inference.kernel import kernel_of, update_views
 from covalign.factor.inference.state import Problem, State
 from covalign.factor.inference.sweeps import Fit
 
@@ -117,7 +117,9 @@ def active(problem: Problem, state: State) -> NDArray[np.bool_]:
 
 def kept(problem: Problem, state: State, factors: NDArray[np.intp]) -> tuple[Problem, Fit]:
     """These factors alone, loadings adapted to the lack of the others."""
-    kernel, smaller = kernel_of(problem), problem._replace(k=len(factors))
+    smaller = problem._replace(k=len(factors))
     views = tuple(v._replace(ard=v.ard._replace(rate=v.ard.rate[factors])) for v in state.views)
-    views = kernel.update_views(smaller, state.z.kept(factors), views)
-    return smaller, Fit(State(kernel.update_factors(smaller, views, state.beta), views, state.beta), [], False)
+    views = update_views(smaller, state.z.moved(np.eye(problem.k)[factors], full=True), views)
+    return smaller, Fit(
+        State(kernel_of(problem).update_factors(smaller, views, state.beta), views, state.beta), [], False
+    )

@@ -85,6 +85,12 @@ class Gapped:
         group, of_row, _ = rows.samples
         return replace(rows, sizes=np.bincount(group, minlength=len(of_row)).astype(np.float64))
 
+    @classmethod
+    def of_rows(cls, X: Array, Y: Array, S_y: Array, copy: bool = True) -> Gapped:
+        """From standardised rows with NaN in gaps. Without ``copy`` the gaps of X itself become 0."""
+        observed, has_y = ~np.isnan(X), ~np.isnan(Y)
+        return cls.of(np.nan_to_num(X, copy=copy), observed, np.nan_to_num(Y), has_y, S_y)
+
     @property
     def n(self) -> int:
         """Samples."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from covalign._core.linalg import Array
-from covalign.factor.inference.kernel import kernel_of
+from covalign.factor.inference import updates
+from covalign.factor.inference.bound import of_views
+from covalign.factor.inference.kernel import kernel_of, update_views
 from covalign.factor.inference.rotation import rotate
-from covalign.factor.inference.state import Problem, State
+from covalign.factor.inference.state import Held, Problem, State
 from covalign.factor.inference.sweeps import Fit, iterate
 from covalign.moments.moments import Moments
 
@@ -28,7 +30,14 @@ def model_moments(beta: Array, S_y: Array, names: list[str]) -> Moments:
     return Moments.from_covariances(S_z, beta[:, None] * S_y, S_y, covariate_names=names)
 
 
-def realigned_start(problem: Problem, state: State, held: Any, T: Array) -> State:
+def hold(problem: Problem, state: State, T: Array) -> Held:
+    """mu -> T mu, Sigma -> T Sigma T' (which exists where T is singular, too); the divergence is that of z itself."""
+    informed = state.z.moved(np.eye(problem.k)[: problem.p], full=True)
+    kl = kernel_of(problem).kl_factors(problem._replace(k=problem.p), state._replace(z=informed))
+    return Held(informed.moved(T, full=True), state.beta, kl)
+
+
+def realigned_start(problem: Problem, state: State, held: Held, T: Array) -> State:
     """Loadings W T^+, so that X is explained as before (as well as can be, where T is singular)."""
     p = problem.p
     undo = np.eye(problem.k)
@@ -37,16 +46,17 @@ def realigned_start(problem: Problem, state: State, held: Any, T: Array) -> Stat
     return State(kernel_of(problem).update_free(problem, views, held), views, state.beta)
 
 
-def held_bound(problem: Problem, state: State, held: Any) -> float:
+def held_bound(problem: Problem, state: State, held: Held) -> float:
     """The bound with q(z_I) held, at a state whose free factors have just been updated."""
-    kernel = kernel_of(problem)
-    return float(kernel.of_views(problem, state) - held.kl - kernel.kl_free(problem, state))
+    S = state.z.second_moment(problem.n)
+    kl_free = updates.kl_free(*kernel_of(problem).evidence(problem, state.views), S, problem.p, problem.full)
+    return of_views(problem, state) - held.kl - kl_free
 
 
 def realign(problem: Problem, state: State, T: Array, accelerate: bool, max_iter: int, tol: float) -> Fit:
     """Hold the informed factors at T and iterate loadings, ARD, noise and free factors to convergence."""
     kernel = kernel_of(problem)
-    held = kernel.hold(problem, state, T)
+    held = hold(problem, state, T)
     start = realigned_start(problem, state, held, T)
 
     def step(current: State) -> State:
@@ -54,7 +64,7 @@ def realign(problem: Problem, state: State, T: Array, accelerate: bool, max_iter
         if accelerate and problem.k > problem.p and current is not start:
             current = rotate(problem, current, problem.p, hold_beta=True)
             current = kernel.shifted(problem, current, problem.p)
-        views = kernel.update_views(problem, current.z, current.views)
+        views = update_views(problem, current.z, current.views)
         return State(kernel.update_free(problem, views, held), views, current.beta)
 
     def refresh(leapt: State) -> State:

@@ -73,7 +73,7 @@ class Factors(NamedTuple):
         return np.zeros(self.zy.shape[1])
 
     def moved(self, R: Array, full: bool) -> Factors:
-        """z -> R z; in the mean field only means move."""
+        """z -> R z (R may choose some factors); in the mean field only means move."""
         return Factors(
             of_x=self.of_x @ R.T,
             of_y=self.of_y @ R.T,
@@ -81,22 +81,6 @@ class Factors(NamedTuple):
             zz=R @ self.zz @ R.T,
             xz=self.xz @ R.T,
             zy=R @ self.zy,
-        )
-
-    def kept(self, factors: NDArray[np.intp]) -> Factors:
-        """These factors alone."""
-        return self.arranged(factors, np.ones(len(factors)))
-
-    def arranged(self, order: NDArray[np.intp], signs: Array) -> Factors:
-        """Factor k becomes ``signs[k]`` times factor ``order[k]``."""
-        both = signs * signs[:, None]
-        return Factors(
-            of_x=self.of_x[:, order] * signs,
-            of_y=self.of_y[:, order] * signs,
-            cov=self.cov[np.ix_(order, order)] * both,
-            zz=self.zz[np.ix_(order, order)] * both,
-            xz=self.xz[:, order] * signs,
-            zy=self.zy[order] * signs[:, None],
         )
 
 
@@ -148,10 +132,6 @@ class Loadings(NamedTuple):
         """w -> P' w; in the mean field only means move."""
         return self._replace(mean=self.mean @ P, V=P.T @ self.V if full else self.V)
 
-    def arranged(self, order: NDArray[np.intp], signs: Array) -> Loadings:
-        """With their factors."""
-        return Loadings(self.mean[:, order] * signs, signs[:, None] * self.V[order], self.scale)
-
 
 class View(NamedTuple):
     """What is known of one view: its loadings, their ARD precisions, its noise precisions."""
@@ -169,10 +149,18 @@ class State(NamedTuple):
     beta: Array
 
 
+class Held(NamedTuple):
+    """q(z~) of the informed factors alone, moved to a regime and held there, and its divergence from the prior."""
+
+    z: Any  # Factors, or grouped.Factors
+    beta: Array
+    kl: float
+
+
 class Problem(NamedTuple):
     """What does not change during a fit: the data as an engine, sizes, and how the posterior factorises."""
 
-    data: Any  # an engine of ``statistics``
+    data: Any  # an engine of ``engines``, or ``patterns.Gapped``
     n: int
     p: int
     k: int

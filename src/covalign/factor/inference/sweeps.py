@@ -13,7 +13,7 @@ from covalign._core.threads import limited
 from covalign.factor.inference import updates
 from covalign.factor.inference.bound import bound
 from covalign.factor.inference.engines import Gram
-from covalign.factor.inference.kernel import kernel_of
+from covalign.factor.inference.kernel import kernel_of, update_views
 from covalign.factor.inference.rotation import rotate
 from covalign.factor.inference.state import Problem, State
 
@@ -56,7 +56,7 @@ def sweep(problem: Problem, state: State, accelerate: bool, supervised: bool = T
     if supervised:
         state = updates.point_at_covariates(state, problem.p)
         state = state._replace(beta=updates.update_beta(state.z, problem.n, problem.p))
-    views = kernel.update_views(problem, state.z, state.views)
+    views = update_views(problem, state.z, state.views)
     return State(kernel.update_factors(problem, views, state.beta), views, state.beta)
 
 

@@ -57,19 +57,13 @@ def of_rotation(rows: Array, T: Array, means: Array) -> Array:
     return np.stack([np.sum((means @ C_p) * means, axis=1) for C_p in C], axis=1)
 
 
-def factor_std(own: Array, by_rotation: Array, n: int) -> Array:
-    """sqrt(Sigma_pp + m_n' C_pp m_n + 1/N) for informed factors, sqrt(Sigma_kk) for free ones (n x K).
-
-    No covariate names a free factor, so there is no true rotation for it to miss.
-    """
-    variance = own.copy()
-    variance[:, : by_rotation.shape[1]] += by_rotation + 1 / n
-    return np.sqrt(variance)
-
-
 @dataclass(frozen=True)
 class Finish:
-    """Standard deviations from the factors' own variances and their means before realigning (both n x K)."""
+    """Standard deviations from the factors' own variances and their means before realigning (both n x K).
+
+    sqrt(Sigma_pp + m_n' C_pp m_n + 1/N) for informed factors, sqrt(Sigma_kk) for free ones: no covariate names a free
+    factor, so there is no true rotation for it to miss.
+    """
 
     rows: Array  # of ``Laplace``
     T: Array
@@ -77,7 +71,9 @@ class Finish:
 
     def __call__(self, own: Array, first_means: Array) -> Array:
         """n x K."""
-        return factor_std(own, of_rotation(self.rows, self.T, first_means), self.n)
+        variance = own.copy()
+        variance[:, : len(self.T)] += of_rotation(self.rows, self.T, first_means) + 1 / self.n
+        return np.sqrt(variance)
 
 
 class Tails(NamedTuple):

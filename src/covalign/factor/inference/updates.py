@@ -51,8 +51,8 @@ def expected_residuals(xx: Array, xz: Array, S: Array, w: Loadings) -> Array:
     return np.asarray(np.maximum(xx - 2 * np.sum(w.mean * xz, axis=1) + w.quadratic(S), 0.0))
 
 
-def update_noise(n: int, residuals: Array) -> Gamma:
-    """q(tau_d) = Gamma(a0 + N/2, b0 + E sum_n (x_nd - w_d'z_n)^2 / 2)."""
+def update_noise(n: Any, residuals: Array) -> Gamma:
+    """q(tau_d) = Gamma(a0 + n_d/2, b0 + E sum_n (x_nd - w_d'z_n)^2 / 2), n_d cells of feature d."""
     return Gamma(SHAPE_0 + n / 2, RATE_0 + residuals / 2)
 
 
@@ -119,14 +119,68 @@ def in_order(state: State, p: int) -> State:
 
 def arranged(state: State, order: NDArray[np.intp], signs: Array) -> State:
     """Factor k becomes ``signs[k]`` times factor ``order[k]``, in every q-factor: the same model, nothing moved."""
+    R = signs[:, None] * np.eye(len(order))[order]
     views = tuple(
-        view._replace(w=view.w.arranged(order, signs), ard=view.ard._replace(rate=view.ard.rate[order]))
+        view._replace(w=view.w.moved(R.T, full=True), ard=view.ard._replace(rate=view.ard.rate[order]))
         for view in state.views
     )
-    return state._replace(z=state.z.arranged(order, signs), views=views)
+    return state._replace(z=state.z.moved(R, full=True), views=views)
+
+
+# -- one K x K matrix, or a stack of them (one for each pattern of gaps) -----------------------------------------------
+
+
+def transposed(M: Array) -> Array:
+    """M' of every matrix."""
+    return np.swapaxes(M, -1, -2)
 
 
 def symmetric_inverse(S: Array) -> Array:
-    """Inverse of a positive definite matrix, symmetric to the last bit."""
-    inverse = np.linalg.inv(S)
-    return (inverse + inverse.T) / 2
+    """Inverse of positive definite matrices, symmetric to the last bit."""
+    inverse = np.asarray(np.linalg.inv(S), dtype=np.float64)
+    return np.asarray((inverse + transposed(inverse)) / 2)
+
+
+def mean_field_covariance(precision: Array, p: int) -> Array:
+    """The informed block inverted alone, free factors one by one."""
+    cov, free = np.zeros_like(precision), np.arange(p, precision.shape[-1])
+    cov[..., free, free] = 1 / precision[..., free, free]
+    cov[..., :p, :p] = symmetric_inverse(precision[..., :p, :p])
+    return cov
+
+
+def free_precision(Q: Array, p: int) -> Array:
+    """I + Q_FF, Q the evidence: the precision of the free factors given the informed ones."""
+    return np.eye(Q.shape[-1] - p) + Q[..., p:, p:]
+
+
+def held_covariance(Q: Array, held: Array, full: bool) -> Array:
+    """Cov(z) if Cov(z_I) is held: z_F = B z_I + rest, B = -C Q_FI, Cov(rest) = C = (I + Q_FF)^-1, Q the evidence.
+
+    In the mean field free factors do not depend on the informed ones: only their means do.
+    """
+    p, cov = held.shape[-1], np.zeros_like(Q)
+    precision = free_precision(Q, p)
+    cov[..., :p, :p] = held
+    if full:
+        inverse = symmetric_inverse(precision)
+        B = -inverse @ Q[..., p:, :p]
+        cov[..., p:, :p] = B @ held
+        cov[..., :p, p:] = transposed(cov[..., p:, :p])
+        cov[..., p:, p:] = inverse + B @ held @ transposed(B)
+    else:
+        cov[..., p:, p:] = mean_field_covariance(precision, 0)
+    return cov
+
+
+def kl_free(Q: Array, sizes: Any, S: Array, p: int, full: bool) -> float:
+    """sum_n E KL(q(z_F | z_I) || N(0, I)) for S = E[Z'Z] and ``sizes`` samples with each evidence Q.
+
+    Log-determinants are those of the covariance of the conditional, the free factors having just been updated.
+    """
+    precision = free_precision(Q, p)
+    if full:
+        log_dets = -np.linalg.slogdet(precision)[1]
+    else:
+        log_dets = -np.log(np.diagonal(precision, axis1=-2, axis2=-1)).sum(axis=-1)
+    return float(np.trace(S[p:, p:]) - np.sum(sizes) * (len(S) - p) - np.sum(sizes * log_dets)) / 2

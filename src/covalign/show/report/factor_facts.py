@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from covalign._core.linalg import Array
 from covalign.closed_form.regimes import Polar
 from covalign.exceptions import CannotHoldOutError
+from covalign.factor.fitted_rows import Rows
 from covalign.factor.inference.kernel import kernel_of
-from covalign.factor.preparation import Rows, Table
+from covalign.factor.table import Table
 from covalign.show.report.facts import of_estimator, plain
 from covalign.tables.covariates import Column
 
