@@ -4,7 +4,8 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
 PEERS := .venv-peers
-PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --maxprocesses 4 --dist loadfile
+PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --maxprocesses 4 --dist loadfile \
+  --no-loadscope-reorder
 
 .PHONY: demo test test-all check bench figures docs setup peers study clean
 
@@ -20,13 +21,14 @@ $(STAMP): pyproject.toml
 demo: setup
 	$(RUN) examples/demo.py --out demo_output
 
-# Each process gets one test file at a time and one thread, so that processes do not slow each other down.
+# Each process gets one test file at a time and one thread, so that processes do not slow each other down. tests/conftest.py has
+# the order of the files.
 test: setup
 	$(PYTEST) tests/core tests/system tests/docs src
 
 # Also the tests that need many repetitions, real data or the whole study.
 test-all: setup
-	$(PYTEST)
+	$(PYTEST) --hypothesis-profile thorough
 
 check: setup
 	$(RUN) -m ruff check .

@@ -12,10 +12,39 @@ from hypothesis import HealthCheck, settings
 matplotlib.use("Agg")
 
 # Random inputs come from a seed drawn by hypothesis; the same seeds every run, so a failure is everyone's failure.
-settings.register_profile("covalign", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+# ``make test-all`` draws more of them, with ``--hypothesis-profile thorough``.
+same_for_all = settings(deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("covalign", same_for_all, max_examples=25)
+settings.register_profile("thorough", same_for_all, max_examples=100)
 settings.load_profile("covalign")
 
+# Long files run first: otherwise one process may still be busy with one of them when the others are done.
+LONGEST = [
+    "test_report_browser.py",
+    "test_commands.py",
+    "test_embed.py",
+    "test_factor_dask.py",
+    "test_cluster.py",
+    "test_tutorials.py",
+    "test_compare.py",
+    "test_peers.py",
+    "test_cli_fit.py",
+    "test_scverse.py",
+    "test_packaging.py",
+    "test_cli.py",
+    "test_gallery.py",
+    "test_cluster_aligner.py",
+    "test_factor_model.py",
+    "test_resume.py",
+]
+
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The order of ``LONGEST``, then that of collection; pytest-xdist keeps it with ``--no-loadscope-reorder``."""
+    place = {name: i for i, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: place.get(item.path.name, len(place)))
 
 
 @pytest.fixture(scope="session")
@@ -37,6 +66,15 @@ def two_workers():
     options = {"memory_limit": "1GB", "dashboard_address": "127.0.0.1:0", "host": "127.0.0.1", "silence_logs": 60}
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, **options) as local:
         yield local
+
+
+@pytest.fixture(scope="module")
+def default_client(two_workers):
+    """Two worker processes, used by whatever dask computes in a module."""
+    from distributed import Client
+
+    with Client(two_workers) as client:
+        yield client
 
 
 def correlated(seed: int, n: int = 200, k: int = 6, p: int = 3, offset: float = 0.0) -> tuple[np.ndarray, np.ndarray]:

@@ -64,11 +64,11 @@ def test_transform_is_the_regime(regime):
 
 
 @pytest.mark.parametrize("shrinkage", ["auto", 0.1])
-@pytest.mark.parametrize("size", [1, 7, 200])
+@pytest.mark.parametrize("size", [1, 7, 60])
 def test_partial_fit_equals_fit(shrinkage, size):
-    Z, Y = correlated(1, 200, 5, 2)
+    Z, Y = correlated(1, 60, 5, 2)
     whole, parts = LatentAligner(shrinkage=shrinkage).fit(Z, Y), LatentAligner(shrinkage=shrinkage)
-    for i in range(0, 200, size):
+    for i in range(0, 60, size):
         parts.partial_fit(Z[i : i + size], Y[i : i + size])
     assert parts.shrinkage_ == whole.shrinkage_
     np.testing.assert_allclose(parts.transform_, whole.transform_, rtol=1e-8, atol=1e-10)
@@ -95,10 +95,10 @@ def test_partial_fit_does_not_touch_an_earlier_at():
 
 
 def test_partial_fit_with_categories():
-    Z, Y = categories()
-    Y["subtype"] = pd.Categorical(Y["subtype"])
+    Z, Y = (table[:100] for table in categories())
+    Y = Y.assign(subtype=pd.Categorical(Y["subtype"]))
     whole, parts = LatentAligner().fit(Z, Y), LatentAligner()
-    for i in range(0, 300, 2):  # most batches lack a level
+    for i in range(0, 100, 2):  # most batches lack a level
         parts.partial_fit(Z[i : i + 2], Y[i : i + 2])
     np.testing.assert_allclose(parts.transform_, whole.transform_, rtol=1e-7, atol=1e-9)
 
@@ -495,12 +495,12 @@ def test_counts_are_told():
     assert (al.alignment_.abs() <= 1).all()
 
 
-@pytest.mark.parametrize("size", [1, 7, 300])
+@pytest.mark.parametrize("size", [1, 7, 90])
 def test_partial_fit_with_gaps_equals_fit(size):
-    Z, Y = gappy(2)
+    Z, Y = (A[:90] for A in gappy(2))
     Y[:20] = correlated(2, 300, 6, 3)[1][:20]  # the first batches are complete
     whole, parts = LatentAligner().fit(Z, Y), LatentAligner()
-    for i in range(0, 300, size):
+    for i in range(0, 90, size):
         parts.partial_fit(Z[i : i + size], Y[i : i + size])
     assert parts.shrinkage_ == whole.shrinkage_
     assert parts.n_pairs_.equals(whole.n_pairs_)

@@ -20,14 +20,19 @@ def data(n: int = 240, seed: int = 0):
     return s.X, s.Y
 
 
-def by_hand(model, X, Y, move, folds=5, confounders=None):
-    """Alignment of every fold (folds x P): fit without it, realign, place its samples from X alone, correlate."""
+def fits_without(model, X, Y, folds=5, confounders=None):
+    """For every fold: its samples, and the fit to all others."""
     fold_of = crossvalidation.folds_of(model, folds)
-    found = []
     for fold in range(folds):
         test = fold_of == fold
         C = None if confounders is None else confounders[~test]
-        fit = InformedFactorAnalysis(model.n_factors_).fit(X[~test], Y[~test], confounders=C)
+        yield test, InformedFactorAnalysis(model.n_factors_).fit(X[~test], Y[~test], confounders=C)
+
+
+def by_hand(fits, X, Y, move, confounders=None):
+    """Alignment of every fold (folds x P): realign its fit, place its samples from X alone, correlate."""
+    found = []
+    for test, fit in fits:
         T = move(fit).T_
         z = fit.transform(X[test], confounders=None if confounders is None else confounders[test])[:, : Y.shape[1]]
         y = Y[test]
@@ -36,6 +41,14 @@ def by_hand(model, X, Y, move, folds=5, confounders=None):
             y = y - A[test] @ np.linalg.lstsq(A[~test], Y[~test], rcond=None)[0]
         found.append([np.corrcoef(a, b)[0, 1] for a, b in zip((z @ T.T).T, y.T, strict=True)])
     return np.array(found)
+
+
+@pytest.fixture(scope="module")
+def judged():
+    """Samples, covariates, their model, and the fits without each fold."""
+    X, Y = data()
+    model = InformedFactorAnalysis(6).fit(X, Y)
+    return X, Y, model, list(fits_without(model, X, Y))
 
 
 @pytest.mark.parametrize(
@@ -48,10 +61,9 @@ def by_hand(model, X, Y, move, folds=5, confounders=None):
     ],
     ids=["as fitted", "tunable", "strongest", "exclusive"],
 )
-def test_held_out_alignment_is_that_of_a_loop(move):
-    X, Y = data()
-    model = InformedFactorAnalysis(6).fit(X, Y)
-    need = by_hand(model, X, Y, move)
+def test_held_out_alignment_is_that_of_a_loop(move, judged):
+    X, Y, model, fits = judged
+    need = by_hand(fits, X, Y, move)
     table = move(model).summary()
     np.testing.assert_allclose(table["held_out"], need.mean(axis=0), atol=1e-6)
     np.testing.assert_allclose(table["se"], need.std(axis=0, ddof=1) / np.sqrt(5), atol=1e-6)
@@ -65,7 +77,7 @@ def test_confounders_are_those_of_the_training_samples():
     C = np.random.default_rng(0).standard_normal((240, 1))
     X, Y = X + 2 * C, Y + C
     model = InformedFactorAnalysis(6).fit(X, Y, confounders=C)
-    need = by_hand(model, X, Y, lambda fit: fit.realign(0.5), confounders=C)
+    need = by_hand(fits_without(model, X, Y, confounders=C), X, Y, lambda fit: fit.realign(0.5), C)
     np.testing.assert_allclose(model.realign(0.5).summary()["held_out"], need.mean(axis=0), atol=1e-6)
 
 

@@ -53,18 +53,6 @@ def test_informed_factors_are_recovered(name, least):
     assert np.mean(error[500]) / np.mean(error[5000]) == pytest.approx(10, rel=0.6)  # falls as 1/N
 
 
-def test_with_negative_correlations_recovery_varies_and_no_restart_does_better():
-    """Among covariates that sum to zero one direction is left to X alone, so a few seeds recover less (sd .05)."""
-    found, gained = [], []
-    for seed in range(100, 116):
-        s = ca.simulate.scenario("N", n_samples=5000, random_state=seed)
-        fa = InformedFactorAnalysis(10).fit(s.X, s.Y)
-        found.append(np.mean(recovery(fa, s)))
-        gained.append(InformedFactorAnalysis(10, n_init=3, random_state=seed).fit(s.X, s.Y).elbo_[-1] - fa.elbo_[-1])
-    assert np.mean(found) >= 0.93
-    assert np.quantile(gained, 0.9) < 0.1
-
-
 @pytest.mark.parametrize(("b", "expected"), [(1.0, 0.60), (2 / 3, 0.40)])
 def test_alignment_before_realigning_is_the_mean_beta(b, expected):
     aligned = []

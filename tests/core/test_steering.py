@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import LinearRegression
 
@@ -63,7 +63,6 @@ def test_the_exclusive_move_is_the_difference_of_means():
     np.testing.assert_allclose(R / np.diag(R), together / np.diag(together), atol=1e-8)
 
 
-@settings(max_examples=50)
 @given(seed=st.integers(0, 10**6))
 def test_moves_are_the_most_ordinary_of_their_kind(seed):
     rng = np.random.default_rng(seed)

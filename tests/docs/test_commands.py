@@ -251,5 +251,4 @@ def completed(line: str) -> list[str]:
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name.count(" ") == 1])
 def test_a_shell_completes_commands_and_their_options(name):
     assert name.removeprefix("covalign ") in completed(name[:-1])
-    assert "--json" in completed(f"{name} --js")
-    assert "--help" in completed(f"{name} --he")
+    assert {"--json", "--help"} <= set(completed(f"{name} --"))

@@ -12,7 +12,16 @@ from covalign.factor.inference import gaps
 from covalign.factor.inference import sweeps as fitting
 from covalign.factor.inference.bound import bound
 from covalign.factor.inference.start import start
-from tests.core.test_factor_gaps import P, agreement, clinic, gapped_problem, tumours, whole_fit  # noqa: F401
+from tests.core.test_factor_gaps import (  # noqa: F401
+    P,
+    agreement,
+    assert_the_bound_never_falls,
+    clinic,
+    full_or_not,
+    gapped_problem,
+    tumours,
+    whole_fit,
+)
 
 
 def test_breast_cancer_with_half_of_the_labels(tumours, whole_fit):
@@ -77,3 +86,10 @@ def test_mixed_covariates_and_gaps_converge_without_a_fall(posterior):
     fa = InformedFactorAnalysis(8, posterior).fit(X, Y)
     assert fa.converged_
     assert np.diff(fa.elbo_).min() > -1e-9 * abs(fa.elbo_[-1])
+
+
+@full_or_not
+@pytest.mark.parametrize("accelerate", [True, False])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_bound_never_falls_in_other_data(full, accelerate, seed):
+    assert_the_bound_never_falls(full, accelerate, seed)

@@ -8,7 +8,15 @@ import pytest
 from covalign.factor.inference import start
 from covalign.factor.inference import sweeps as fitting
 from covalign.factor.inference.bound import bound
-from tests.core.test_factor_kernel import means, paper_sweeps, simulated
+from tests.core.test_factor_kernel import (
+    AWKWARD,
+    assert_never_falls,
+    full_or_not,
+    means,
+    paper_sweeps,
+    problem_of,
+    simulated,
+)
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -24,3 +32,11 @@ def test_block_updates_end_where_the_papers_sweeps_end(seed):
     fast = fitting.fit(problem, begin, accelerate=True, max_iter=300, tol=-1.0).state
     assert bound(problem, fast) == pytest.approx(bound(problem, ours), abs=1e-4)
     np.testing.assert_allclose(means(problem, fast.z), Z, atol=1e-3)
+
+
+@full_or_not
+@pytest.mark.parametrize("accelerate", [True, False], ids=["accelerated", "plain"])
+@pytest.mark.parametrize("kind", AWKWARD)
+def test_bound_never_falls_on_awkward_data_kept_as_rows(kind, full, accelerate):
+    X, Y, k = AWKWARD[kind]
+    assert_never_falls(problem_of(X, Y, k, full, dense=True), accelerate, sweeps=60)

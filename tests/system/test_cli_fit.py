@@ -412,11 +412,9 @@ def test_control_c_ends_a_fit_with_130(folder):
 
 
 def test_what_is_said_about_samples_is_not_in_the_answer():
-    with process("fit", *QUICK, "-o", "m.covalign", "--json") as running:
-        out, err = running.communicate(timeout=100)
-    assert running.returncode == 0, err
-    assert json.loads(out)["files"] == ["m.covalign"]
-    noted = err.splitlines()
+    result = run("fit", *QUICK, "-o", "m.covalign", "--json")
+    assert json.loads(result.stdout)["files"] == ["m.covalign"]
+    noted = result.stderr.splitlines()
     assert len(noted) == 3
     assert noted[2].startswith("warning: ")  # not converged in two sweeps
 

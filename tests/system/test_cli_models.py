@@ -33,7 +33,7 @@ def factors(tmp_path_factory):
     s = ca.simulate.scenario("PN", n_samples=150, n_features={"rna": 20, "protein": 12}, n_covariates=2, n_factors=4)
     Y = pd.DataFrame({"dose": s.Y[:, 0], "sex": np.where(s.Y[:, 1] > 0, "female", "male")})
     s.X["rna"][3, 4] = np.nan
-    fitted = ca.InformedFactorAnalysis(6).fit(s.X, Y).realign(0.5)
+    fitted = ca.InformedFactorAnalysis(6, tol=1e-2).fit(s.X, Y).realign(0.5)
     path = tmp_path_factory.mktemp("model") / "model.covalign"
     fitted.save(path)
     return fitted, path

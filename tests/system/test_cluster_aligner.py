@@ -12,14 +12,8 @@ from tests.conftest import correlated, embedding
 
 da = pytest.importorskip("dask.array", reason="dask is not installed")
 dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
-distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def client(two_workers):
-    """Two worker processes, used by whatever dask computes here."""
-    with distributed.Client(two_workers) as client:
-        yield client
+pytest.importorskip("distributed", reason="dask.distributed is not installed")
+pytestmark = pytest.mark.usefixtures("default_client")
 
 
 @pytest.fixture(autouse=True)

@@ -24,6 +24,7 @@ from covalign.study.comparison import compare
 from covalign.study.comparison_figure import comparison
 from covalign.study.complete_cases import complete
 from covalign.study.scores import divisions
+from tests import fits
 
 FAST = ["iFA (lam=0.5)", "PCA, then T_1", "PCA", "PLS", "SPCA", "Y as factors"]
 
@@ -318,7 +319,9 @@ def test_nothing_left_is_an_error_with_a_remedy(tables):
 
 @pytest.fixture
 def folder(tables, tmp_path, monkeypatch):
+    """The tables as files; fits stop early, because the commands' numbers are those of ``compare``."""
     views, clinic = tables
+    fits.loosen(monkeypatch)
     for name, view in views.items():
         view.to_csv(tmp_path / f"{name}.csv")
     clinic.rename_axis("sample").to_csv(tmp_path / "clinic.csv")

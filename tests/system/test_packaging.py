@@ -62,16 +62,33 @@ def test_the_sdist_can_be_worked_with(built):
 
 def test_a_wheel_works_on_its_own(built, tmp_path):
     (wheel,) = built.glob("*.whl")
-    run("-m", "pip", "install", "--no-deps", "--no-index", "--quiet", "--target", tmp_path / "there", wheel)
+    options = ("--no-deps", "--no-index", "--no-compile", "--quiet")
+    run("-m", "pip", "--disable-pip-version-check", "install", *options, "--target", tmp_path / "there", wheel)
     code = (
         "import covalign as ca, pathlib; s = ca.simulate.scenario('PN', n_samples=100)\n"
         "file = ca.report.write(ca.LatentAligner().fit(s.Z, s.Y), 'r.html')\n"
         "print(pathlib.Path(ca.__file__).parent, file.stat().st_size > 40_000)"
     )
-    surroundings = {"PYTHONPATH": str(tmp_path / "there"), "PATH": ""}
+    surroundings = {"PYTHONPATH": str(tmp_path / "there"), "PATH": "", "OPENBLAS_NUM_THREADS": "1"}
     said = run("-c", code, cwd=tmp_path, env=surroundings).stdout.split()
     assert said == [str(tmp_path / "there" / "covalign"), "True"]
     assert run("-m", "covalign", "--version", cwd=tmp_path, env=surroundings).stdout.strip() == covalign.__version__
+
+
+def test_without_its_package_an_extra_is_named():
+    code = """
+import sys
+sys.modules |= {"matplotlib": None, "anndata": None}
+import covalign as ca
+for call in (lambda: ca.plot, lambda: ca.scverse.align(object(), covariates=["age"])):
+    try:
+        call()
+    except ImportError as error:
+        print(error)
+"""
+    plot, scverse = run("-c", code).stdout.splitlines()
+    assert "pip install 'covalign[plot]'" in plot
+    assert "pip install 'covalign[scverse]'" in scverse
 
 
 def test_all_extras_are_in_all():

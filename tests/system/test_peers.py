@@ -104,14 +104,6 @@ def test_an_interpreter_that_does_not_answer_is_no_peer(tmp_path, monkeypatch):
     assert "make peers" in MOFA().absent()
 
 
-def test_nothing_heavy_is_imported():
-    heavy = ("torch", "pyro", "mofapy2", "anndata", "mudata", "sofa", "mofaflex", "muvi")
-    code = "import sys; from covalign.study.baselines.peers import MOFA; MOFA().absent(); "
-    code += f"print([m for m in {heavy!r} if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
-
-
 def test_names_and_pairing():
     assert [peer.name for peer in ALL] == ["MOFA", "SOFA (sf=0.1)", "MOFA-FLEX", "MuVI"]
     assert [peer.paired for peer in ALL] == [False, True, True, False]

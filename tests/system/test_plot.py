@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -120,9 +117,3 @@ def test_alignment_shows_the_interval_if_there_is_one(aligner):
     ends, label = drawn(table[["in_sample", "held_out", "se"]])
     np.testing.assert_allclose(ends[:, 1] - ends[:, 0], 4 * table["se"])
     assert label == "held out, ± 2 s.e."
-
-
-def test_without_matplotlib_the_extra_is_named():
-    code = "import sys; sys.modules['matplotlib'] = None; import covalign as ca; ca.plot"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert "pip install 'covalign[plot]'" in result.stderr

@@ -471,7 +471,7 @@ def clinic():
     Y["stage"] = pd.Categorical(np.digitize(s.Y[:, 2], [-0.5, 0.5]).astype(str))
     Y.iloc[3:9, 1] = np.nan
     Y["batch"] = ["a", "b"] * 100
-    return InformedFactorAnalysis(n_factors=8, tol=1e-6).fit(views, Y, confounders=["batch"])
+    return InformedFactorAnalysis(n_factors=8, tol=1e-6, folds=3).fit(views, Y, confounders=["batch"])
 
 
 @pytest.mark.parametrize("viewport", [WIDE, PHONE], ids=["wide", "narrow"])

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import zarr
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -274,7 +274,6 @@ def test_recut_keeps_rows_and_ignores_portions(sizes, rows, start, as_csr):
     assert all(0 < chunk.shape[0] <= rows for chunk in chunks)
 
 
-@settings(max_examples=40)
 @given(rows=st.integers(1, 60), start=st.integers(0, N))
 def test_any_chunk_size_and_start(sources, rows, start):
     for name in ("npy", "zarr 3", "parquet folder", "dask array", "backed sparse"):
