@@ -92,3 +92,20 @@ def embedding(seed: int, n: int, k: int, p: int) -> tuple[np.ndarray, np.ndarray
     Y = rng.standard_normal((n, p))
     directions = np.random.default_rng(0).standard_normal((p, k))  # the same for every seed: new rows, same encoder
     return Y @ directions / np.sqrt(k / 8) + rng.standard_normal((n, k)), Y
+
+
+def folds_of_rows(Z, Y, folds: int = 5, n_confounders: int = 0):
+    """The fold of every row, packed of buckets as the library does it."""
+    from covalign.closed_form.fold_packing import packed
+    from covalign.moments import incomplete
+    from covalign.moments.moments import bucket_count, fold_of_rows
+
+    bucket = fold_of_rows(Z, Y, bucket_count(folds, Z.shape[1] + Y.shape[1] + n_confounders))
+    parts = [
+        None if not (bucket == b).any() else incomplete.fold_moments(Z[bucket == b], Y[bucket == b], 1)[0]
+        for b in range(bucket.max() + 1)
+    ]
+    fold = np.empty(len(Z), dtype=int)
+    for f, pack in enumerate(packed(parts, folds)):
+        fold[np.isin(bucket, pack)] = f
+    return fold

@@ -25,9 +25,11 @@ __all__ = [
     "LeastSquaresWarning",
     "MissingExtraError",
     "NotFiniteError",
+    "NotHeldOutWarning",
     "PeerError",
     "SingularTransformWarning",
     "TargetExistsError",
+    "UngroupedRowsWarning",
     "WeightsNotFoundError",
 ]
 
@@ -78,6 +80,14 @@ class WeightsNotFoundError(FileNotFoundError, ValueError):
 
 class CannotHoldOutError(ValueError):
     """Held-out alignment cannot be computed."""
+
+
+class NotHeldOutWarning(UserWarning):
+    """No row can be left out, or too little is left out to judge by it."""
+
+
+class UngroupedRowsWarning(UserWarning):
+    """Rows seem to belong together (cells of a donor), but no groups were given."""
 
 
 class FileFormatError(ValueError):

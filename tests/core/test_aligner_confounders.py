@@ -19,9 +19,9 @@ import covalign as ca
 from covalign import LatentAligner
 from covalign._core.linalg import positive_semidefinite
 from covalign.closed_form import heldout, regimes
+from covalign.closed_form.fold_packing import packed
 from covalign.moments import incomplete
-from covalign.moments.moments import fold_of_rows
-from tests.conftest import correlated, embedding
+from tests.conftest import correlated, embedding, folds_of_rows
 
 REGIMES = ["independent", "tunable", "strongest", "exclusive"]
 
@@ -300,17 +300,17 @@ def test_left_out_rows_are_adjusted_by_the_training_rows(gaps):
     Z, Y, C = confounded(13, 300, gaps=gaps)
     D = coded(C)
     frame = ca.cross_validated_frontier(Z, Y, [0.4], shrinkage=0.2, confounders=C)
-    fold, aligned, correlations = fold_of_rows(Z, Y, 5), [], np.zeros((3, 3))
+    fold, out, left = folds_of_rows(Z, Y, 5, D.shape[1]), np.empty(Y.shape), np.empty(Y.shape)
     for f in range(5):
         train, test = fold != f, fold == f
         m, B_z, b_y = by_hand(Z[train], Y[train], D[train])
-        out, y = (Z[test] - D[test] @ B_z) @ regimes.tunable(m, 0.4, shrinkage=0.2).T, Y[test] - D[test] @ b_y
-        seen = ~np.isnan(y)
-        aligned.append([np.corrcoef(out[seen[:, p], p], y[seen[:, p], p])[0, 1] for p in range(3)])
-        correlations += np.corrcoef(out.T) * test.mean()
+        rest = Z - D @ B_z
+        out[test] = (rest[test] - rest[train].mean(axis=0)) @ regimes.tunable(m, 0.4, shrinkage=0.2).T
+        left[test] = Y[test] - (D[test] - D[train].mean(axis=0)) @ b_y
+    seen = ~np.isnan(Y)
+    need = [np.corrcoef(out[seen[:, p], p], left[seen[:, p], p])[0, 1] for p in range(3)]
     row = frame.iloc[0]
-    np.testing.assert_allclose(row[["y0", "y1", "y2"]].to_numpy(float), np.mean(aligned, axis=0), rtol=1e-7)
-    assert row["coupling"] == pytest.approx(np.sum((correlations - np.eye(3)) ** 2), abs=1e-9)
+    np.testing.assert_allclose(row[["y0", "y1", "y2"]].to_numpy(float), need, rtol=1e-7)
     whole = by_hand(Z, Y, D)[0]
     assert row["alignment_in_sample"] == pytest.approx(
         regimes.alignment(regimes.tunable(whole, 0.4, shrinkage=0.2), whole).mean()
@@ -319,15 +319,19 @@ def test_left_out_rows_are_adjusted_by_the_training_rows(gaps):
 
 def test_the_shrinkage_is_chosen_on_adjusted_rows():
     Z, Y, C = confounded(14, 150, 30, 2)
-    D, fold = coded(C), fold_of_rows(Z, Y, 5)
+    D = coded(C)
+    fold = folds_of_rows(Z, Y, 5, D.shape[1])
     al = LatentAligner().fit(Z, Y, confounders=C)
     path = al.shrinkage_path_.set_index("shrinkage")["alignment"]
     for rho in path.index[[3, 12, -1]]:
-        scores = []
+        z, y = np.empty(Y.shape), np.empty(Y.shape)
         for f in range(5):
-            m, B_z, b_y = by_hand(Z[fold != f], Y[fold != f], D[fold != f])
-            z, y = (M[fold == f] - D[fold == f] @ B for M, B in ((Z, B_z), (Y, b_y)))
-            scores += [np.corrcoef(z @ regimes.ridge(m, rho)[:, p], y[:, p])[0, 1] for p in range(2)]
+            train, test = fold != f, fold == f
+            m, B_z, b_y = by_hand(Z[train], Y[train], D[train])
+            B, rest, centre = regimes.ridge(m, rho), Z - D @ B_z, D[train].mean(axis=0)
+            z[test] = (rest[test] - rest[train].mean(axis=0)) @ B / np.sqrt(np.sum(B * (m.cov_z @ B), axis=0))
+            y[test] = Y[test] - (D[test] - centre) @ b_y
+        scores = [np.corrcoef(z[:, p], y[:, p])[0, 1] for p in range(2)]
         assert path[rho] == pytest.approx(np.mean(scores), rel=1e-6)
     assert al.shrinkage_ == path.idxmax()
 
@@ -336,10 +340,9 @@ def test_the_nested_choice_never_sees_the_left_out_fold():
     Z, Y, C = confounded(15, 150, 40, 2)
     buckets = incomplete.fold_moments(np.hstack([Z, coded(C)]), Y, 5, n_confounders=5)
     chosen = heldout.nested_shrinkages(buckets, 5, 5)
-    for f in range(5):
-        rest = [bucket for i, bucket in enumerate(buckets) if i != f]
-        assert chosen[f] == heldout.best_shrinkage(heldout.shrinkage_path(rest, 5))
-    assert ca.cross_validated_frontier(Z, Y, [0], confounders=C).attrs["fold_shrinkages"] == chosen
+    for f, pack in enumerate(packed(buckets, 5)):
+        rest = [bucket for i, bucket in enumerate(buckets) if i not in pack]
+        assert chosen[f] == heldout.best_shrinkage(heldout.shrinkage_path(rest, q=5))
 
 
 def test_nothing_leaks_where_confounders_are_many():
@@ -351,17 +354,18 @@ def test_nothing_leaks_where_confounders_are_many():
     assert al.alignment_.iloc[0] > 0.1
 
 
-def test_a_fold_in_which_a_covariate_does_not_vary_says_nothing_about_it():
+def test_a_covariate_counts_in_the_folds_whose_training_rows_know_it():
     rng = np.random.default_rng(0)
     Z, C = rng.standard_normal((100, 5)), rng.standard_normal((100, 1))
     rare = np.zeros(100)
-    rare[:3] = 1
-    Y = pd.DataFrame({"x": Z[:, 0] + C[:, 0], "rare": rare})
-    fold = fold_of_rows(Z, Y.to_numpy(), 5)
-    al = LatentAligner().fit(Z, Y, confounders=C)
-    empty = [f for f in range(5) if not rare[fold == f].any()]
-    assert empty
-    assert np.flatnonzero(np.isnan(al._per_fold()[:, 1])).tolist() == empty
+    rare[0] = 1
+    al = LatentAligner().fit(Z, pd.DataFrame({"x": Z[:, 0] + C[:, 0], "rare": rare}), confounders=C)
+    table = al.summary()
+    assert np.isnan(table.loc["rare", "held_out"])  # unknown where its row is left out, constant elsewhere
+    assert table.loc["x", "held_out"] > 0.9
+    rare[1] = 1
+    known = LatentAligner().fit(Z, pd.DataFrame({"x": Z[:, 0] + C[:, 0], "rare": rare}), confounders=C).summary()
+    assert np.isfinite(known.loc["rare", "held_out"])
 
 
 # -- use --------------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import covalign as ca
 from covalign import LatentAligner
 from covalign.closed_form import heldout
 from covalign.exceptions import SingularTransformWarning
-from covalign.moments.moments import fold_moments
+from covalign.moments.moments import bucket_count, fold_moments
 from tests.conftest import correlated, embedding
 
 
@@ -121,7 +121,7 @@ def test_the_path_of_changes_is_what_erasing_left_out_rows_does():
 def test_the_shrinkage_with_the_least_held_out_change_is_used():
     Z, Y = embedding(2, 200, 300, 4)
     al = LatentAligner().fit(Z, Y)
-    path = heldout.erasure_path(fold_moments(Z, Y, 5))
+    path = heldout.erasure_path(fold_moments(Z, Y, bucket_count(5, 304)), 5)
     rho = path["shrinkage"][path["change"].argmin()]
     assert rho != al.shrinkage_
     np.testing.assert_allclose(al.erase(Z, "y0"), erased(Z, Z.mean(0), leace(Z, Y[:, [0]], rho)), atol=1e-8)

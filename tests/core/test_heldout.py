@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,91 +11,162 @@ from scipy import stats
 
 import covalign as ca
 from covalign.closed_form import heldout, regimes
-from covalign.moments import incomplete
+from covalign.closed_form.fold_packing import packed
+from covalign.exceptions import NotHeldOutWarning
 from covalign.moments.incomplete import IncompleteMoments
-from covalign.moments.moments import fold_moments, fold_of_rows
-from tests.conftest import correlated, embedding
+from covalign.moments.moments import bucket_count, fold_moments, fold_of_rows
+from tests.conftest import correlated, embedding, folds_of_rows
 
 
-def test_fold_moments_give_what_fitting_on_rows_gives():
+def pooled(z, y):
+    """corr(z_p, y_p) over the rows that have y_p."""
+    return np.array([np.corrcoef(*(v[~np.isnan(y[:, p]), p] for v in (z, y)))[0, 1] for p in range(y.shape[1])])
+
+
+def left_out(Z, Y, folds, place):
+    """z of every row, placed by ``place(training moments, its mean, rows)`` from the fit without its fold."""
+    fold, z = folds_of_rows(Z, Y, folds), np.empty(Y.shape)
+    for f in np.unique(fold):
+        train = IncompleteMoments.from_batches([(Z[fold != f], Y[fold != f])]).completed()
+        z[fold == f] = place(train, Z[fold == f] - Z[fold != f].mean(axis=0))
+    return z
+
+
+@pytest.mark.parametrize("gaps", [0.0, 0.3])
+def test_held_out_alignment_is_that_of_all_left_out_rows(gaps):
     Z, Y = correlated(0, 300, 6, 3)
-    frame = ca.cross_validated_frontier(Z, Y, [0, 0.4, 1], shrinkage=0.2)
-    fold, aligned = fold_of_rows(Z, Y, 5), {lam: [] for lam in (0, 0.4, 1)}
-    correlations = {lam: np.zeros((3, 3)) for lam in aligned}
+    Y[np.random.default_rng(0).random(Y.shape) < gaps] = np.nan
+    frame = ca.cross_validated_frontier(Z, Y, [0, 0.4, 1], shrinkage=0.2).set_index("lam")
+    for lam in (0, 0.4, 1):
+        z = left_out(Z, Y, 5, lambda m, rows, lam=lam: rows @ regimes.tunable(m, lam, shrinkage=0.2).T)
+        np.testing.assert_allclose(frame.loc[lam, ["y0", "y1", "y2"]].to_numpy(float), pooled(z, Y), rtol=1e-8)
+        assert frame.loc[lam, "alignment"] == pytest.approx(pooled(z, Y).mean())
+
+
+def test_standard_error_and_interval_are_those_of_a_jackknife_over_parts():
+    Z, Y = correlated(3, 200, 8, 2)
+    al = ca.LatentAligner().fit(Z, Y)
+    bucket, fold = fold_of_rows(Z, Y, bucket_count(5, 10)), folds_of_rows(Z, Y, 5)
+    z, own = np.empty(Y.shape), []
     for f in range(5):
         train = ca.Moments.from_arrays(Z[fold != f], Y[fold != f])
-        for lam, values in aligned.items():
-            rows = Z[fold == f] @ regimes.tunable(train, lam, shrinkage=0.2).T
-            values.append([np.corrcoef(rows[:, p], Y[fold == f, p])[0, 1] for p in range(3)])
-            correlations[lam] += np.corrcoef(rows.T) * np.mean(fold == f)
-    for lam, values in aligned.items():
-        row = frame[frame["lam"] == lam].iloc[0]
-        np.testing.assert_allclose(row[["y0", "y1", "y2"]].to_numpy(float), np.mean(values, axis=0), rtol=1e-8)
-        assert row["alignment"] == pytest.approx(np.mean(values))
-        assert row["alignment_se"] == pytest.approx(np.std(np.mean(values, axis=1), ddof=1) / np.sqrt(5))
-        assert row["coupling"] == pytest.approx(np.sum((correlations[lam] - np.eye(3)) ** 2), abs=1e-10)
+        T = regimes.tunable(train, 0.5, shrinkage=al.shrinkage_)
+        z[fold == f] = (Z[fold == f] - train.mean_z) @ T.T
+        own.append(regimes.alignment(T, train))
+    parts = np.unique(bucket)
+    A = len(parts)
+    table = al.summary()
+    for p in range(2):
+        r = np.corrcoef(z[:, p], Y[:, p])[0, 1]
+        d = np.array([np.arctanh(np.corrcoef(z[bucket != b, p], Y[bucket != b, p])[0, 1]) for b in parts]) - np.arctanh(
+            r
+        )
+        factor = 1 + 5 / 4 * (1 - (r / np.mean(own, axis=0)[p]) ** 2)
+        sd = np.sqrt((A - 1) / A * np.sum(d**2) * (A + 1) / A * factor)
+        t = stats.t.ppf(0.95, np.floor(min(A - 1, 3 * np.sum(d**2) ** 2 / np.sum(d**4) - 1)))
+        expected = [r, sd * (1 - r**2), np.tanh(np.arctanh(r) - t * sd), np.tanh(np.arctanh(r) + t * sd)]
+        np.testing.assert_allclose(
+            table.loc[f"y{p}", ["held_out", "se", "low", "high"]].to_numpy(float), expected, rtol=1e-7
+        )
 
 
-def test_left_out_rows_are_judged_by_the_pairs_they_have():
-    Z, Y = correlated(0, 300, 6, 3)
-    Y[np.random.default_rng(0).random(Y.shape) < 0.3] = np.nan
-    frame = ca.cross_validated_frontier(Z, Y, [0.4], shrinkage=0.2)
-    fold, aligned, correlations = fold_of_rows(Z, Y, 5), [], np.zeros((3, 3))
+@pytest.mark.parametrize("lam", [0.0, 0.5, 1.0])
+def test_held_out_coupling_from_rows(lam):
+    Z, Y = correlated(4, 240, 8, 3)
+    frame = ca.cross_validated_frontier(Z, Y, [lam], shrinkage=0.1)
+    bucket, fold = fold_of_rows(Z, Y, bucket_count(5, 11)), folds_of_rows(Z, Y, 5)
+
+    def squares(C):
+        return np.sum(C**2) - np.sum(np.diag(C) ** 2)
+
+    whole = ca.Moments.from_arrays(Z, Y)
+    T = regimes.tunable(whole, lam, shrinkage=0.1)
+    expected = squares(np.corrcoef((Z @ T.T).T))
     for f in range(5):
-        train = IncompleteMoments.from_batches([(Z[fold != f], Y[fold != f])]).completed()
-        rows, y = Z[fold == f] @ regimes.tunable(train, 0.4, shrinkage=0.2).T, Y[fold == f]
-        there = ~np.isnan(y)
-        aligned.append([np.corrcoef(rows[there[:, p], p], y[there[:, p], p])[0, 1] for p in range(3)])
-        correlations += np.corrcoef(rows.T) * np.mean(fold == f)
-    row = frame.iloc[0]
-    np.testing.assert_allclose(row[["y0", "y1", "y2"]].to_numpy(float), np.mean(aligned, axis=0), rtol=1e-8)
-    assert row["coupling"] == pytest.approx(np.sum((correlations - np.eye(3)) ** 2), abs=1e-10)
+        train = ca.Moments.from_arrays(Z[fold != f], Y[fold != f])
+        T = regimes.tunable(train, lam, shrinkage=0.1)
+        z = (Z[fold == f] - train.mean_z) @ T.T
+        z /= np.sqrt(np.mean(z**2, axis=0))
+        C, noise = z.T @ z / len(z), 0.0
+        parts = np.unique(bucket[fold == f])
+        for p, q in [(0, 1), (0, 2), (1, 2)]:
+            influence = (z[:, p] * z[:, q] - C[p, q] / 2 * (z[:, p] ** 2 + z[:, q] ** 2)) / len(z)
+            of_parts = [influence[bucket[fold == f] == b].sum() for b in parts]
+            noise += 2 * len(parts) / (len(parts) - 1) * np.sum(np.square(of_parts))
+        own = squares(np.corrcoef((Z[fold != f] @ T.T).T))
+        expected += len(z) / 240 * (squares(C) - noise - own) * (240 - len(z)) / 240
+    assert frame["coupling"].iloc[0] == pytest.approx(max(0, expected), abs=1e-9)
 
 
-def test_shrinkage_with_gaps_is_chosen_by_observed_pairs():
+def test_folds_are_equal_in_rows_labels_and_levels():
+    rng = np.random.default_rng(0)
+    for n in (30, 40, 60, 200):
+        Z, Y = (
+            rng.standard_normal((n, 4)),
+            np.column_stack([rng.standard_normal(n), np.arange(n) < 5, np.arange(n) < 10.0]),
+        )
+        Y[10:, 0] = np.nan  # ten labels
+        fold = folds_of_rows(Z, Y, 5)
+        rows, labels, rare, levels = (np.bincount(fold, w, 5) for w in (None, ~np.isnan(Y[:, 0]), Y[:, 1], Y[:, 2]))
+        assert len(rows) == 5
+        assert np.ptp(rows) <= 2 + n // 20
+        assert rare.max() <= 3  # rows that share a bucket stay together
+        assert max(np.ptp(labels), np.ptp(levels)) <= 3
+
+
+@pytest.mark.parametrize("labels", [3, 5, 10, 20])
+def test_few_labels_always_fit(labels):
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        Z = rng.standard_normal((300, 10))
+        Y = Z[:, :2] + 0.5 * rng.standard_normal((300, 2))
+        Y[rng.permutation(300)[labels:]] = np.nan
+        assert np.isfinite(ca.LatentAligner(shrinkage=0.3).fit(Z, Y).transform(Z)).all()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NotHeldOutWarning)  # three labels in one bucket
+            al = ca.LatentAligner().fit(Z, Y)
+        assert np.isfinite(al.transform(Z)).all()
+        table = al.summary()
+        judged = table["held_out"].notna()
+        assert ((table["high"] - table["low"])[judged] > 0.05).all()
+
+
+def test_levels_that_cannot_be_held_out_do_not_overfit():
+    rng = np.random.default_rng(0)
+    Z, y = rng.standard_normal((150, 200)), np.zeros((150, 8))
+    y[np.arange(8), np.arange(8)] = 1  # one row each
+    with pytest.warns(NotHeldOutWarning, match="nothing can be held out"):
+        al = ca.LatentAligner().fit(Z, y)
+    assert al.shrinkage_ > 0.5
+    assert al.summary()["held_out"].isna().all()
+    noise = np.column_stack([y, rng.standard_normal(150)])
+    al = ca.LatentAligner().fit(Z, noise)  # the ninth covariate can be held out
+    assert al.summary().loc["y8", "low"] < 0 < al.summary().loc["y8", "high"]
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+def test_the_shrinkage_path_is_that_of_ridge_regressions(gaps):
     Z, Y = correlated(1, 120, 30, 2)
-    Y[:40, 0] = np.nan
-    path = heldout.shrinkage_path(incomplete.fold_moments(Z, Y, 5)).set_index("shrinkage")["alignment"]
-    fold = fold_of_rows(Z, Y, 5)
-    for rho in path.index[[3, 12, -1]]:
-        scores = []
-        for f in range(5):
-            train = IncompleteMoments.from_batches([(Z[fold != f], Y[fold != f])]).completed()
-            for p in range(2):
-                there = (fold == f) & ~np.isnan(Y[:, p])
-                scores.append(np.corrcoef(Z[there] @ regimes.ridge(train, rho)[:, p], Y[there, p])[0, 1])
-        assert path[rho] == pytest.approx(np.mean(scores), rel=1e-7)
+    if gaps:
+        Y[:40, 0] = np.nan
+    path = ca.LatentAligner().fit(Z, Y).shrinkage_path_.set_index("shrinkage")["alignment"]
 
+    def predicted(m, rows, rho):
+        B = np.linalg.solve((1 - rho) * m.cov_z + rho * np.mean(np.diag(m.cov_z)) * np.eye(30), m.cov_zy)
+        return rows @ B / np.sqrt(np.sum(B * (m.cov_z @ B), axis=0))
 
-def test_interval_is_students_on_fishers_scale():
-    per_fold = np.array([[0.5, 1.0], [0.6, 1.0], [0.7, np.nan]])
-    low, high = heldout.interval(per_fold, level=0.9)
-    expected = stats.t.interval(0.9, 2, *(f(np.arctanh(per_fold[:, 0])) for f in (np.mean, stats.sem)))
-    np.testing.assert_allclose([low[0], high[0]], np.tanh(expected))
-    np.testing.assert_allclose([low[1], high[1]], 1)
-
-
-def test_shrinkage_path_equals_ridge_fold_by_fold():
-    Z, Y = correlated(1, 120, 30, 2)
-    path = heldout.shrinkage_path(fold_moments(Z, Y, 5)).set_index("shrinkage")["alignment"]
-    fold = fold_of_rows(Z, Y, 5)
     for rho in path.index[[0, 3, 12, 20, -1]]:
-        scores = []
-        for f in range(5):
-            train, test = (ca.Moments.from_arrays(Z[part], Y[part]) for part in (fold != f, fold == f))
-            ridged = (1 - rho) * train.cov_z + rho * np.mean(np.diag(train.cov_z)) * np.eye(30)
-            B = np.linalg.solve(ridged, train.cov_zy)
-            scores.append(regimes.alignment(B.T, test).mean())
-        assert path[rho] == pytest.approx(np.mean(scores), rel=1e-7)
+        z = left_out(Z, Y, 5, lambda m, rows, rho=rho: predicted(m, rows, rho))
+        assert path[rho] == pytest.approx(pooled(z, Y).mean(), rel=1e-7)
 
 
 def test_nested_choice_never_sees_the_left_out_fold():
     Z, Y = correlated(2, 150, 40, 2)
     buckets = fold_moments(Z, Y, 5)
-    chosen = heldout.nested_shrinkages(buckets, 5)
+    chosen, packs = heldout.nested_shrinkages(buckets, 5), packed(buckets, 5)
     for f in range(5):
-        alone = heldout.best_shrinkage(heldout.shrinkage_path([b for i, b in enumerate(buckets) if i != f]))
-        assert chosen[f] == alone
+        rest = [b for i, b in enumerate(buckets) if i not in packs[f]]
+        assert chosen[f] == heldout.best_shrinkage(heldout.shrinkage_path(rest))
 
 
 @pytest.mark.parametrize("folds", [2, 3, 4, 5, 10])
@@ -113,7 +186,7 @@ def test_as_many_folds_as_rows_are_as_many_as_can_be_judged():
     assert (table["held_out"] < table["high"]).all()
     np.testing.assert_allclose(many.mean_alignment_["held_out"], twenty.mean_alignment_["held_out"], atol=0.02)
     frame = ca.cross_validated_frontier(Z, Y, [1], folds=200)
-    assert len(frame.attrs["fold_shrinkages"]) == 20  # ten rows each
+    assert len(frame.attrs["fold_shrinkages"]) == 20  # ten rows each on average
     five = ca.cross_validated_frontier(Z, Y, [1])
     np.testing.assert_allclose(frame["alignment"].iloc[0], five["alignment"].iloc[0], atol=0.02)
 

@@ -675,7 +675,7 @@ def test_a_file_that_changed_after_the_fit_is_noticed(data, tmp_path):
     rows = ArrayRows(X, "X")
     fa = model().fit(rows, Y)
     for other in (X[:200], np.vstack([X, X])):
-        rows._array, rows.shape = other, other.shape
+        rows.stored, rows.shape = other, other.shape
         with pytest.raises(ValueError, match="need to be the same when they are read again"):
             _ = fa.realign(0.5).factors_
 

@@ -36,6 +36,8 @@ def pack(model: Any, found: Found, chosen: Chosen | None) -> tuple[dict[str, Any
     """Everything needed to transform, to choose another regime, and to go on fitting."""
     arrays: dict[str, Array] = {}
     folds = [_pack_rows(f"fold{i}", rows, arrays) for i, rows in enumerate(found.folds)]
+    if found.groups is not None:
+        arrays["groups"] = found.groups
     if chosen is not None and chosen.path is not None:
         arrays |= {f"path.{name}": chosen.path[name].to_numpy() for name in PATH}
     meta = {
@@ -60,7 +62,7 @@ def unpack(meta: dict[str, Any], arrays: dict[str, Array], model: Any) -> tuple[
     folds = [_unpack_rows(f"fold{i}", saved, arrays, coding) for i, saved in enumerate(meta["folds"])]
     path = pd.DataFrame({name: arrays[f"path.{name}"] for name in PATH}) if "path.se" in arrays else None
     chosen = None if meta["chosen"] is None else Chosen._make([*meta["chosen"], path])
-    return Found(coding, folds, np.dtype(meta["dtype"])), chosen
+    return Found(coding, folds, np.dtype(meta["dtype"]), arrays.get("groups")), chosen
 
 
 def _pack_rows(prefix: str, rows: Rows | None, arrays: dict[str, Array]) -> Any:

@@ -12,9 +12,11 @@ from covalign._core.messages import message
 from covalign.moments import cluster
 from covalign.moments.adjustment import Adjustment
 from covalign.moments.incomplete import Rows, merged
+from covalign.moments.moments import bucket_count
 from covalign.stream import is_dask
 from covalign.tables import confounders as nuisance
 from covalign.tables import covariates
+from covalign.tables import groups as grouping
 from covalign.tables.confounders import Coding
 from covalign.tables.join import match_rows
 
@@ -26,6 +28,7 @@ class Lazy(NamedTuple):
     Y: Any  # a DataFrame, or in dask
     coding: Coding
     missing: str
+    groups: Array | None = None  # distinct numbers of groups; the last column of Y has those of the rows
 
 
 def dtype_of(Z: Any) -> np.dtype[Any]:
@@ -35,15 +38,31 @@ def dtype_of(Z: Any) -> np.dtype[Any]:
 
 
 def given(
-    Z: Any, Y: Any, confounders: Any, coding: Coding | None, missing: str, *, drop_first: bool = False, partial: bool
+    Z: Any,
+    Y: Any,
+    confounders: Any,
+    coding: Coding | None,
+    missing: str,
+    groups: Any = None,
+    *,
+    drop_first: bool = False,
+    partial: bool,
 ) -> Lazy:
     """Rows and covariates to be summed; ``coding`` is that of earlier rows."""
     if is_dask(Y):
         if confounders is not None:
             problem, remedy = "Confounders need covariates in memory", "compute Y first (it is small beside Z)"
             raise ValueError(message(problem, got="Y in dask", remedy=remedy))
-        coding = Coding(cluster.learn(Y, drop_first=drop_first)) if coding is None else coding
-        return Lazy(Z, cluster.encoded(Y, coding.covariates), coding, missing)
+        if groups is not None and not (isinstance(groups, str) and groups in getattr(Y, "columns", [])):
+            problem, remedy = "Groups of a Y in dask need to be one of its columns", "add it to Y, or compute Y first"
+            raise ValueError(message(problem, got=repr(groups) if isinstance(groups, str) else "labels", remedy=remedy))
+        if groups is None:
+            coding = Coding(cluster.learn(Y, drop_first=drop_first)) if coding is None else coding
+            return Lazy(Z, cluster.encoded(Y, coding.covariates), coding, missing)
+        coding = Coding(cluster.learn(Y.drop(columns=[groups]), drop_first=drop_first)) if coding is None else coding
+        found = grouping.numbers(cluster.here(Y[groups].drop_duplicates()), None, several=not partial)
+        return Lazy(Z, cluster.encoded(Y, coding.covariates, groups), coding, missing, np.unique(found))
+    Y, groups = grouping.separated(Y, groups)
     separate = nuisance.separated if coding is None else coding.recall
     rest, confounders = separate(Y, confounders)
     tables = nuisance.tables(None, match_rows(Z, rest), confounders)
@@ -54,14 +73,21 @@ def given(
     if not partial:
         covariates.refuse_constant(coding.covariates.apply(whole))
     C = nuisance.coded(coding.confounders, tables.C)
-    return Lazy(cluster.beside(Z, C), coding.covariates.apply(tables.Y), coding, missing)
+    encoded = coding.covariates.apply(tables.Y)
+    if groups is None:
+        return Lazy(cluster.beside(Z, C), encoded, coding, missing)
+    numbers = grouping.numbers(groups, len(encoded), encoded.index, several=not partial)
+    encoded = encoded.assign(**{grouping.COLUMN: numbers})
+    return Lazy(cluster.beside(Z, C), encoded, coding, missing, np.unique(numbers))
 
 
-def fold_moments(lazy: Lazy, folds: int) -> list[Rows | None]:
-    """``incomplete.fold_moments``, computed where the rows are stored."""
+def fold_moments(lazy: Lazy, folds: int, buckets: int | None = None) -> list[Rows | None]:
+    """``incomplete.fold_moments``, computed where the rows are stored; ``buckets`` are those of earlier rows."""
     coding, drop = lazy.coding, lazy.missing == "drop"
+    grouped = lazy.groups is not None
+    several = buckets or bucket_count(folds, lazy.rows.shape[1] + len(coding.covariates.names), grouped)
     found: list[Rows | None] = cluster.fold_moments(
-        lazy.rows, lazy.Y, folds, coding.covariates.blocks, coding.q, drop=drop
+        lazy.rows, lazy.Y, several, coding.covariates.blocks, coding.q, drop=drop, grouped=grouped
     )
     if lazy.missing == "raise":
         whole = merged(found)

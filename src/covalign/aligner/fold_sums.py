@@ -10,16 +10,18 @@ import numpy as np
 import pandas as pd
 
 from covalign._core.checks import too_many_covariates, y_required
+from covalign._core.linalg import Array
 from covalign._core.messages import message
 from covalign.aligner import dask_tables as dasks
 from covalign.aligner import intake
 from covalign.exceptions import NotFiniteError
 from covalign.moments.incomplete import Rows, batch_moments, fold_moments
-from covalign.moments.moments import no_rows
+from covalign.moments.moments import bucket_count, no_rows
 from covalign.stream import Batch, Batches, is_batches, is_dask, is_source, refuse_not_finite
 from covalign.tables import confounders as nuisance
 from covalign.tables import covariates
 from covalign.tables.confounders import Coding
+from covalign.tables.groups import COLUMN
 
 
 class Found(NamedTuple):
@@ -28,6 +30,7 @@ class Found(NamedTuple):
     coding: Coding
     folds: list[Rows | None]
     dtype: np.dtype[Any]  # precision of the rows
+    groups: Array | None = None  # distinct numbers of groups
 
 
 class Prepared(NamedTuple):
@@ -37,6 +40,7 @@ class Prepared(NamedTuple):
     rows: Any  # [Z C]
     Y: pd.DataFrame
     labels: Callable[[], intake.Labels]
+    groups: Array | None = None
 
 
 class Fitting(NamedTuple):
@@ -44,37 +48,47 @@ class Fitting(NamedTuple):
 
     estimator: Any
     folds: int
+    buckets: int | None  # those of earlier rows
     missing: str
     drop_first: bool
     chunk_rows: int | None
     partial: bool
 
-    def moments(self, Z: Any, Y: Any, confounders: Any, coding: Coding | None) -> Found:
+    def moments(self, Z: Any, Y: Any, confounders: Any, coding: Coding | None, groups: Any = None) -> Found:
         """Moments of every fold; ``coding`` is that of earlier rows."""
         if Y is None and is_batches(Z):
-            return self._of_batches(Batches(Z), confounders, coding)
+            return self._of_batches(Batches(Z), confounders, coding, groups)
         if Y is None:
             raise y_required()
         if is_dask(Z):
-            return self._of_dask(Z, Y, confounders, coding)
+            return self._of_dask(Z, Y, confounders, coding, groups)
         first = coding is None
-        coding, rows, encoded, labels = self._prepared(Z, Y, confounders, coding)
+        coding, rows, encoded, labels, found = self._prepared(Z, Y, confounders, coding, groups=groups)
         if not self.partial:
-            covariates.refuse_constant(encoded)
+            covariates.refuse_constant(encoded[coding.covariates.names])
         elif not first and len(encoded) == 0:  # all rows were left out
-            return Found(coding, [None] * self.folds, _precision(rows.dtype))
+            return Found(coding, [None] * self._buckets(rows, encoded), _precision(rows.dtype))
         try:
             # The sums notice numbers that are not finite, so no other pass is needed.
-            made = fold_moments(rows, encoded, self.folds, coding.covariates.blocks, coding.q)
+            made = fold_moments(
+                rows,
+                encoded,
+                self._buckets(rows, encoded),
+                coding.covariates.blocks,
+                coding.q,
+                grouped=found is not None,
+            )
         except NotFiniteError:
             if not is_source(rows):  # a Source knows the names of its rows and columns
                 refuse_not_finite(rows, 0, labels())
             raise
-        return Found(coding, made, _precision(rows.dtype))
+        return Found(coding, made, _precision(rows.dtype), found)
 
-    def _prepared(self, Z: Any, Y: Any, confounders: Any, coding: Coding | None, start: int = 0) -> Prepared:
-        """[Z C] and Y as numbers; the first row has the number ``start``."""
-        given = intake.given(Z, Y, confounders, coding, self.chunk_rows)
+    def _prepared(
+        self, Z: Any, Y: Any, confounders: Any, coding: Coding | None, start: int = 0, groups: Any = None
+    ) -> Prepared:
+        """[Z C] and Y as numbers, with groups as its last column; the first row has the number ``start``."""
+        given = intake.given(Z, Y, confounders, coding, self.chunk_rows, groups, several=not self.partial)
         least = 1 if self.partial else 2
         rows = intake.validated(
             self.estimator, given.rows, coding is None, ensure_all_finite=False, ensure_min_samples=least
@@ -88,18 +102,27 @@ class Fitting(NamedTuple):
             keep = np.flatnonzero(covariates.complete_rows(given.tables.Y, self.missing, partial=self.partial))
             return intake.labels_for_messages(Z, keep, start)
 
-        return Prepared(coding, *coding.apply(rows, tables), labels)
+        rows, encoded = coding.apply(rows, tables)
+        if given.groups is None:
+            return Prepared(coding, rows, encoded, labels)
+        kept = covariates.complete_rows(given.tables.Y, self.missing, partial=self.partial)
+        encoded = encoded.assign(**{COLUMN: given.groups[np.asarray(kept)]})
+        return Prepared(coding, rows, encoded, labels, np.unique(given.groups))
 
-    def _of_batches(self, batches: Batches, confounders: Any, coding: Coding | None) -> Found:
+    def _of_batches(self, batches: Batches, confounders: Any, coding: Coding | None, groups: Any) -> Found:
+        if not (groups is None or isinstance(groups, str)):
+            problem = "Groups of batches need to be a column of their Y, given by name"
+            raise ValueError(message(problem, got="labels", remedy="put them into Y and pass the name of the column"))
         if not (confounders is None or isinstance(confounders, str | list | tuple)):
             problem = "Confounders of batches need to be columns of their Y, given by name"
             raise ValueError(message(problem, got="a table", remedy="put them into Y and pass their names"))
-        now, n, stream = self._replace(partial=True), 0, iter(batches)
+        now, n, stream, seen = self._replace(partial=True), 0, iter(batches), set[float]()
 
         def prepared(batch: Batch) -> tuple[Any, pd.DataFrame]:
             nonlocal coding, n
             (Z,) = batch.tables.values()
-            coding, rows, encoded, labels = now._prepared(Z, batch.Y, confounders, coding, start=n)
+            coding, rows, encoded, labels, found = now._prepared(Z, batch.Y, confounders, coding, n, groups)
+            seen.update([] if found is None else found.tolist())
             # The batch cannot be read again, so it is searched now.
             refuse_not_finite(rows, 0, labels())
             n += Z.shape[0]
@@ -112,15 +135,23 @@ class Fitting(NamedTuple):
         assert coding is not None  # that of the first batch
         both = ((Z, Y.to_numpy()) for Z, Y in chain([start], map(prepared, stream)))
         names, k = coding.covariates.names, start[0].shape[1]
-        made = batch_moments(both, names, k, self.folds, coding.covariates.blocks, coding.q)
-        return Found(coding, made, _precision(start[0].dtype))
+        grouped = groups is not None
+        made = batch_moments(both, names, k, self._buckets(*start), coding.covariates.blocks, coding.q, grouped=grouped)
+        return Found(coding, made, _precision(start[0].dtype), np.array(sorted(seen)) if grouped else None)
 
-    def _of_dask(self, Z: Any, Y: Any, confounders: Any, coding: Coding | None) -> Found:
+    def _of_dask(self, Z: Any, Y: Any, confounders: Any, coding: Coding | None, groups: Any) -> Found:
         intake.validated(self.estimator, Z, reset=coding is None)
-        lazy = dasks.given(Z, Y, confounders, coding, self.missing, drop_first=self.drop_first, partial=self.partial)
+        lazy = dasks.given(
+            Z, Y, confounders, coding, self.missing, groups, drop_first=self.drop_first, partial=self.partial
+        )
         if coding is None:
             _refuse_many(lazy.coding, Z.shape[1])
-        return Found(lazy.coding, dasks.fold_moments(lazy, self.folds), dasks.dtype_of(Z))
+        made = dasks.fold_moments(lazy, self.folds, self.buckets)
+        return Found(lazy.coding, made, dasks.dtype_of(Z), lazy.groups)
+
+    def _buckets(self, rows: Any, Y: Any) -> int:
+        grouped = COLUMN in Y.columns
+        return self.buckets or bucket_count(self.folds, rows.shape[1] + Y.shape[1] - grouped, grouped)
 
 
 def _refuse_many(coding: Coding, k: int) -> None:

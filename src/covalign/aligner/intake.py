@@ -13,8 +13,10 @@ import pandas as pd
 from sklearn.utils.validation import validate_data
 
 from covalign._core.checks import not_numeric, too_few_rows
+from covalign._core.linalg import Array
 from covalign.stream import Source, is_dask, is_source, open_rows
 from covalign.tables import confounders as nuisance
+from covalign.tables import groups as grouping
 from covalign.tables.confounders import Coding, Tables
 from covalign.tables.estimator_input import as_source, open_pair, rows_of
 from covalign.tables.join import match_rows
@@ -27,6 +29,7 @@ class Data(NamedTuple):
     rows: Any  # a table in memory as it is, anything else as a Source
     tables: Tables
     named: bool  # the confounders were columns of Y
+    groups: Array | None = None  # numbers of the groups of the rows
 
 
 class Labels(NamedTuple):
@@ -45,14 +48,28 @@ def labels_for_messages(Z: Any, keep: Any = None, start: int = 0) -> Labels:
     return Labels(Z.columns if frame else None, index, None if keep is None else keep + start)
 
 
-def given(Z: Any, Y: Any, confounders: Any, coding: Coding | None = None, chunk_rows: int | None = None) -> Data:
-    """Rows and tables side by side, matched by name where both have names; ``coding`` is that of earlier rows."""
+def given(
+    Z: Any,
+    Y: Any,
+    confounders: Any,
+    coding: Coding | None = None,
+    chunk_rows: int | None = None,
+    groups: Any = None,
+    *,
+    several: bool = True,
+) -> Data:
+    """Rows and tables side by side, matched by name where both have names; ``coding`` is that of earlier rows.
+
+    ``several`` refuses a single group.
+    """
     Z, Y = open_pair(Z, Y, chunk_rows)
-    labels = labels_of(Z, Y, confounders)
+    Y, groups = grouping.separated(Y, groups)
+    labels = labels_of(Z, Y, confounders, groups)
     separate = nuisance.separated if coding is None else coding.recall
     rest, confounders = separate(Y, confounders)
     tables = nuisance.tables(labels, match_rows(labels, rest), confounders)
-    return Data(Z, tables, rest is not Y)
+    numbers = None if groups is None else grouping.numbers(groups, len(tables.Y), tables.Y.index, several=several)
+    return Data(Z, tables, rest is not Y, numbers)
 
 
 def labels_of(rows: Any, *tables: Any) -> Any:

@@ -29,7 +29,7 @@ from covalign.aligner.fold_sums import Fitting, Found
 from covalign.aligner.solution import Solution, check_shrinkage, solved
 from covalign.closed_form import heldout, permutation, regimes
 from covalign.closed_form.regimes import Polar
-from covalign.exceptions import SingularTransformWarning
+from covalign.exceptions import NotHeldOutWarning, SingularTransformWarning, UngroupedRowsWarning
 from covalign.moments.adjustment import Adjustment, adjusted
 from covalign.moments.incomplete import Rows, merged
 from covalign.moments.moments import Moments
@@ -37,6 +37,7 @@ from covalign.persist import archive as store
 from covalign.stream import Checked, is_dask, is_elsewhere, map_rows, refuse_not_finite
 from covalign.tables import confounders as nuisance
 from covalign.tables import covariates
+from covalign.tables import groups as grouping
 
 
 class LatentAligner(EditedRows, BaseEstimator):
@@ -54,8 +55,8 @@ class LatentAligner(EditedRows, BaseEstimator):
     keep_rest : bool
         Append the rest of the space (uncorrelated with the independent dimensions), which makes the map invertible.
     folds : int
-        Folds of the cross-validation behind ``"auto"``. A row's fold follows from its content, not its position.
-        Folds that would have fewer than ten rows are put together, down to five. A fixed ``shrinkage`` needs no folds,
+        Folds of the cross-validation behind ``"auto"``. A row's fold follows from its content, not its position; folds
+        have nearly equal numbers of rows, labels and rows of every level. A fixed ``shrinkage`` needs no folds,
         so nothing is held out then; 0 says so, too.
     drop_first : bool
         Leave out the first dummy of every category.
@@ -151,23 +152,44 @@ class LatentAligner(EditedRows, BaseEstimator):
 
     # -- fitting ------------------------------------------------------------------------------------------------------
 
-    def fit(self, Z: Any, Y: Any = None, *, confounders: Any = None) -> LatentAligner:
+    def fit(self, Z: Any, Y: Any = None, *, confounders: Any = None, groups: Any = None) -> LatentAligner:
         """Take the moments of Z (n x K) and Y (n x P), less what confounders explain, and solve the regime.
 
         Z is whatever ``covalign.open_rows`` takes (a path, say), read once, a chunk at a time; or, without Y, an
         iterable of batches (Z, Y), of which the first shows the types and the declared levels of the covariates.
 
+        ``groups`` says which rows belong together, such as the cells of a donor: one label for every row, or the name
+        of a column of Y, which then is no covariate. A group is fitted or left out as a whole, and intervals count
+        groups.
+
         >>> import covalign as ca
         >>> s = ca.simulate.scenario("PN", n_samples=200)
         >>> ca.LatentAligner(lam=0.5).fit(s.Z, s.Y).covariate_names_
         ['y0', 'y1', 'y2', 'y3', 'y4']
+        >>> ca.LatentAligner().fit(s.Z, s.Y, groups=[f"donor{i % 20}" for i in range(200)]).n_groups_
+        20
         """
         self._check_parameters()
-        self._remember(self._fitting().moments(Z, Y, confounders, None))
+        self._remember(self._fitting().moments(Z, Y, confounders, None, groups))
+        self._advise(Y, confounders)
         self._solved = self._solve()
         return self
 
-    def partial_fit(self, Z: Any, Y: Any = None, *, confounders: Any = None) -> LatentAligner:
+    def _advise(self, Y: Any, confounders: Any) -> None:
+        """Warn where rows seem to belong together, or where there are few groups."""
+        if self.n_groups_ is not None:
+            if self.n_groups_ < grouping.FEW:
+                text = (
+                    f"Held-out numbers rest on {self.n_groups_} groups, so their intervals are very wide. "
+                    "More groups are needed to know more."
+                )
+                warnings.warn(text, NotHeldOutWarning, stacklevel=3)
+            return
+        likely = grouping.likely_column(Y, confounders) if isinstance(Y, pd.DataFrame) else None
+        if likely is not None:
+            warnings.warn(grouping.advice(*likely), UngroupedRowsWarning, stacklevel=3)
+
+    def partial_fit(self, Z: Any, Y: Any = None, *, confounders: Any = None, groups: Any = None) -> LatentAligner:
         """Add rows to the moments (the same as ``fit`` on all rows at once); solved when something asks for it.
 
         >>> import covalign as ca
@@ -178,18 +200,24 @@ class LatentAligner(EditedRows, BaseEstimator):
         """
         self._check_parameters()
         known = getattr(self, "_coding", None)
-        found = self._fitting(partial=True).moments(Z, Y, confounders, known)
+        if known is not None and (groups is None) != (self._groups is None):
+            need, got = "groups are needed for all rows or for none", "groups" if groups is not None else "no groups"
+            raise ValueError(message(need, got=f"{got}, unlike the rows before", remedy="pass them in every call"))
+        found = self._fitting(partial=True).moments(Z, Y, confounders, known, groups)
         if known is not None:
-            found = found._replace(folds=[merged(pair) for pair in zip(self._folds, found.folds, strict=True)])
+            both = None if found.groups is None or self._groups is None else np.union1d(self._groups, found.groups)
+            folds = [merged(pair) for pair in zip(self._folds, found.folds, strict=True)]
+            found = found._replace(folds=folds, groups=both)
         self._remember(found)
         return self
 
     def _fitting(self, partial: bool = False) -> Fitting:
         fixed = check_shrinkage(self.shrinkage) is not None
-        folds = len(self._folds) if partial and hasattr(self, "_folds") else 1 if fixed else self.folds
-        return Fitting(self, folds, self.missing, self.drop_first, self.chunk_rows, partial)
+        buckets = len(self._folds) if partial and hasattr(self, "_folds") else None
+        folds = 1 if fixed else self.folds
+        return Fitting(self, folds, buckets, self.missing, self.drop_first, self.chunk_rows, partial)
 
-    def fit_transform(self, Z: Any, y: Any = None, *, confounders: Any = None) -> Any:
+    def fit_transform(self, Z: Any, y: Any = None, *, confounders: Any = None, groups: Any = None) -> Any:
         """``fit(Z, y)``, y the covariates, and ``transform(Z)`` of the same rows.
 
         >>> import covalign as ca
@@ -199,9 +227,9 @@ class LatentAligner(EditedRows, BaseEstimator):
         """
         if y is None:
             raise y_required()
-        self.fit(Z, y, confounders=confounders)
+        self.fit(Z, y, confounders=confounders, groups=groups)
         if confounders is not None:  # in the order of the rows, which y may have settled
-            confounders = intake.given(Z, y, confounders).tables.C
+            confounders = intake.given(Z, y, confounders, groups=groups).tables.C
         return self.transform(Z, confounders=confounders)
 
     def _check_parameters(self) -> None:
@@ -220,7 +248,7 @@ class LatentAligner(EditedRows, BaseEstimator):
     def _remember(self, found: Found) -> None:
         whole = merged(found.folds)
         assert whole is not None  # empty input was refused before
-        self._coding, self._folds, self._dtype = found
+        self._coding, self._folds, self._dtype, self._groups = found
         self._whole = whole
         self._solved, self._held, self._adjusted, self._least_change = None, None, None, None
         self.covariate_names_ = self._coding.covariates.names
@@ -229,8 +257,11 @@ class LatentAligner(EditedRows, BaseEstimator):
     def _solve(self) -> Solution:
         rho, path = check_shrinkage(self.shrinkage), None
         if rho is None:
-            path = heldout.shrinkage_path(self._folds, self._coding.q)
+            path = heldout.shrinkage_path(self._folds, self.folds, self._coding.q)
             rho = heldout.best_shrinkage(path)
+        if rho is None:
+            rho = heldout.analytic_shrinkage(self.moments_)
+            warnings.warn(cannot_hold_out(rho), NotHeldOutWarning, stacklevel=3)
         return warned(solved(self.moments_, self.regime, self.lam, rho, self.keep_rest, path))
 
     # -- what was found -----------------------------------------------------------------------------------------------
@@ -279,6 +310,18 @@ class LatentAligner(EditedRows, BaseEstimator):
         """
         self._check_fitted()
         return int(self._whole.n or 0)
+
+    @property
+    def n_groups_(self) -> int | None:
+        """Groups of rows, None if rows were taken as independent.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> ca.LatentAligner().fit(s.Z, s.Y).n_groups_ is None
+        True
+        """
+        self._check_fitted()
+        return None if self._groups is None else len(self._groups)
 
     @property
     def transform_(self) -> Array:
@@ -390,19 +433,26 @@ class LatentAligner(EditedRows, BaseEstimator):
         """Fits without each fold, at the shrinkage in use; None where a fixed shrinkage needed no folds."""
         rho = self.shrinkage_
         if self._held is None and len(self._folds) > 1:
-            made = heldout.splits(self._folds, q=self._coding.q)
-            self._held = heldout.held_out(made, [rho] * len(made)) if made else None
+            made = heldout.splits(self._folds, self.folds, self._coding.q)
+            self._held = heldout.held_out(self._polar(), made, [rho] * len(made)) if made else None
         return self._held
 
     def _alignment_on(self, X: Any, y: Any, confounders: Any) -> Array:
-        how = self._fitting(partial=True)._replace(folds=1, missing="pairs")
+        how = self._fitting(partial=True)._replace(buckets=1, missing="pairs")
         (sums,) = how.moments(X, y, confounders, self._coding).folds
         if sums is None:
             return np.full(len(self.covariate_names_), np.nan)
         return regimes.observed_alignment(self.T_, self._adjustment.apply(sums))
 
     def permutation_test(
-        self, Z: Any, Y: Any, n_permutations: int = 999, random_state: Any = 0, *, confounders: Any = None
+        self,
+        Z: Any,
+        Y: Any,
+        n_permutations: int = 999,
+        random_state: Any = 0,
+        *,
+        confounders: Any = None,
+        groups: Any = None,
     ) -> pd.DataFrame:
         """Tell the alignment on these rows from luck: rows of Y, gaps and all, are shuffled against those of Z.
 
@@ -411,7 +461,8 @@ class LatentAligner(EditedRows, BaseEstimator):
         many; ``p_value = (1 + number of shuffles that reach it) / (1 + n_permutations)``. The null hypothesis is that
         no covariate has anything to do with Z. A covariate with gaps costs a K x K covariance per permutation. With
         confounders, what they leave of Y is shuffled, and adjusted again (Freedman and Lane 1983): an approximation
-        that is good where rows are many more than confounders.
+        that is good where rows are many more than confounders. With ``groups``, as in ``fit``, a covariate that is
+        constant within groups is shuffled between them, and others within them.
 
         >>> import covalign as ca
         >>> s = ca.simulate.scenario("PN", n_samples=100)
@@ -423,20 +474,27 @@ class LatentAligner(EditedRows, BaseEstimator):
             need = "n_permutations needs a whole number of at least 1"
             raise ValueError(message(need, got=repr(n_permutations), remedy="999 is a good choice"))
         count = int(n_permutations)
-        rows, encoded = self._check_pairs(Z, Y, confounders)
+        Y, groups = grouping.separated(Y, groups)
+        rows, encoded, numbers = self._check_pairs(Z, Y, confounders, groups)
         s, coding = self._solution, self._coding
-        data = permutation.permutable(rows, encoded.to_numpy(), coding.covariates.blocks, s.shrinkage, coding.q)
+        data = permutation.permutable(
+            rows, encoded.to_numpy(), coding.covariates.blocks, s.shrinkage, coding.q, numbers
+        )
         found = permutation.p_values(data, s.regime, s.lam, count, random_state)
         return found.set_axis([*self.covariate_names_, "overall"])
 
-    def _check_pairs(self, Z: Any, Y: Any, confounders: Any) -> tuple[Any, pd.DataFrame]:
-        """[Z C] and Y as numbers, coded as the rows of the fit."""
+    def _check_pairs(self, Z: Any, Y: Any, confounders: Any, groups: Any) -> tuple[Any, pd.DataFrame, Any]:
+        """[Z C] and Y as numbers, coded as the rows of the fit, and the number of the group of every row."""
         self._check_fitted()
         Y, confounders = self._coding.recall(Y, confounders)
         tables = nuisance.tables(Z, covariates.match_rows(Z, Y), confounders)
         rows, encoded = self._coding.apply(*nuisance.complete(self._check_rows(Z), tables, self.missing))
         covariates.refuse_constant(encoded)
-        return rows, encoded
+        if groups is None:
+            return rows, encoded, None
+        kept = np.asarray(covariates.complete_rows(tables.Y, self.missing, partial=False))
+        numbers = grouping.numbers(groups, len(tables.Y), tables.Y.index)[kept]
+        return rows, encoded, np.unique(numbers, return_inverse=True)[1]
 
     # -- use ----------------------------------------------------------------------------------------------------------
 
@@ -493,7 +551,8 @@ class LatentAligner(EditedRows, BaseEstimator):
         if fixed is not None:
             return fixed
         if self._least_change is None:
-            self._least_change = heldout.least_change(heldout.erasure_path(self._folds, self._coding.q))
+            found = heldout.least_change(heldout.erasure_path(self._folds, self.folds, self._coding.q))
+            self._least_change = self.shrinkage_ if found is None else found
         return self._least_change
 
     def _names_out(self) -> list[str]:
@@ -523,7 +582,7 @@ class LatentAligner(EditedRows, BaseEstimator):
         self._check_fitted()
         s = self._solved
         chosen = None if s is None else archive.Chosen(s.regime, s.lam, s.shrinkage, len(s.rest) > 0, s.path)
-        return archive.pack(self, Found(self._coding, self._folds, self._dtype), chosen)
+        return archive.pack(self, Found(self._coding, self._folds, self._dtype, self._groups), chosen)
 
     @classmethod
     def _restored(cls, meta: dict[str, Any], arrays: dict[str, Array]) -> LatentAligner:
@@ -545,6 +604,15 @@ class LatentAligner(EditedRows, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def cannot_hold_out(rho: float) -> str:
+    """The warning where no row can be left out."""
+    return (
+        "No covariate is known on both sides of any split into folds, so nothing can be held out and the shrinkage was "
+        f"not chosen by held-out alignment: {rho:.3g} follows from the numbers of rows and dimensions alone. "
+        "Add rows with labels, join rare levels, or give shrinkage a number."
+    )
 
 
 def warned(solution: Solution) -> Solution:

@@ -24,11 +24,11 @@ from covalign._core.checks import (
     table_without_column,
 )
 from covalign._core.extras import optional
-from covalign._core.files import data_not_found, unreadable_data
+from covalign._core.files import UNREADABLE, data_not_found, unreadable_data
 from covalign._core.messages import listed, message
 from covalign.tables.covariates import as_frame
 from covalign.tables.join import in_order, refuse_duplicates
-from covalign.tables.table_files import UNREADABLE, csv_table, npz_arrays
+from covalign.tables.table_files import csv_table, npz_arrays
 
 VIEWS = {"train": ("mrna", "mirna", "protein"), "test": ("mrna", "mirna")}
 OMICS = "a folder with mrna.csv.gz, mirna.csv.gz, protein.csv.gz and subtype.csv, or mixOmics' breast.TCGA.rda"

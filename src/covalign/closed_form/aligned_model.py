@@ -19,12 +19,13 @@ from covalign._core.linalg import Array
 from covalign._core.messages import message
 from covalign._core.output_tables import OutputTables
 from covalign.closed_form import heldout, regimes
-from covalign.closed_form.heldout import HeldOut
+from covalign.closed_form.heldout import HeldOut, Measured
 from covalign.closed_form.regimes import Polar
 from covalign.moments.incomplete import Rows
 from covalign.tables.covariates import Encoding
 
 HELD_OUT_COLUMNS = ("alignment", "alignment_se", "coupling")
+HELD_OUT_VALUES = ("held_out", "se", "low", "high")
 
 
 class AlignedModel(OutputTables):
@@ -136,7 +137,7 @@ class AlignedModel(OutputTables):
 
     @property
     def held_out_alignment_(self) -> pd.Series:
-        """corr(z~_p, y_p) on left-out rows, averaged over folds; NaN if nothing is held out.
+        """corr(z~_p, y_p) over all left-out rows; NaN if nothing is held out.
 
         >>> import covalign as ca
         >>> s = ca.simulate.scenario("PN", n_samples=200)
@@ -155,10 +156,9 @@ class AlignedModel(OutputTables):
         >>> ca.LatentAligner().fit(s.Z, s.Y).mean_alignment_.index.tolist()
         ['in_sample', 'held_out', 'se', 'low', 'high']
         """
-        in_sample = self.alignment_.mean()
-        means = heldout.column_means(self._per_fold().T)[:, None]
-        held = {name: float(column[0]) for name, column in heldout.summarised(means).items()}
-        return pd.Series({"in_sample": in_sample, **held})
+        held = self._measured()
+        known = [np.nan] * len(HELD_OUT_VALUES) if held is None else [float(value) for value in held.mean]
+        return pd.Series({"in_sample": self.alignment_.mean(), **dict(zip(HELD_OUT_VALUES, known, strict=True))})
 
     @property
     def category_alignment_(self) -> pd.DataFrame:
@@ -195,12 +195,13 @@ class AlignedModel(OutputTables):
     def summary(self) -> pd.DataFrame:
         """One row per covariate: in_sample and held_out alignment, and the number of rows that have the covariate.
 
-        ``se`` is the standard error of ``held_out`` over folds; ``low`` and ``high`` are a 90 % interval for the
-        alignment on new rows (``heldout.interval``). All four are NaN if nothing is held out: ``folds=0``, or a fixed
-        ``shrinkage`` of an aligner. A factor model is fitted again without each fold, and left-out samples are placed
-        from their features alone. In sample, a factor also knows its covariate from the prior, so with few or noisy
-        features it may show little else. Where there are categories, ``eta_squared`` is that of
-        ``category_alignment_``.
+        ``held_out`` is the correlation over all left-out rows together; ``se`` is its standard error, and ``low`` and
+        ``high`` are a 90 % interval for the alignment on new rows (``closed_form.pooled_correlation``). All four are
+        NaN if nothing is held out (``folds=0``, or a fixed ``shrinkage`` of an aligner), and for a covariate that no
+        fit without a fold knows, for example a level with one row. A factor model is fitted again without each fold,
+        and left-out samples are placed from their features alone. In sample, a factor also knows its covariate from the
+        prior, so with few or noisy features it may show little else. Where there are categories, ``eta_squared`` is
+        that of ``category_alignment_``.
 
         >>> import covalign as ca
         >>> s = ca.simulate.scenario("PN", n_samples=200)
@@ -208,18 +209,20 @@ class AlignedModel(OutputTables):
         ['in_sample', 'held_out', 'se', 'low', 'high', 'rows']
         """
         frame = self.alignment_.rename("in_sample").to_frame()
-        frame = frame.assign(**heldout.summarised(self._per_fold()), rows=self.n_pairs_)
+        held = self._measured()
+        known = [np.full(len(frame), np.nan)] * len(HELD_OUT_VALUES) if held is None else list(held.alignment)
+        frame = frame.assign(**dict(zip(HELD_OUT_VALUES, known, strict=True)), rows=self.n_pairs_)
         found = self.category_alignment_.itertuples(index=False)
         shares = {name: share for _, share, dummies in found for name in dummies}
         return frame.assign(eta_squared=pd.Series(shares).reindex(frame.index)) if shares else frame
 
-    def _per_fold(self) -> Array:
-        """Held-out alignment, folds x P; no folds if nothing is held out."""
+    def _measured(self) -> Measured | None:
+        """Alignment and coupling on left-out rows; None if nothing is held out."""
         self._check_fitted()
         held = self._held_out()
         if held is None:
-            return np.empty((0, len(self.covariate_names_)))
-        return held.measure_mixed([self._mixing(polar) for polar in held.polars])[0]
+            return None
+        return held.measure_mixed(self._mixing(held.whole), [self._mixing(of.polar) for of in held.folds])
 
     def _mixing(self, polar: Polar) -> Array:
         """F of this model's regime; without a regime, z itself in the coordinates of T_0."""

@@ -1,73 +1,132 @@
-"""Scores on left-out rows: folds as moments, the shrinkage path, the held-out frontier.
+"""Scores on left-out rows: buckets packed into folds, the shrinkage path, the held-out frontier.
 
-The moments of a training set are those of all folds but one, merged, so cross-validation needs one pass over the data
-and then only K x K matrices. If covariates have gaps, a training set is completed (``incomplete``), and left-out rows
-are scored by the pairs that they have. If the last q columns of Z are confounders, the part that they explain is
-estimated in the training set and subtracted from the left-out rows, too (``adjustment``).
+Rows are summed in buckets, and buckets are packed into folds (``fold_packing``). The moments of a training set are
+those of all folds but one, merged, so cross-validation needs one pass over the data and then only K x K matrices. If
+covariates have gaps, a training set is completed (``incomplete``), and left-out rows are scored by the pairs that they
+have. If the last q columns of Z are confounders, the part that they explain is estimated in the training set and
+subtracted from the left-out rows, too (``adjustment``). A covariate that a training set does not know (too few labels,
+or constant there) is not scored on the rows left out of it; the others are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from scipy.special import expit, logit
-from scipy.stats import t as student
 
-from covalign._core.linalg import Array, range_eigh, to_correlation
+from covalign._core.linalg import Array, range_eigh, to_correlation, unit_rows
 from covalign._core.threads import in_threads
 from covalign.closed_form import regimes
-from covalign.closed_form.measures import correlation, quotient
+from covalign.closed_form.fold_packing import packed
+from covalign.closed_form.measures import off_diagonal_squares, quotient
+from covalign.closed_form.pooled_correlation import Estimate, Pairs, estimate, mean_estimate
 from covalign.closed_form.regimes import Polar
-from covalign.moments.adjustment import adjusted, explained
+from covalign.moments.adjustment import Adjustment, adjusted, explained
 from covalign.moments.incomplete import Rows, merged
 from covalign.moments.moments import Moments
 
 # From 0 (no shrinkage) to 1 (marginal covariances), evenly spaced in log-odds in between.
 SHRINKAGE_GRID = np.concatenate([[0.0], expit(np.linspace(logit(1e-4), logit(0.999), 23)), [1.0]])
-LEAST_LEFT_OUT, FEW_FOLDS = 10, 5  # with more folds than FEW_FOLDS, a fold has at least so many rows on average
+
+PART_NUMBERS = 50_000  # for the moments of the left-out rows of all folds, which a report carries with it
 
 
 class Split(NamedTuple):
-    """Moments of a training set and of the rows left out of it."""
+    """A training set, and the rows left out of it."""
 
     fold: int
     train: Moments
-    test: Rows
+    parts: list[Rows]  # the buckets of the left-out rows
+    known: NDArray[np.bool_]  # covariates that vary in the training set
+
+    @property
+    def test(self) -> Rows:
+        """All left-out rows."""
+        whole = merged(self.parts)
+        assert whole is not None  # a split has left-out rows
+        return whole
 
 
 def splits(buckets: Sequence[Rows | None], folds: int | None = None, q: int = 0) -> list[Split]:
-    """Leave each usable fold out once. Bucket b belongs to fold b mod ``folds``; by default ``sensible`` decides."""
-    if folds is None:
-        buckets = sensible(buckets)
-        folds = len(buckets)
-    made = []
-    for fold in range(folds):
-        train = merged(part for b, part in enumerate(buckets) if b % folds != fold)
-        test = merged(buckets[fold::folds])
-        if train is not None and test is not None and _is_usable(train, test, q):
-            fitted, adjustment = adjusted(train, q)
-            made.append(Split(fold, fitted, adjustment.apply(test)))
-    return made
+    """Leave each fold out once. By default every bucket is a fold.
 
-
-def sensible(buckets: Sequence[Rows | None]) -> Sequence[Rows | None]:
-    """The buckets; if more than ``FEW_FOLDS`` have on average fewer than ``LEAST_LEFT_OUT`` rows, some are merged.
-
-    Any two rows have a correlation of 1 or -1, so tiny folds say nothing.
+    A covariate that is constant on all rows on which it could be scored is not scored (a level with one row: unknown
+    where that row is left out, and absent elsewhere).
     """
-    n = sum(part.n or 0 for part in buckets if part is not None)
-    folds = max(FEW_FOLDS, n // LEAST_LEFT_OUT)
-    return buckets if len(buckets) <= folds else [merged(buckets[fold::folds]) for fold in range(folds)]
+    made, raw = [], []
+    packs = [[b] for b in range(len(buckets))] if folds is None else packed(buckets, folds)
+    for fold, pack in enumerate(packs):
+        parts = [part for part in (buckets[b] for b in pack) if part is not None]
+        train = training(merged(part for b, part in enumerate(buckets) if b not in pack), q)
+        if train is not None and parts:
+            made.append(Split(fold, train.moments, [train.adjustment.apply(part) for part in parts], train.known))
+            raw.append([(part, train.known) for part in parts])
+    varies = _varies(list(chain.from_iterable(raw)))
+    return [split._replace(known=split.known & varies) for split in made]
 
 
-def shrinkage_path(folds: Sequence[Rows | None], q: int = 0) -> pd.DataFrame:
+def _varies(parts: Sequence[tuple[Rows, NDArray[np.bool_]]]) -> NDArray[np.bool_]:
+    """Covariates with more than one value in parts, each with the covariates that count in it."""
+    if not parts:
+        return np.zeros(0, dtype=bool)
+    origin = _mean_y(part for part, _ in parts)
+    n, y, yy = np.zeros((3, len(origin)))
+    for part, known in parts:
+        for columns, seen in part.pairs:
+            d, rows = seen.mean_y - origin[columns], (seen.n or 0) * known[columns]
+            n[columns] += rows
+            y[columns] += rows * d
+            yy[columns] += rows * (np.diag(seen.cov_y) + d**2)
+    return np.asarray(yy - y**2 * quotient(1.0, n) > 1e-12 * yy)
+
+
+class Training(NamedTuple):
+    """What a training set knows: completed moments without what confounders explain."""
+
+    moments: Moments
+    adjustment: Adjustment
+    known: NDArray[np.bool_]
+
+
+def training(rows: Rows | None, q: int = 0) -> Training | None:
+    """None if the rows determine nothing.
+
+    A covariate with fewer than two labels, one that is constant, and one that follows from the confounders are unknown:
+    they get variance 1 and no covariance, so that they do not influence the others.
+    """
+    if rows is None or (rows.n or 0) < 2 or not np.any(np.diag(rows.cov_z) > 0):
+        return None
+    known = (rows.n_pairs >= 2) & ~explained(rows, q)
+    if known.all():
+        return Training(*adjusted(rows, q), known)
+    if not known.any():
+        return None
+    at = np.flatnonzero(known)
+    some, adjustment = adjusted(rows.select(at.tolist()), q)
+    p = len(known)
+    mean_y, cov_zy, cov_y, b_y = np.zeros(p), np.zeros((len(some.mean_z), p)), np.eye(p), np.zeros((q, p))
+    mean_y[at], cov_zy[:, at], cov_y[np.ix_(at, at)], b_y[:, at] = some.mean_y, some.cov_zy, some.cov_y, adjustment.b_y
+    whole = replace(some, mean_y=mean_y, cov_zy=cov_zy, cov_y=cov_y, covariate_names=rows.covariate_names)
+    return Training(whole, adjustment._replace(b_y=b_y), known)
+
+
+# -- the shrinkage path -----------------------------------------------------------------------------------------------
+
+
+def shrinkage_path(buckets: Sequence[Rows | None], folds: int | None = None, q: int = 0) -> pd.DataFrame:
     """Held-out alignment of the ridge regressions for every shrinkage on the grid: shrinkage, alignment, se."""
-    scores = in_threads(lambda split: _path_scores(split.train, [split.test])[0], splits(folds, q=q), _order(folds))
-    return _path_frame(scores)
+    origin = _mean_y(part for part in buckets if part is not None)
+
+    def sums(split: Split) -> Pairs:
+        return _sums(_unit_ridge_path(split.train), split, origin)
+
+    return _path_frame(in_threads(sums, splits(buckets, folds, q), _order(buckets)))
 
 
 def _order(buckets: Sequence[Rows | None]) -> int:
@@ -75,41 +134,56 @@ def _order(buckets: Sequence[Rows | None]) -> int:
     return max((len(part.cov_z) for part in buckets if part is not None), default=0)
 
 
-def best_shrinkage(path: pd.DataFrame) -> float:
-    """The grid point with the highest held-out alignment, the smaller of equals; 0 if nothing could be held out."""
+def best_shrinkage(path: pd.DataFrame) -> float | None:
+    """The grid point with the highest held-out alignment, the smaller of equals; None if nothing could be held out."""
     scores = path["alignment"].to_numpy()
-    return float(path["shrinkage"].iloc[int(np.nanargmax(scores))]) if not np.isnan(scores).all() else 0.0
+    return None if np.isnan(scores).all() else float(path["shrinkage"].iloc[int(np.nanargmax(scores))])
 
 
-def nested_shrinkages(buckets: Sequence[Rows | None], folds: int, q: int = 0) -> list[float]:
-    """For every outer fold, the best shrinkage by cross-validation over the buckets of its training set.
+def analytic_shrinkage(m: Moments) -> float:
+    """The oracle-approximating shrinkage of Chen, Wiesel, Eldar and Hero (2010), for rows that cannot be held out:
 
-    The training set without buckets a and b is needed twice (a or b is the outer fold), and decomposed once.
+    rho = ((1 - 2/K) tr S^2 + tr^2 S) / ((n + 1 - 2/K) (tr S^2 - tr^2 S / K)), at most 1.
     """
-    there = [b for b, part in enumerate(buckets) if part is not None]
-    wanted: dict[frozenset[int], list[tuple[int, int]]] = {}
-    for fold in range(folds):
-        outer = {b for b in there if b % folds == fold}
-        for inner in set(there) - outer:
-            wanted.setdefault(frozenset(outer | {inner}), []).append((fold, inner))
+    k, n = len(m.cov_z), m.n or 0
+    squares, trace = float(np.sum(m.cov_z**2)), float(np.trace(m.cov_z)) ** 2
+    apart = (n + 1 - 2 / k) * (squares - trace / k)
+    return float(min(1.0, ((1 - 2 / k) * squares + trace) / apart)) if apart > 0 else 1.0
 
-    def scores_without(left_out: frozenset[int]) -> list[tuple[int, Array]]:
-        train = merged(buckets[b] for b in there if b not in left_out)
-        tests = [(fold, buckets[inner]) for fold, inner in wanted[left_out]]
-        usable = [(fold, test) for fold, test in tests if test is not None and _is_usable(train, test, q)]
-        if train is None or not usable:
+
+def nested_shrinkages(buckets: Sequence[Rows | None], folds: int, q: int = 0) -> list[float | None]:
+    """For every outer fold, the best shrinkage by cross-validation over the folds of its training set.
+
+    The training set without folds a and b is needed twice (a or b is the outer fold), and decomposed once. With fewer
+    than four outer folds, each is divided into three.
+    """
+    outer, origin = packed(buckets, folds), _mean_y(part for part in buckets if part is not None)
+    pieces = 1 if len(outer) >= 4 else 3
+    inner = [(fold, pack[i::pieces]) for fold, pack in enumerate(outer) for i in range(pieces) if pack[i::pieces]]
+    wanted: dict[frozenset[int], list[tuple[int, list[int]]]] = {}
+    for fold, pack in enumerate(outer):
+        for other, piece in inner:
+            if other != fold:
+                wanted.setdefault(frozenset([*pack, *piece]), []).append((fold, piece))
+
+    def sums_without(left_out: frozenset[int]) -> list[tuple[int, Pairs]]:
+        train = training(merged(part for b, part in enumerate(buckets) if b not in left_out), q)
+        if train is None:
             return []
-        fitted, adjustment = adjusted(train, q)
-        found = _path_scores(fitted, [adjustment.apply(test) for _, test in usable])
-        return [(fold, score) for (fold, _), score in zip(usable, found, strict=True)]
+        B = _unit_ridge_path(train.moments)
+        found = []
+        for fold, piece in wanted[left_out]:
+            parts = [train.adjustment.apply(part) for part in (buckets[b] for b in piece) if part is not None]
+            found.append((fold, _sums(B, Split(fold, train.moments, parts, train.known), origin)))
+        return found
 
-    scores: list[list[Array]] = [[] for _ in range(folds)]
-    for fold, score in chain.from_iterable(in_threads(scores_without, list(wanted), _order(buckets))):
-        scores[fold].append(score)
-    return [best_shrinkage(_path_frame(of_fold)) for of_fold in scores]
+    sums: list[list[Pairs]] = [[] for _ in outer]
+    for fold, of_piece in chain.from_iterable(in_threads(sums_without, list(wanted), _order(buckets))):
+        sums[fold].append(of_piece)
+    return [best_shrinkage(_path_frame(of_fold)) for of_fold in sums]
 
 
-def erasure_path(folds: Sequence[Rows | None], q: int = 0) -> pd.DataFrame:
+def erasure_path(buckets: Sequence[Rows | None], folds: int | None = None, q: int = 0) -> pd.DataFrame:
     """Held-out squared change when one covariate is erased, for every shrinkage on the grid: shrinkage, change, se.
 
     With s_p = S_zy e_p and b_p its ridge regression, both of the training set, and S of the left-out rows, erasing y_p
@@ -117,152 +191,241 @@ def erasure_path(folds: Sequence[Rows | None], q: int = 0) -> pd.DataFrame:
     relative to the variance tr S_z of the training set. The change is least for b_p = S^-1 s_p, so it measures how well
     this b_p was estimated.
     """
-    scores = in_threads(lambda split: _change_scores(split.train, split.test), splits(folds, q=q), _order(folds))
-    return _path_frame(scores).rename(columns={"alignment": "change"})
+    made = [split for split in splits(buckets, folds, q) if (split.test.n or 0) >= 2]
+    scores = np.array(in_threads(_change_scores, made, _order(buckets))).reshape(-1, len(SHRINKAGE_GRID))
+    mean = scores.mean(axis=0) if len(scores) else np.full(len(SHRINKAGE_GRID), np.nan)
+    error = scores.std(axis=0, ddof=1) / np.sqrt(len(scores)) if len(scores) > 1 else np.full(len(mean), np.nan)
+    return pd.DataFrame({"shrinkage": SHRINKAGE_GRID, "change": mean, "se": error})
 
 
-def least_change(path: pd.DataFrame) -> float:
-    """The grid point with the least held-out change, the smaller of equals; 0 if nothing could be held out."""
+def least_change(path: pd.DataFrame) -> float | None:
+    """The grid point with the least held-out change, the smaller of equals; None if nothing could be held out."""
     return best_shrinkage(path.assign(alignment=-path["change"]))
 
 
-def _change_scores(train: Moments, test: Rows) -> Array:
-    S_zy = regimes.standardised_cross_covariance(train)
-    B = _ridge_path(train, S_zy).reshape(len(S_zy), -1)
-    variance = np.sum(B * (test.cov_z @ B), axis=0).reshape(len(SHRINKAGE_GRID), -1)
+def _change_scores(split: Split) -> Array:
+    S_zy = regimes.standardised_cross_covariance(split.train)[:, split.known]
+    B = _ridge_path(split.train, S_zy)[0].reshape(len(S_zy), -1)
+    variance = np.sum(B * (split.test.cov_z @ B), axis=0).reshape(len(SHRINKAGE_GRID), -1)
     reach = np.einsum("krp,kp->rp", B.reshape(len(B), len(SHRINKAGE_GRID), -1), S_zy) ** 2
     # A covariate that is uncorrelated with Z in the training rows needs no erasing.
     change = quotient(variance * np.sum(S_zy**2, axis=0), reach)
-    return np.asarray(change.mean(axis=1) / np.trace(train.cov_z))
+    return np.asarray(change.mean(axis=1) / np.trace(split.train.cov_z))
 
 
-def _ridge_path(train: Moments, S_zy: Array) -> Array:
+def _ridge_path(train: Moments, S_zy: Array) -> tuple[Array, Array]:
     """Ridge regressions for every shrinkage (K x shrinkages x P) from one eigendecomposition, S_z = E diag(l) E':
 
-    B(rho) = E ((1 - rho) l + rho mean(diag S_z))^-1 E' S_zy.
+    B(rho) = E ((1 - rho) l + rho mean(diag S_z))^-1 E' S_zy; and the variances b'S_z b (shrinkages x P).
     """
     values, vectors = range_eigh(train.cov_z)
-    G = vectors.T @ S_zy
     ridged = (1 - SHRINKAGE_GRID) * values[:, None] + SHRINKAGE_GRID * np.mean(np.diag(train.cov_z))
-    B = vectors @ (G[:, None, :] / ridged[:, :, None]).reshape(len(G), -1)  # all shrinkages side by side
-    return np.asarray(B.reshape(len(B), len(SHRINKAGE_GRID), -1))
+    G = (vectors.T @ S_zy)[:, None, :] / ridged[:, :, None]
+    B = vectors @ G.reshape(len(G), -1)  # all shrinkages side by side
+    return B.reshape(len(B), len(SHRINKAGE_GRID), -1), np.einsum("k,krp->rp", values, G**2)
 
 
-def _path_scores(train: Moments, tests: Sequence[Any]) -> list[Array]:
-    """Mean held-out alignment for each shrinkage, on each test set."""
-    B = _ridge_path(train, regimes.standardised_cross_covariance(train))
-    return [_mean_alignment(B, test) for test in tests]
+def _unit_ridge_path(train: Moments) -> Array:
+    """The regressions, scaled so that predictions have variance 1 on the training set."""
+    B, variance = _ridge_path(train, regimes.standardised_cross_covariance(train))
+    return B * quotient(1.0, np.sqrt(variance))
 
 
-def _mean_alignment(B: Array, test: Rows) -> Array:
-    """Mean over covariates of their alignment on the rows that have them, for the regressions of every shrinkage."""
-    known = np.hstack([_alignments(B[:, :, columns], seen) for columns, seen in test.pairs])
-    return np.asarray(known.mean(axis=1)) if known.size else np.full(B.shape[1], np.nan)
+def _mean_y(parts: Iterable[Rows]) -> Array:
+    """The mean of every covariate over the rows that have it: an origin for sums of y."""
+    total, count = 0.0, 0.0
+    for part in parts:
+        sums = np.zeros((2, len(part.n_pairs)))
+        for columns, seen in part.pairs:
+            sums[0, columns], sums[1, columns] = (seen.n or 0) * seen.mean_y, seen.n or 0
+        total, count = total + sums[0], count + sums[1]
+    return quotient(total, count)
 
 
-def _alignments(B: Array, seen: Moments) -> Array:
-    """Shrinkages x covariates, without the covariates that are constant on these rows. B: K x shrinkages x P."""
-    k, r, p = B.shape
-    flat = np.ascontiguousarray(B).reshape(k, r * p)
-    variance = np.sum(flat * (seen.cov_z @ flat), axis=0).reshape(r, p)
+def _sums(B: Array, split: Split, origin: Array) -> Pairs:
+    """Sums over left-out rows (1 x shrinkages x P) of b'(z - mean of the training set), for regressions B, and y."""
+    found = np.zeros((len(Pairs._fields), *B.shape[1:]))
+    for columns, seen in split.test.pairs:
+        b = np.ascontiguousarray(B[:, :, columns])
+        flat = b.reshape(len(b), -1)
+        mean = ((seen.mean_z - split.train.mean_z) @ flat).reshape(b.shape[1:])
+        variance = np.sum(flat * (seen.cov_z @ flat), axis=0).reshape(b.shape[1:])
+        covariance = np.einsum("krp,kp->rp", b, seen.cov_zy)
+        found[:, :, columns] = pair_sums(seen, mean, variance, covariance, origin[columns])
+    return Pairs(*np.where(split.known, found, 0.0)[:, None])
+
+
+def pair_sums(seen: Moments, mean: Array, variance: Array, covariance: Array, origin: Array) -> list[Array]:
+    """The sums of ``Pairs`` from means, variances and covariances; y counts from an origin near its mean."""
+    y, n = seen.mean_y - origin, float(seen.n or 0)
+    sums = (1.0, mean, y, variance + mean**2, np.diag(seen.cov_y) + y**2, covariance + mean * y)
+    return [n * np.broadcast_to(part, mean.shape) for part in sums]
+
+
+def _path_frame(sums: Sequence[Pairs]) -> pd.DataFrame:
+    """The mean over covariates of pooled correlations, and its delete-one-fold standard error."""
+    empty = np.full(len(SHRINKAGE_GRID), np.nan)
+    if not sums:
+        return pd.DataFrame({"shrinkage": SHRINKAGE_GRID, "alignment": empty, "se": empty})
+    pairs = Pairs(*(np.concatenate(part) for part in zip(*sums, strict=True)))
     # A regression that is constant on the held-out rows predicts nothing there: correlation 0.
-    found = correlation(np.einsum("krp,kp->rp", B, seen.cov_zy), variance, np.diag(seen.cov_y), constant=0.0)
-    return found[:, np.diag(seen.cov_y) > 0]
+    judged = np.any(pairs.yy > 0, axis=(0, 1))
+    if not judged.any():
+        return pd.DataFrame({"shrinkage": SHRINKAGE_GRID, "alignment": empty, "se": empty})
+    mean = np.nan_to_num(pairs.correlation()[:, judged]).mean(axis=1)
+    without = np.nan_to_num(pairs.without_each()[:, :, judged]).mean(axis=2)
+    A = len(without)
+    error = np.sqrt((A - 1) / A * np.sum((without - mean) ** 2, axis=0)) if A > 1 else empty
+    return pd.DataFrame({"shrinkage": SHRINKAGE_GRID, "alignment": mean, "se": error})
 
 
-def _path_frame(scores: Sequence[Array]) -> pd.DataFrame:
-    usable = np.array([score for score in scores if not np.isnan(score).any()]).reshape(-1, len(SHRINKAGE_GRID))
-    mean = usable.mean(axis=0) if len(usable) else np.full(len(SHRINKAGE_GRID), np.nan)
-    return pd.DataFrame({"shrinkage": SHRINKAGE_GRID, "alignment": mean, "se": standard_error(usable)})
+# -- the regimes on left-out rows -------------------------------------------------------------------------------------
 
 
-def _is_usable(train: Rows | None, test: Rows | None, q: int) -> bool:
-    """Whether both sides have a covariance, and confounders explain no covariate fully in the training rows."""
-    if train is None or test is None or min(train.n or 0, test.n or 0, *train.n_pairs) < 2:
-        return False
-    return not explained(train, q).any() and bool(np.any(np.diag(train.cov_z) > 0))
+class Measured(NamedTuple):
+    """A regime on left-out rows."""
+
+    alignment: Estimate  # of every covariate
+    mean: Estimate  # over covariates
+    coupling: float
+
+
+class LeftOut(NamedTuple):
+    """A fit without a fold, and the rows left out of it."""
+
+    polar: Polar
+    parts: list[Rows]  # moments of (T_0 (z - mean of the training set), y)
+    known: NDArray[np.bool_]  # covariates that the fit knows
+    n_train: int
+
+    def coupled(self, F: Array) -> CoupledFold:
+        """The coupling of F T_0 z."""
+        n, C = second_moments(self.parts)
+        return CoupledFold(left_out_coupling(n, F @ C @ F.T), coupling_of(F @ F.T), n.sum(), self.n_train)
 
 
 class HeldOut(NamedTuple):
-    """For each fold: the polar form fitted without it, and the (P x P) moments of T_0 Z and Y on it."""
+    """All folds of a model, and the polar form of the model itself."""
 
-    polars: list[Polar]
-    reduced: list[Rows]
+    whole: Polar
+    folds: list[LeftOut]
 
-    def measure(self, regime: str, lam: float) -> tuple[Array, float]:
-        """Alignment (folds x P), and the coupling of the correlations averaged over folds.
+    def measure(self, regime: str, lam: float) -> Measured:
+        """Alignment and coupling of a regime."""
+        return self.measure_mixed(
+            regimes.mixing(self.whole, regime, lam), [regimes.mixing(of.polar, regime, lam) for of in self.folds]
+        )
 
-        Each fold's own coupling would be inflated by about P (P - 1) / n_fold; that of the average is not.
-        """
-        return self.measure_mixed([regimes.mixing(polar, regime, lam) for polar in self.polars])
+    def measure_mixed(self, whole: Array, mixings: Sequence[Array]) -> Measured:
+        """``measure`` for any dimensions F T_0 z, given by the F of the model and of every fold."""
+        origin, k = self.origin, len(self.folds)
+        sums, fitted, coupled = [], [], []
+        for F, of in zip(map(unit_rows, mixings), self.folds, strict=True):
+            sums += [np.where(of.known, part_sums(F, part, origin), 0.0) for part in of.parts]
+            fitted.append(np.diag(F @ of.polar.M))
+            coupled.append(of.coupled(F))
+        pairs, own = Pairs(*np.stack(sums, axis=1)), np.mean(fitted, axis=0)
+        coupling = coupling_on_new_rows(coupling_of(whole @ whole.T), coupled)
+        return Measured(estimate(pairs, own, k), mean_estimate(pairs, own, k), coupling)
 
-    def measure_mixed(self, mixings: Sequence[Array]) -> tuple[Array, float]:
-        """``measure`` for any dimensions F T_0 z, given by the F of every fold."""
-        aligned = [regimes.observed_alignment(F, reduced) for F, reduced in zip(mixings, self.reduced, strict=True)]
-        correlations = [
-            to_correlation(F @ reduced.cov_z @ F.T) for F, reduced in zip(mixings, self.reduced, strict=True)
-        ]
-        average = np.average(correlations, axis=0, weights=[reduced.n or 0 for reduced in self.reduced])
-        return np.array(aligned), regimes.squared_distance_from_identity(average)
+    @property
+    def origin(self) -> Array:
+        """A value near the mean of every covariate."""
+        return _mean_y(chain.from_iterable(of.parts for of in self.folds))
 
 
-def held_out(made: Sequence[Split], shrinkages: Sequence[float]) -> HeldOut:
+def part_sums(F: Array, part: Rows, origin: Array) -> Array:
+    """The sums of ``Pairs`` over the rows of a part (fields x P), of F u and y."""
+    sums = np.zeros((len(Pairs._fields), len(F)))
+    for columns, seen in part.pairs:
+        f = F[columns]
+        variance, covariance = np.sum((f @ seen.cov_z) * f, axis=1), np.sum(f * seen.cov_zy.T, axis=1)
+        sums[:, columns] = pair_sums(seen, f @ seen.mean_z, variance, covariance, origin[columns])
+    return sums
+
+
+class CoupledFold(NamedTuple):
+    """The coupling of a fit on the rows left out of it, and on its own."""
+
+    left_out: float
+    fitted: float
+    n: float  # left-out rows
+    n_train: float
+
+
+def coupling_of(cov: Array) -> float:
+    """|corr - I|_F^2."""
+    return float(off_diagonal_squares(to_correlation(cov)))
+
+
+def coupling_on_new_rows(fitted: float, folds: Sequence[CoupledFold]) -> float:
+    """The coupling c(n) of the fit to all n rows, from c_f on the rows left out of a fit to n_f rows.
+
+    Coupling beyond that of the fitted rows comes from errors of the fit, which go with 1 / n:
+    c(n) = c_fitted + mean_f (c_f - c_f,fitted) n_f / n.
+    """
+    n = sum(of.n for of in folds)
+    beyond = sum(of.n / n * (of.left_out - of.fitted) * of.n_train / (of.n_train + of.n) for of in folds)
+    return max(0.0, fitted + beyond)
+
+
+def left_out_coupling(n: Array, C: Array) -> float:
+    """sum_{p != q} (C_pq^2 - var(C_pq)), C = corr(z~) of left-out rows, given in parts: rows n, moments E[z~ z~'].
+
+    z~ has the mean 0 on the training set. C_pq^2 alone would be too large by the variance of C_pq. The parts estimate
+    it (their influences on C_pq), or where there is one part only the normal distribution: (1 - C_pq^2)^2 / (n - 1).
+    """
+    parts, scatter = len(n), n[:, None, None] * C
+    whole = scatter.sum(axis=0)
+    scale = quotient(1.0, np.sqrt(np.diag(whole)))
+    C = whole * scale[:, None] * scale
+    if parts > 1:
+        shares = np.einsum("app->ap", scatter) * scale**2
+        influence = scatter * scale[:, None] * scale - C / 2 * (shares[:, :, None] + shares[:, None, :])
+        variance = parts / (parts - 1) * np.sum(influence**2, axis=0)
+    else:
+        variance = (1 - C**2) ** 2 / max(n[0] - 1, 1)
+    return float(off_diagonal_squares(C) - np.sum(np.where(np.eye(len(C), dtype=bool), 0.0, variance)))
+
+
+def second_moments(parts: Sequence[Rows]) -> tuple[Array, Array]:
+    """Rows of every part, and E[u u']."""
+    rows = [all_rows(part) for part in parts]
+    n = np.array([m.n or 0 for m in rows], dtype=np.float64)
+    return n, np.array([m.cov_z + np.outer(m.mean_z, m.mean_z) for m in rows])
+
+
+def all_rows(part: Rows) -> Moments:
+    """Moments of all rows, with or without covariates."""
+    return part if isinstance(part, Moments) else part.rows
+
+
+def held_out(whole: Polar, made: Sequence[Split], shrinkages: Sequence[float]) -> HeldOut:
     """Fit every training set with its own shrinkage, and reduce its left-out rows to moments."""
     settings = list(zip(made, shrinkages, strict=True))
     polars = in_threads(
         lambda setting: regimes.whitened_polar(setting[0].train, setting[1]), settings, len(made[0].train.mean_z)
     )
-    reduced: list[Rows] = [split.test.transform(polar.T_0) for split, polar in zip(made, polars, strict=True)]
-    return HeldOut(polars, reduced)
+    most = max(1, PART_NUMBERS // (2 * len(whole.M) ** 2 * len(made)))
+    found = []
+    for split, polar in zip(made, polars, strict=True):
+        few = [merged(split.parts[i::most]) for i in range(min(most, len(split.parts)))]
+        parts = [part.shifted(-split.train.mean_z).transform(polar.T_0) for part in few if part is not None]
+        found.append(LeftOut(polar, parts, split.known, split.train.n or 0))
+    return HeldOut(whole, found)
 
 
 def held_out_frontier(held: HeldOut, lams: Iterable[float] | None, names: Sequence[str]) -> pd.DataFrame:
     """A frontier measured on left-out rows, with ``alignment_se``, the standard error of the mean alignment."""
     rows, errors_of_mean = [], []
     # The exclusive regime needs to exist in every fold.
-    settings, why_not = regimes.frontier_settings(min(held.polars, key=lambda polar: polar.M_inverse is not None), lams)
+    polars = [held.whole, *(of.polar for of in held.folds)]
+    settings, why_not = regimes.frontier_settings(min(polars, key=lambda polar: polar.M_inverse is not None), lams)
     for regime, lam in settings:
-        per_fold, coupling = held.measure(regime, lam)
-        rows.append((regime, lam, column_means(per_fold), coupling))
-        errors_of_mean.append(standard_error(column_means(per_fold.T)[:, None])[0])
+        found = held.measure(regime, lam)
+        rows.append((regime, lam, found.alignment.value, found.coupling))
+        errors_of_mean.append(float(found.mean.se))
     frame = regimes.frontier_frame(rows, names)
     frame.insert(3, "alignment_se", errors_of_mean)
     frame.attrs["exclusive"] = why_not
     return frame
-
-
-def column_means(values: Array) -> Array:
-    """The mean of each column over its values that are not NaN; NaN if there are none."""
-    return np.array([regimes.mean_or_nan(column) for column in values.T])
-
-
-def standard_error(values: Array) -> Array:
-    """Standard error of the mean over the first axis, NaN-aware; NaN with fewer than two values."""
-    count = np.sum(~np.isnan(values), axis=0)
-    enough = count >= 2
-    spread = np.full(values.shape[1:], np.nan)
-    if np.any(enough):
-        spread[enough] = np.nanstd(values[:, enough], axis=0, ddof=1) / np.sqrt(count[enough])
-    return spread
-
-
-def summarised(per_fold: Array) -> dict[str, Array]:
-    """held_out, se, low, high of each column of a table of folds."""
-    low, high = interval(per_fold)
-    return {"held_out": column_means(per_fold), "se": standard_error(per_fold), "low": low, "high": high}
-
-
-def interval(per_fold: Array, level: float = 0.9) -> tuple[Array, Array]:
-    """Limits for the mean over folds (first axis): tanh(mean(a) -+ t se(a)), a = atanh(alignment).
-
-    se is the delete-one-fold jackknife of the mean (for a mean, its standard error over folds) and t Student's quantile
-    with folds - 1 degrees of freedom, because few folds estimate their spread poorly. The interval is for the alignment
-    of the fitted transformation on new rows, also if the model is overfitted. The fit of a fold has fewer rows than the
-    whole, so with nearly as many dimensions as rows the interval is too low.
-    """
-    # A fold of two rows has a correlation of 1, which becomes large, but not infinite, on this scale.
-    scaled = np.arctanh(np.clip(per_fold, -1 + 1e-12, 1 - 1e-12))
-    count = np.sum(~np.isnan(scaled), axis=0)
-    middle = column_means(scaled)
-    reach = student.ppf((1 + level) / 2, np.maximum(count - 1, 1)) * standard_error(scaled)
-    return np.tanh(middle - reach), np.tanh(middle + reach)

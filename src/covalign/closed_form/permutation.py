@@ -13,6 +13,10 @@ suffice.
 With confounders, Z and Y are replaced by their residuals, and those of Y are shuffled (Freedman and Lane 1983).
 Shuffled residuals correlate with the confounders again by chance, so these are regressed out again: this changes
 var(y), and no covariance with Z.
+
+With groups (cells of a donor), rows are not exchangeable. A covariate that is constant within groups is shuffled as a
+whole: every group gets the value of another. Other covariates are shuffled within groups. With confounders, values of
+groups are shuffled as they are, and then adjusted.
 """
 
 from __future__ import annotations
@@ -43,16 +47,22 @@ class Permutable(NamedTuple):
     Y: Array  # n x P, centred, 0 where missing
     observed: NDArray[np.bool_]  # n x P
     kept: Array  # k: the eigenvalues of N
-    groups: list[list[int]]  # covariates missing on the same rows
+    together: list[list[int]]  # covariates missing on the same rows
     latents: int  # K
+    groups: NDArray[np.intp] | None = None  # 0, 1, ... for every row
+    whole: NDArray[np.bool_] | None = None  # covariates that are constant within groups
 
 
-def permutable(Z: Any, Y: Array, blocks: Blocks, shrinkage: float, q: int = 0) -> Permutable:
+def permutable(
+    Z: Any, Y: Array, blocks: Blocks, shrinkage: float, q: int = 0, groups: NDArray[np.intp] | None = None
+) -> Permutable:
     """Whiten Z and centre Y, after regressing out the last q columns of Z, the confounders."""
     sums = IncompleteMoments.from_batches([(Z, Y)], blocks)
     z, rows, C = sums.rows, dense(Z), np.empty((len(Y), 0))
+    whole = np.zeros(Y.shape[1], dtype=bool) if groups is None else constant_within(Y, groups)
     if q:
-        z, rows, Y, C = _adjusted(sums, rows, Y, q)
+        z, rows, left, C = _adjusted(sums, rows, Y, q)
+        Y = np.where(whole, Y, left)
     W = whitener(z.cov_z, is_constant(z.mean_z, np.diag(z.cov_z)))
     WS = W @ z.cov_z
     ridge = regimes.ridge(Moments.from_covariances(z.cov_z, WS.T, np.eye(len(W))), shrinkage) if shrinkage > 0 else W.T
@@ -60,8 +70,15 @@ def permutable(Z: Any, Y: Array, blocks: Blocks, shrinkage: float, q: int = 0) -
     observed = ~np.isnan(Y)
     centred = np.where(observed, Y - np.nanmean(Y, axis=0), 0.0)
     Q = (rows - z.mean_z) @ (turn.T @ W).T
-    groups = [np.arange(Y.shape[1])[columns].tolist() for columns, _ in sums.pairs]
-    return Permutable(Q, C, centred, observed, kept, groups, Z.shape[1] - q)
+    together = [np.arange(Y.shape[1])[columns].tolist() for columns, _ in sums.pairs]
+    return Permutable(Q, C, centred, observed, kept, together, Z.shape[1] - q, groups, whole)
+
+
+def constant_within(Y: Array, groups: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Covariates with one value, or none, within every group."""
+    filled = np.where(np.isnan(Y), np.inf, Y)
+    _, first = np.unique(groups, return_index=True)
+    return np.asarray(np.all(filled == filled[first][groups], axis=0))
 
 
 def _adjusted(sums: IncompleteMoments, rows: Array, Y: Array, q: int) -> tuple[Moments, Array, Array, Array]:
@@ -72,29 +89,37 @@ def _adjusted(sums: IncompleteMoments, rows: Array, Y: Array, q: int) -> tuple[M
 
 
 def alignments(data: Permutable, orders: NDArray[np.intp], regime: str, lam: float) -> Array:
-    """Alignment (b x P) where row i of Z is paired with row orders[j, i] of Y, j = 0 ... b - 1."""
+    """Alignment (b x P) where row i of Z is paired with row orders[j, i] of Y, j = 0 ... b - 1.
+
+    Orders may differ between covariates (b x n x P). With groups of unequal size, an order repeats rows.
+    """
     n, p = data.Y.shape
     (k, b) = (data.Q.shape[1], len(orders))
-    n_p = data.observed.sum(axis=0)
-    s_zy = (data.Q.T @ data.Y[orders.T].reshape(n, b * p)).reshape(k, b, p) / n_p  # on observed rows
-    s_cy = (data.C.T @ data.Y[orders.T].reshape(n, b * p)).reshape(-1, b, p) / n_p
-    A = s_zy / np.sqrt(np.mean(data.Y**2, axis=0) * n / n_p - np.sum(s_cy**2, axis=0))
-    for columns in data.groups:
-        if n_p[columns[0]] < n:
-            for j, order in enumerate(orders):
+    shared = orders.ndim == 2
+    at: Any = orders if shared else (orders, np.arange(p))
+    Y, seen = data.Y[at].swapaxes(0, 1), data.observed[at].swapaxes(0, 1)
+    n_p = seen.sum(axis=0)  # b x P
+    Y = Y if data.groups is None else np.where(seen, Y - Y.sum(axis=0) / n_p, 0.0)
+    s_zy = (data.Q.T @ Y.reshape(n, b * p)).reshape(k, b, p) / n_p  # on observed rows
+    s_cy = (data.C.T @ Y.reshape(n, b * p)).reshape(-1, b, p) / n_p
+    variance = np.sum(Y**2, axis=0) / n_p
+    A = s_zy / np.sqrt(variance - np.sum(s_cy**2, axis=0))
+    for columns in data.together:
+        for j in range(b):
+            if n_p[j, columns[0]] < n:
                 s = np.vstack([s_zy[:, j, columns], s_cy[:, j, columns]])
-                A[:, j, columns] = _completed(data, data.observed[order, columns[0]], s, columns)
+                A[:, j, columns] = _completed(data, seen[:, j, columns[0]], s, variance[j, columns])
     return _diagonal(_roots(A.transpose(1, 2, 0), data.kept), regime, lam)
 
 
-def _completed(data: Permutable, rows: NDArray[np.bool_], s: Array, columns: list[int]) -> Array:
+def _completed(data: Permutable, rows: NDArray[np.bool_], s: Array, variance: Array) -> Array:
     """W S_z b / sd(y) of ``incomplete``, in whitened coordinates: b = C^-1 s_zy, var(y) = b'b + var(y - b'z).
 
     s = (s_zy, s_cy); what the confounders c explain on these rows is subtracted from S_z(o), s_zy and var(y).
     """
     n_p, k = int(rows.sum()), data.Q.shape[1]
     Q, C, s_zy = data.Q[rows], data.C[rows], s[:k]
-    S_o, variance = _covariance(Q, Q), np.sum(data.Y[:, columns] ** 2, axis=0) / n_p
+    S_o = _covariance(Q, Q)
     if C.shape[1]:
         S_zc, G = _covariance(Q, C), np.linalg.pinv(_covariance(C, C), rcond=1e-12, hermitian=True)
         variance = variance - np.sum(s[k:] * (G @ s[k:]), axis=0)
@@ -130,7 +155,7 @@ def p_values(data: Permutable, regime: str, lam: float, n_permutations: int, ran
     """One row per covariate, then their mean: alignment, by_chance (mean over permutations), p_value."""
     observed = _with_mean(alignments(data, np.arange(len(data.Y))[None], regime, lam))[0]
     reached, total = np.zeros(len(observed)), np.zeros(len(observed))
-    for orders in _orders(data.Y.shape, n_permutations, check_random_state(random_state)):
+    for orders in _orders(data, n_permutations, check_random_state(random_state)):
         permuted = _with_mean(alignments(data, orders, regime, lam))
         reached += np.sum(permuted >= observed - TIE, axis=0)
         total += permuted.sum(axis=0)
@@ -142,9 +167,34 @@ def _with_mean(values: Array) -> Array:
     return np.hstack([values, values.mean(axis=1, keepdims=True)])
 
 
-def _orders(shape: tuple[int, ...], count: int, rng: np.random.Generator) -> Iterator[NDArray[np.intp]]:
+def _orders(data: Permutable, count: int, rng: np.random.Generator) -> Iterator[NDArray[np.intp]]:
     """``count`` permutations of the rows, in batches that fit the memory."""
-    n, p = shape
+    n, p = data.Y.shape
     most = max(1, BATCH_NUMBERS // (n * p))
     for done in range(0, count, most):
-        yield rng.permuted(np.tile(np.arange(n), (min(most, count - done), 1)), axis=1)
+        b = min(most, count - done)
+        if data.groups is None or data.whole is None:
+            yield rng.permuted(np.tile(np.arange(n), (b, 1)), axis=1)
+        elif data.whole.all():
+            yield _whole_groups(data.groups, b, rng)
+        elif not data.whole.any():
+            yield _within_groups(data.groups, b, rng)
+        else:
+            both = _whole_groups(data.groups, b, rng), _within_groups(data.groups, b, rng)
+            yield np.where(data.whole, *(orders[:, :, None] for orders in both))
+
+
+def _whole_groups(groups: NDArray[np.intp], b: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """b x n: for every row a row of the group whose value its own group gets."""
+    _, first = np.unique(groups, return_index=True)
+    return np.asarray(rng.permuted(np.tile(first, (b, 1)), axis=1)[:, groups])
+
+
+def _within_groups(groups: NDArray[np.intp], b: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """b x n: rows shuffled within their groups."""
+    by_group = np.argsort(groups, kind="stable")
+    orders = np.empty((b, len(groups)), dtype=np.intp)
+    # Sorted by group, then by a random number: the rows of each group in random order.
+    keys = rng.random((b, len(groups))) + groups
+    orders[:, by_group] = np.argsort(keys, axis=1)
+    return orders

@@ -19,8 +19,8 @@ from sklearn.exceptions import ConvergenceWarning
 from covalign._core.checks import check_folds
 from covalign._core.linalg import Array
 from covalign._core.messages import message
-from covalign.closed_form import regimes
-from covalign.closed_form.heldout import HeldOut
+from covalign.closed_form import fold_packing, regimes
+from covalign.closed_form.heldout import HeldOut, LeftOut
 from covalign.closed_form.regimes import Polar
 from covalign.exceptions import CannotHoldOutError
 from covalign.factor.fitted_rows import Rows
@@ -28,9 +28,10 @@ from covalign.factor.inference.realignment import model_moments
 from covalign.factor.table import Table
 from covalign.moments.incomplete import Rows as Sums
 from covalign.moments.incomplete import fold_moments
-from covalign.stream.folds import fold_of_rows
+from covalign.moments.moments import bucket_count
+from covalign.stream.folds import fold_of_groups, fold_of_rows
 
-LEAST = 10  # samples on either side of a split: fewer say nothing
+LEAST = 20  # samples: fewer say nothing
 
 
 def held_out(model: Any, folds: int) -> HeldOut:
@@ -43,30 +44,36 @@ def held_out(model: Any, folds: int) -> HeldOut:
         need = "leaving samples out needs rows in memory, and this model was fitted to data that were read by chunks"
         remedy = "Fit it to an array, use folds=0, or judge it with score(X, y) on samples it has not seen"
         raise CannotHoldOutError(message(need, remedy=remedy))
-    fold_of = folds_of(model, check_folds(folds))
-    polars, reduced = [], []
-    for fold in range(folds):
+    bucket = buckets_of(model, check_folds(folds))
+    fold_of = fold_packing.fold_of_rows(bucket, rows.Y, folds)
+    made = []
+    for fold in range(fold_of.max() + 1 if len(rows.Y) >= LEAST else 0):
         test = fold_of == fold
-        if min(test.sum(), (~test).sum()) < LEAST or not _varies(rows.Y[~test]):
+        if not _varies(rows.Y[~test]):
             continue
-        polar, seen = without(model, rows, test)
-        polars.append(polar)
-        reduced.append(seen)
-    if not polars:
-        need = f"leaving samples out needs at least {LEAST} on either side, with every covariate varying"
+        polar, parts = without(model, rows, test, bucket)
+        made.append(LeftOut(polar, parts, np.ones(rows.Y.shape[1], dtype=bool), int((~test).sum())))
+    if not made:
+        need = f"leaving samples out needs at least {LEAST}, with every covariate varying in the rest"
         got, remedy = f"{len(rows.Y)} in all", "use fewer folds (0: none) or more samples"
         raise CannotHoldOutError(message(need, got=got, remedy=remedy))
-    return HeldOut(polars, reduced)
+    return HeldOut(polar_of(model), made)
 
 
-def folds_of(model: Any, folds: int) -> NDArray[np.int64]:
-    """Which fold each sample belongs to, by its features: rounded, as their last digits depend on the order of rows."""
+def buckets_of(model: Any, folds: int) -> NDArray[np.int64]:
+    """The bucket of each sample: by its group, or by its features.
+
+    Features are rounded, as their last digits depend on the order of rows.
+    """
+    if model._groups is not None:
+        return fold_of_groups(model._groups, bucket_count(folds, 0, grouped=True))
     ((_, parts, Y, C),) = model._rows.chunks(model._table)
-    return fold_of_rows(np.round(model._table.standardised(parts, C), 6), np.empty((len(Y), 0)), folds)
+    table = np.round(model._table.standardised(parts, C), 6)
+    return fold_of_rows(table, np.empty((len(Y), 0)), bucket_count(folds, 0))
 
 
-def without(model: Any, rows: Rows, test: NDArray[np.bool_]) -> tuple[Polar, Sums]:
-    """The polar form of a fit without these samples, and the moments of (T_0 z, y) on them."""
+def without(model: Any, rows: Rows, test: NDArray[np.bool_], bucket: NDArray[np.int64]) -> tuple[Polar, list[Sums]]:
+    """The polar form of a fit without these samples, and the moments of (T_0 z, y) on every bucket of them."""
     table: Table = model._table
     X, Y = rows.X + table.nuisance.of_x(rows.C), rows.Y * table.sd_y + table.mean_y + table.nuisance.of_y(rows.C)
     named = pd.DataFrame(Y, columns=table.encoding.names)
@@ -84,9 +91,9 @@ def without(model: Any, rows: Rows, test: NDArray[np.bool_]) -> tuple[Polar, Sum
     polar = polar_of(fit)
     z = fit.transform(_some(views, test), confounders=None if C is None else C[test])[:, : Y.shape[1]] @ polar.T_0.T
     left = named[test] - fit._table.nuisance.of_y(rows.C[test])
-    (sums,) = fold_moments(z, left, 1, table.encoding.blocks)
-    assert sums is not None  # there are samples
-    return polar, sums
+    blocks, own = table.encoding.blocks, bucket[test]
+    parts = [fold_moments(z[own == b], left[own == b], 1, blocks)[0] for b in np.unique(own)]
+    return polar, [part for part in parts if part is not None]
 
 
 def polar_of(model: Any) -> Polar:

@@ -31,6 +31,8 @@ def pack(model: Any) -> tuple[dict[str, Any], dict[str, Array]]:
     """Everything needed to transform, realign and go on fitting."""
     problem, table, realigned = model._problem, model._table, model._realigned
     arrays = {"elbo": model.elbo_} | _pack_rows(model._rows)
+    if model._groups is not None:
+        arrays["groups"] = model._groups
     arrays |= {f"nuisance.{name}": getattr(table.nuisance, name) for name in ("centre", "B_x", "B_y")}
     arrays |= {"tried.k": model.n_factors_path_.index.to_numpy(), "tried.elbo": model.n_factors_path_.to_numpy()}
     arrays |= {"table.mean_y": table.mean_y, "table.sd_y": table.sd_y}
@@ -71,7 +73,7 @@ def unpack(meta: dict[str, Any], arrays: dict[str, Array], model: Any) -> Any:
     saved = [arrays[f"data.{name}"] for name in ENGINE_ARRAYS[kind]]
     engine = Gram(meta["n"], *saved) if kind is Gram else kind(*saved)
     p = len(table.mean_y)
-    model._table, model._rows = table, _unpack_rows(arrays)
+    model._table, model._rows, model._groups = table, _unpack_rows(arrays), arrays.get("groups")
     model._problem = Problem(engine, meta["n"], p, meta["k"], table.bounds, meta["full"])
     tried = pd.Index(arrays["tried.k"], name="n_factors")
     model.n_factors_path_ = pd.Series(arrays["tried.elbo"], index=tried, name="elbo")

@@ -35,6 +35,7 @@ from covalign.factor.views import is_in_memory
 from covalign.moments.incomplete import Rows, fold_moments
 from covalign.moments.moments import Moments
 from covalign.persist import archive as store
+from covalign.tables import groups as grouping
 from covalign.tables.covariates import Encoding, numbered
 from covalign.tables.estimator_input import open_tables
 
@@ -160,7 +161,7 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
     # -- fitting ------------------------------------------------------------------------------------------------------
 
     def fit(
-        self, X: Any, y: Any = None, *, confounders: Any = None, warm_start: bool = False
+        self, X: Any, y: Any = None, *, confounders: Any = None, groups: Any = None, warm_start: bool = False
     ) -> InformedFactorAnalysis:
         """Fit to X (table, or dict name -> table) and y (n x P); ``warm_start`` continues from the present fit.
 
@@ -170,6 +171,10 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
 
         ``confounders`` (batch, age where it is not of interest) are regressed out of X and of y: a table, matched by
         index where it has one, or names of columns of y, which then are not covariates. New samples need theirs.
+
+        ``groups`` says which samples belong together, such as those of a patient: one label for every sample, matched
+        by index where it has one, or the name of a column of y, which then is no covariate. They do not change the fit;
+        ``summary`` leaves groups out as a whole, and its intervals count groups.
 
         >>> import covalign as ca
         >>> s = ca.simulate.scenario("PN", n_samples=200)
@@ -181,7 +186,10 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         X, y = open_tables(X, y, chunk_rows=self.chunk_rows)
         asked = preparation.Asked(self.scale, self.engine, self.drop_first, self.chunk_rows)
         prepare = preparation.prepare if y is not None and is_in_memory(X) else chunked_fit.prepare
+        y, groups = grouping.separated(y, groups)
         table, engine, rows = prepare(X, y, confounders, asked)
+        samples = None if table.samples is None else pd.Index(table.samples)
+        self._groups = None if groups is None else grouping.numbers(groups, len(rows.Y), samples)
         p, n, d = len(table.mean_y), len(rows.Y), table.bounds[-1].stop
         if d == 0:
             raise ValueError(f"X has 0 feature(s) (shape=({n}, 0)) while a minimum of 1 is required.")
@@ -205,7 +213,19 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         _warn_if_not_converged(best, stacklevel=3)
         return self
 
-    def fit_transform(self, X: Any, y: Any, *, confounders: Any = None) -> Any:
+    @property
+    def n_groups_(self) -> int | None:
+        """Groups of samples, None if samples were taken as independent.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> ca.InformedFactorAnalysis(10).fit(s.X, s.Y, groups=[i // 2 for i in range(200)]).n_groups_
+        100
+        """
+        self._check_fitted()
+        return None if self._groups is None else len(np.unique(self._groups))
+
+    def fit_transform(self, X: Any, y: Any, *, confounders: Any = None, groups: Any = None) -> Any:
         """``fit(X, y).factors_``: these samples are placed with their covariates, unlike those of ``transform(X)``.
 
         >>> import covalign as ca
@@ -213,7 +233,7 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         >>> ca.InformedFactorAnalysis(10).fit_transform(s.X, s.Y).shape
         (200, 10)
         """
-        samples = self.fit(X, y, confounders=confounders)._table.samples
+        samples = self.fit(X, y, confounders=confounders, groups=groups)._table.samples
         return self._as_table(self.factors_, None if samples is None else pd.DataFrame(index=pd.Index(samples)))
 
     def _check_parameters(self) -> None:

@@ -59,8 +59,7 @@ class Adjustment(NamedTuple):
         """Moments of what is left of Z and Y in these rows, or in others."""
         if len(self.centre) == 0:
             return rows
-        # A covariate that does not vary in these rows tells nothing about them, adjusted or not.
-        return rows.residual(self.centre, self.B_z, np.where(_varies(rows), self.b_y, 0.0))
+        return rows.residual(self.centre, self.B_z, self.b_y)
 
 
 def adjusted(whole: Rows, q: int) -> tuple[Moments, Adjustment]:
@@ -97,11 +96,3 @@ def explained(rows: Rows, q: int) -> NDArray[np.bool_]:
             left = variance - np.sum(seen.cov_zy[-q:] * seen.regression(q)[2], axis=0)
             follows[columns] |= is_explained(left, variance)
     return follows
-
-
-def _varies(rows: Rows) -> NDArray[np.bool_]:
-    """Covariates (P) with a variance in the rows that have them."""
-    varies = np.zeros(len(rows.n_pairs), dtype=bool)
-    for columns, seen in rows.pairs:
-        varies[columns] = np.diag(seen.cov_y) > 0
-    return varies

@@ -22,7 +22,7 @@ from covalign.stream.dask_reduction import compute, of_dask
 from covalign.stream.dask_rows import partitions_kept
 from covalign.stream.finite import refuse_not_finite
 from covalign.stream.memory import frame_dtype, frame_values
-from covalign.tables import covariates
+from covalign.tables import covariates, groups
 from covalign.tables.confounders import beside as put_beside
 from covalign.tables.confounders import check_rows
 from covalign.tables.covariates import Encoding
@@ -33,9 +33,15 @@ class ChunkFoldSums(FoldSums):
     """``FoldSums`` of chunks, which are checked here; ``drop`` leaves out rows in which Y has gaps."""
 
     def __init__(
-        self, folds: int, blocks: Blocks | None, names: Sequence[str], n_confounders: int, drop: bool = False
+        self,
+        folds: int,
+        blocks: Blocks | None,
+        names: Sequence[str],
+        n_confounders: int,
+        drop: bool = False,
+        grouped: bool = False,
     ) -> None:
-        super().__init__(folds, partial(AnyAccumulator, blocks=blocks), names, n_confounders)
+        super().__init__(folds, partial(AnyAccumulator, blocks=blocks), names, n_confounders, grouped)
         self._drop = drop
 
     def add_chunk(self, number: int, start: int | None, Z: Any, Y: Any) -> None:
@@ -56,6 +62,7 @@ def fold_moments(
     n_confounders: int = 0,
     *,
     drop: bool = False,
+    grouped: bool = False,
     client: Any = None,
 ) -> list[Rows | None]:
     """``incomplete.fold_moments`` of a Z in dask (array or DataFrame): equal to it but for rounding.
@@ -63,7 +70,8 @@ def fold_moments(
     Y is in dask with the partitions of Z, or in memory (a DataFrame is matched by index if Z is one, too). ``drop``
     leaves out rows in which Y has gaps.
     """
-    new = partial(ChunkFoldSums, folds, blocks, covariate_names(Y), n_confounders, drop)
+    names = covariate_names(Y)[: -1 if grouped else None]
+    new = partial(ChunkFoldSums, folds, blocks, names, n_confounders, drop, grouped)
     found: list[Rows | None] = of_dask(*_in_step(Z, Y), new, partial(merge_folds, merge=merged), client)
     if all(part is None for part in found):
         raise no_rows()
@@ -128,13 +136,14 @@ def learn(Y: Any, *, drop_first: bool = False) -> Encoding:
     return Encoding.learn(meta, drop_first=drop_first, declared=True)
 
 
-def encoded(Y: Any, encoding: Encoding) -> Any:
-    """The numeric columns of a Y in dask, lazily."""
+def encoded(Y: Any, encoding: Encoding, group: str | None = None) -> Any:
+    """The numeric columns of a Y in dask, lazily, and the numbers of groups, if these are a column of Y."""
     Y = Y.to_frame() if _is_series(Y) else Y
     if not hasattr(Y, "columns"):
         return Y
-    meta = pd.DataFrame(np.empty((0, len(encoding.names))), columns=encoding.names)
-    return Y.map_partitions(_encode, encoding, meta=meta)
+    names = [*encoding.names, *([] if group is None else [groups.COLUMN])]
+    meta = pd.DataFrame(np.empty((0, len(names))), columns=names)
+    return Y.map_partitions(_encode, encoding, group, meta=meta)
 
 
 def as_array(Z: Any) -> Any:
@@ -229,8 +238,11 @@ def _put_beside(z: Any, c: Array) -> Any:
     return put_beside(z.tocsr() if sparse.issparse(z) else z, c)
 
 
-def _encode(frame: pd.DataFrame, encoding: Encoding) -> pd.DataFrame:
-    return encoding.apply(covariates.as_frame(frame))
+def _encode(frame: pd.DataFrame, encoding: Encoding, group: str | None) -> pd.DataFrame:
+    if group is None:
+        return encoding.apply(covariates.as_frame(frame))
+    numbers = groups.numbers(frame[group], len(frame), several=False)
+    return encoding.apply(covariates.as_frame(frame.drop(columns=[group]))).assign(**{groups.COLUMN: numbers})
 
 
 def _length(part: Any) -> int:

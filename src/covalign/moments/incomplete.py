@@ -159,6 +159,23 @@ class IncompleteMoments:
         """Moments of (TZ, Y)."""
         return replace(self, parts={part: m.transform(T) for part, m in self.parts.items()})
 
+    def shifted(self, by: Array) -> IncompleteMoments:
+        """Moments of (Z + by, Y)."""
+        return replace(self, parts={part: m.shifted(by) for part, m in self.parts.items()})
+
+    def select(self, columns: Sequence[int]) -> IncompleteMoments:
+        """The same rows with these covariates only; rows without any of them count as rows of Z."""
+        place = {column: i for i, column in enumerate(columns)}
+        parts: dict[Part, Moments] = {}
+        for part, m in self.parts.items():
+            kept = [column for column in part.columns if column in place]
+            if kept or part.counts:
+                few, piece = Part(tuple(place[c] for c in kept), part.counts), m.select(_places(part, kept))
+                parts[few] = parts[few] + piece if few in parts else piece
+        blocks = (tuple(place[c] for c in block if c in place) for block in self.blocks)
+        names = tuple(self.covariate_names[column] for column in columns)
+        return IncompleteMoments(parts, tuple(block for block in blocks if block), names)
+
     def residual(self, centre: Array, B_z: Array, b_y: Array) -> IncompleteMoments:
         """``Moments.residual`` of every part, with the covariates it brings."""
         parts = {part: m.residual(centre, B_z, b_y[:, list(part.columns)]) for part, m in self.parts.items()}
@@ -355,9 +372,9 @@ class SplitSums:
 class AnyAccumulator:
     """An ``Accumulator`` of the complete rows and an ``IncompleteAccumulator`` of the others, once there are any."""
 
-    def __init__(self, k: int, p: int, blocks: Blocks | None = None) -> None:
+    def __init__(self, k: int, p: int, blocks: Blocks | None = None, block_bytes: int | None = None) -> None:
         self.k, self.blocks = k, blocks or _single(p)
-        self._complete = Accumulator(k, p)
+        self._complete = Accumulator(k, p, block_bytes)
         self._gaps: IncompleteAccumulator | None = None
 
     def add(self, Z: Any, Y: Array) -> None:
@@ -377,18 +394,27 @@ class AnyAccumulator:
         return merged(sums.moments(names) for sums in both if sums is not None and not sums.empty)
 
 
-def fold_moments(Z: Any, Y: Any, folds: int, blocks: Blocks | None = None, n_confounders: int = 0) -> list[Rows | None]:
+def fold_moments(
+    Z: Any, Y: Any, folds: int, blocks: Blocks | None = None, n_confounders: int = 0, *, grouped: bool = False
+) -> list[Rows | None]:
     """``moments.fold_moments`` for a Y that may have gaps (NaN); equal to it if there is none."""
-    return moments.sums_of_folds(Z, Y, folds, partial(AnyAccumulator, blocks=blocks), merged, n_confounders)
+    return moments.sums_of_folds(Z, Y, folds, partial(AnyAccumulator, blocks=blocks), merged, n_confounders, grouped)
 
 
 def batch_moments(
-    batches: Iterable[tuple[Any, Any]], names: Sequence[str], k: int, folds: int, blocks: Blocks, n_confounders: int = 0
+    batches: Iterable[tuple[Any, Any]],
+    names: Sequence[str],
+    k: int,
+    folds: int,
+    blocks: Blocks,
+    n_confounders: int = 0,
+    *,
+    grouped: bool = False,
 ) -> list[Rows | None]:
     """``fold_moments`` of batches (Z, Y) of numbers that come once; Z has k columns, Y has these names."""
     columns = k + len(names)
-    size = Size(columns, folds, moments.block_rows(columns))
-    new = partial(FoldSums, folds, partial(AnyAccumulator, blocks=blocks), names, n_confounders)
+    size = Size(columns, folds, moments.block_rows(columns, moments.block_bytes(folds)))
+    new = partial(FoldSums, folds, partial(AnyAccumulator, blocks=blocks), names, n_confounders, grouped)
     found: list[Rows | None] = of_batches(batches, new, partial(merge_folds, merge=merged), size)
     return found
 

@@ -19,6 +19,8 @@ from covalign.stream.folds import FoldSorter
 from covalign.stream.folds import fold_of_rows as fold_of_rows  # callers ask for the folds of moments here
 from covalign.stream.reduction import BLOCK_BYTES, Size, of_rows
 
+BUCKETS_BYTES = 2**25  # for the sums of all buckets, where there are more buckets than folds
+
 
 @dataclass(frozen=True, eq=False)
 class Moments:
@@ -162,6 +164,17 @@ class Moments:
         (2, 2)
         """
         return replace(self, mean_z=T @ self.mean_z, cov_z=T @ self.cov_z @ T.T, cov_zy=T @ self.cov_zy)
+
+    def shifted(self, by: Array) -> Moments:
+        """Moments of (Z + by, Y).
+
+        >>> import numpy as np, covalign as ca
+        >>> Z, Y = np.random.default_rng(0).normal(size=(2, 100, 3))
+        >>> m = ca.Moments.from_arrays(Z, Y)
+        >>> m.shifted(-m.mean_z).mean_z.tolist()
+        [0.0, 0.0, 0.0]
+        """
+        return replace(self, mean_z=self.mean_z + by)
 
     def regression(self, q: int) -> tuple[Array, Array, Array]:
         """c = mean(C), B_z = S_c^+ S_cz and b_y = S_c^+ S_cy, where C are the last q columns of what is Z here.
@@ -358,14 +371,20 @@ class Accumulator:
 class FoldSums:
     """Sums of the rows of every fold. ``fold_of_rows`` decides the fold of a row.
 
-    ``accumulator(k, p)`` makes the sums of one fold. The last ``n_confounders`` columns of Z do not influence folds.
+    ``accumulator(k, p, block_bytes=...)`` makes the sums of one fold. The last ``n_confounders`` columns of Z do not
+    influence folds.
     """
 
     def __init__(
-        self, folds: int, accumulator: Callable[[int, int], Any], names: Sequence[str], n_confounders: int = 0
+        self,
+        folds: int,
+        accumulator: Callable[..., Any],
+        names: Sequence[str],
+        n_confounders: int = 0,
+        grouped: bool = False,
     ) -> None:
-        self._new, self._names = accumulator, names
-        self._sorter = FoldSorter(folds, n_confounders)
+        self._new, self._names = partial(accumulator, block_bytes=block_bytes(folds)), names
+        self._sorter = FoldSorter(folds, n_confounders, grouped)
         self._sums: list[Any] = [None] * folds
 
     def add(self, start: int, Z: Any, Y: Array) -> None:
@@ -387,10 +406,19 @@ def fold_moments(Z: Any, Y: Any, folds: int, n_confounders: int = 0) -> list[Mom
 
 
 def sums_of_folds(
-    Z: Any, Y: Any, folds: int, accumulator: Callable[[int, int], Any], merge: Callable[..., Any], n_confounders: int
+    Z: Any,
+    Y: Any,
+    folds: int,
+    accumulator: Callable[..., Any],
+    merge: Callable[..., Any],
+    n_confounders: int,
+    grouped: bool = False,
 ) -> list[Any]:
-    """What accumulators make of the rows of every fold, in one pass; ``merge`` joins the results of threads."""
-    names = covariate_names(Y)
+    """What accumulators make of the rows of every fold, in one pass; ``merge`` joins the results of threads.
+
+    ``grouped``: the last column of Y has the numbers of groups (``stream.folds``).
+    """
+    names = covariate_names(Y)[: -1 if grouped else None]
     Z, Y = as_rows(Z, Y)
     if Y.shape[0] == 0:
         raise no_rows()
@@ -401,8 +429,8 @@ def sums_of_folds(
         refuse_not_finite(np.where(np.isnan(y), 0.0, y) if gaps else y, start, what="Y")
 
     columns = Z.shape[1] + Y.shape[1]
-    size = Size(columns, folds, block_rows(columns))
-    new = partial(FoldSums, folds, accumulator, names, n_confounders)
+    size = Size(columns, folds, block_rows(columns, block_bytes(folds)))
+    new = partial(FoldSums, folds, accumulator, names, n_confounders, grouped)
     found: list[Any] = of_rows([Z, Y], new, partial(merge_folds, merge=merge), size, locate)
     return found
 
@@ -500,6 +528,22 @@ def _numeric(name: str, M: Any) -> Any:
 
 def _default_names(p: int) -> tuple[str, ...]:
     return tuple(f"y{i}" for i in range(p))
+
+
+def bucket_count(folds: int, columns: int, grouped: bool = False) -> int:
+    """How many buckets the rows are sorted into, of which folds are packed: eight a fold if their sums are small.
+
+    It depends on the columns alone, so that rows get the same buckets however they arrive. Few groups need many buckets
+    (most of them empty), or several groups would share one.
+    """
+    most = max(folds, 64 if grouped else min(8 * folds, 64))
+    size = 4 * BUCKETS_BYTES if grouped else BUCKETS_BYTES
+    return int(np.clip(size // (8 * max(columns, 1) ** 2), folds, most)) if folds > 1 else 1
+
+
+def block_bytes(buckets: int) -> int:
+    """The size of the blocks of every bucket, so that those of all buckets need no more memory than five folds."""
+    return BLOCK_BYTES if buckets <= 5 else 5 * BLOCK_BYTES // buckets
 
 
 def block_rows(q: int, size: int | None = None) -> int:

@@ -29,6 +29,12 @@ def fold_of_rows(Z: Any, Y: Array, folds: int) -> NDArray[np.int64]:
     return (h % np.uint64(folds)).astype(np.int64)
 
 
+def fold_of_groups(numbers: Array, folds: int) -> NDArray[np.int64]:
+    """The fold of each row: a hash of the number of its group, so all rows of a group share a fold."""
+    bits = np.ascontiguousarray(numbers, dtype=np.float64).view(np.uint64)
+    return (_mix(bits) % np.uint64(folds)).astype(np.int64)
+
+
 def _mix(h: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """One round of splitmix64: every bit of h reaches every bit of the result."""
     h = h + np.uint64(0x9E3779B97F4A7C15)
@@ -40,16 +46,20 @@ def _mix(h: NDArray[np.uint64]) -> NDArray[np.uint64]:
 class FoldSorter:
     """Sorts rows by fold. The last ``n_confounders`` columns of Z do not influence the fold.
 
+    ``grouped``: the last column of Y has the numbers of groups, which decide the fold; it is left out.
+
     The sorted rows are in memory that is used again and again: fresh pages from the system cost as much as the sums of
     some rows, above all where memory is given back at once (workers of dask).
     """
 
-    def __init__(self, folds: int, n_confounders: int = 0) -> None:
-        self._folds, self._n_confounders = folds, n_confounders
+    def __init__(self, folds: int, n_confounders: int = 0, grouped: bool = False) -> None:
+        self._folds, self._n_confounders, self._grouped = folds, n_confounders, grouped
         self._buffers: dict[str, Array] = {}
 
     def sorted(self, Z: Any, Y: Array) -> Iterator[tuple[int, Any, Array]]:
         """(fold, z, y), some rows at a time; use them before asking for the next."""
+        groups = Y[:, -1] if self._grouped else None
+        Y = Y[:, :-1] if self._grouped else Y
         if self._folds == 1:
             yield 0, Z, Y
             return
@@ -57,7 +67,8 @@ class FoldSorter:
         step = int(np.clip(BLOCK_BYTES // (8 * (Z.shape[1] + Y.shape[1])), 256, 8192))
         for i in range(0, len(Y), step):
             z, y = Z[i : i + step], Y[i : i + step]
-            fold = fold_of_rows(z[:, :k], y, self._folds)
+            own = None if groups is None else groups[i : i + step]
+            fold = fold_of_rows(z[:, :k], y, self._folds) if own is None else fold_of_groups(own, self._folds)
             order = np.argsort(fold, kind="stable")
             z, y = self._taken("z", z, order), self._taken("y", y, order)
             start = 0

@@ -48,7 +48,7 @@ class Size(NamedTuple):
     def threads(self) -> tuple[int, int]:
         """The maximum number of threads, each with its own sums, and the number of BLAS threads that they share."""
         threads = blas_threads()
-        affordable = SUMS_BYTES // (self.folds * (8 * self.columns**2 + BLOCK_BYTES))
+        affordable = SUMS_BYTES // (self.folds * 8 * (self.columns**2 + self.block * self.columns))
         return int(max(1, min(threads, affordable))), threads
 
 

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covalign._core.linalg import Array
+from covalign.aligner import LatentAligner
 from covalign.bridges import datasets
 from covalign.closed_form import regimes
-from covalign.closed_form.heldout import best_shrinkage, shrinkage_path
 from covalign.closed_form.metrics import alignment
 from covalign.closed_form.metrics.matching import match
 from covalign.closed_form.regimes import Polar
 from covalign.factor import InformedFactorAnalysis
-from covalign.moments.moments import Moments, fold_moments, merge
+from covalign.moments.moments import Moments
 from covalign.study import contenders
 from covalign.study.baselines import method as face
 from covalign.study.profiles import Inputs, Profile
@@ -103,8 +103,8 @@ def halves(n: int, seed: int) -> tuple[Rows, Rows]:
 
 def with_shrinkage(Z: Array, Y: Array) -> tuple[Moments, float]:
     """Moments, and the shrinkage that ``LatentAligner`` would choose."""
-    folds = fold_moments(Z, Y, 5)
-    return merge(folds) or Moments.from_arrays(Z, Y), best_shrinkage(shrinkage_path(folds))
+    al = LatentAligner().fit(Z, Y)
+    return al.moments_, al.shrinkage_
 
 
 def polar_form(m: Moments, shrinkage: float = 0.0) -> Polar:

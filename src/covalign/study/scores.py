@@ -1,7 +1,7 @@
 """The eight metrics of the paper (and two of ours), of any method on any data: on fitted rows and on held-out rows.
 
 In addition to the paper's metrics on fitted rows there is **held-out alignment**, because with many features any
-supervised method aligns well on the rows it was fitted to. It is the mean over folds of corr(z_p, y_p) on left-out
+supervised method aligns well on the rows it was fitted to. It is corr(z_p, y_p) over all left-out
 rows. The comparison is fair: every method is fitted to the same training rows, features and covariates are standardised
 by these rows' means and deviations, informed factors are chosen and signed on them, and the factors of a left-out
 sample come **from its features alone, by what the method itself has learned**:
@@ -14,8 +14,8 @@ sample come **from its features alone, by what the method itself has learned**:
   says so.
 
 A regression of the fitted factors on X for all methods was rejected: if a method's factor is (almost) the covariate, it
-would measure that regression and not the method. Held-out coupling is that of the correlations
-averaged over folds, as in ``covalign.closed_form.heldout``.
+would measure that regression and not the method. Pooling over folds, the standard error
+and held-out coupling are those of ``covalign.closed_form.heldout``.
 """
 
 from __future__ import annotations
@@ -27,10 +27,18 @@ import numpy as np
 
 from covalign._core.linalg import Array
 from covalign.closed_form import metrics
-from covalign.closed_form.heldout import column_means, standard_error
-from covalign.closed_form.metrics.alignment import cross_correlation, latent_correlation
-from covalign.closed_form.regimes import squared_distance_from_identity
-from covalign.moments.moments import Moments
+from covalign.closed_form.heldout import (
+    CoupledFold,
+    coupling_of,
+    coupling_on_new_rows,
+    left_out_coupling,
+    part_sums,
+    second_moments,
+)
+from covalign.closed_form.measures import quotient
+from covalign.closed_form.metrics.alignment import cross_correlation
+from covalign.closed_form.pooled_correlation import Pairs, mean_estimate
+from covalign.moments.moments import Moments, fold_moments
 from covalign.study.baselines import method as face
 from covalign.study.baselines.method import Method
 from covalign.study.results_store import Row
@@ -82,6 +90,9 @@ def disentanglement(method: str, informed: Any, Y: Any = None) -> Iterator[Row]:
 # -- a method on the user's data --------------------------------------------------------------------------------------
 
 
+PARTS = 4  # of the left-out samples of a fold
+
+
 class Settings(NamedTuple):
     """Settings that all methods share."""
 
@@ -110,23 +121,30 @@ def in_sample(method: Method, data: Data, settings: Settings) -> Iterator[Row]:
 
 def held_out(method: Method, data: Data, settings: Settings, folds: int) -> Iterator[Row]:
     """Alignment and coupling of left-out samples, with factors from their features by a fit to the others."""
-    name, aligned, correlations, sizes = method.name, [], [], []
-    for train, test in divisions(data.Y, folds, settings.seed):
-        place = run(method, data.rows(train), settings).place
-        if place is None:
+    sums, fitted, coupled = [], [], []
+    origin = data.Y.mean(axis=0)
+    made = divisions(data.Y, folds, settings.seed)
+    for train, test in made:
+        old, new = data.rows(train), data.rows(test)
+        result = run(method, old, settings)
+        if result.place is None:
             return
-        new = data.rows(test)
-        m = Moments.from_arrays(place(new.views), new.Y)
-        # 0 for a factor that does not vary, NaN for a covariate that does not vary in these rows
-        aligned.append(np.where(np.ptp(new.Y, axis=0) == 0, np.nan, np.diag(cross_correlation(m))))
-        correlations.append(latent_correlation(m))
-        sizes.append(len(test))
-    of_folds = np.array(aligned)
-    yield Row(name, "held-out alignment", float(np.mean(column_means(of_folds))))
-    yield Row(name, "held-out se", float(standard_error(column_means(of_folds.T)[:, None])[0]))
-    average = np.average(correlations, axis=0, weights=sizes)
-    yield Row(name, "held-out coupling", squared_distance_from_identity(average))
-    yield Row(name, "folds", folds)
+        own = Moments.from_arrays(result.informed, old.Y)
+        # In the units of the factors of the fitted samples, so that the folds can be put together.
+        z = (result.place(new.views) - own.mean_z) * quotient(1.0, np.sqrt(np.diag(own.cov_z)))
+        parts = [part for part in fold_moments(z, new.Y, PARTS) if part is not None]
+        known = np.ptp(old.Y, axis=0) > 0
+        sums += [np.where(known, part_sums(np.eye(len(known)), part, origin), 0.0) for part in parts]
+        fitted.append(np.diag(cross_correlation(own)))
+        among = left_out_coupling(*second_moments(parts))
+        coupled.append(CoupledFold(among, coupling_of(own.cov_z), len(test), len(train)))
+    pairs = Pairs(*np.stack(sums, axis=1))
+    found = mean_estimate(pairs, np.mean(fitted, axis=0), len(made))
+    yield Row(method.name, "held-out alignment", float(np.nan_to_num(pairs.correlation()).mean()))
+    yield Row(method.name, "held-out se", float(found.se))
+    among_fitted = float(np.mean([of.fitted for of in coupled]))
+    yield Row(method.name, "held-out coupling", coupling_on_new_rows(among_fitted, coupled))
+    yield Row(method.name, "folds", folds)
 
 
 def run(method: Method, data: Data, settings: Settings) -> face.Result:

@@ -20,8 +20,17 @@ from scipy.stats import t as student
 
 from covalign._core.linalg import Array, to_correlation, unit_rows
 from covalign.closed_form import regimes
-from covalign.closed_form.heldout import HeldOut, summarised
+from covalign.closed_form.heldout import (
+    CoupledFold,
+    HeldOut,
+    LeftOut,
+    all_rows,
+    coupling_of,
+    coupling_on_new_rows,
+    left_out_coupling,
+)
 from covalign.closed_form.measures import correlation, quotient
+from covalign.closed_form.pooled_correlation import LEVEL, Pairs, estimate
 from covalign.closed_form.regimes import Polar
 from covalign.moments.incomplete import Rows
 from covalign.moments.moments import Moments
@@ -61,14 +70,16 @@ def of_estimator(
 
 def of_rows(polar: Polar, rows: Rows, held: HeldOut | None, why_not_held_out: str | None = None) -> dict[str, Any]:
     """The facts behind every regime: for the fitted rows (moments of T_0 Z and Y), and for each left-out fold."""
-    folds = [] if held is None else list(zip(held.polars, held.reduced, strict=True))
+    folds = [] if held is None else held.folds
+    parts = sum(len(of.parts) for of in folds)
     return {
         "why_no_exclusive": regimes.frontier_settings(polar, [])[1],
         "fitted": {**regime(polar), **_judged(rows)},
-        "folds": [{**regime(polar), **_judged(reduced)} for polar, reduced in folds],
-        "quantiles": [None, *student.ppf(0.95, np.arange(1, max(2, len(folds)))).tolist()],  # by degrees of freedom
+        "folds": [] if held is None else [_left_out(of, held.origin) for of in folds],
+        # By degrees of freedom.
+        "quantiles": [None, *student.ppf((1 + LEVEL) / 2, np.arange(1, max(2, parts))).tolist()],
         # Held-out numbers of the exclusive regime need it to exist in every fold.
-        "held_out_exclusive": bool(folds) and all(polar.M_inverse is not None for polar, _ in folds),
+        "held_out_exclusive": bool(folds) and all(of.polar.M_inverse is not None for of in folds),
         "why_not_held_out": why_not_held_out,
     }
 
@@ -89,6 +100,37 @@ def _judged(rows: Rows) -> dict[str, Any]:
         "C": plain(rows.cov_z),
         "groups": [_group(at, seen, rows) for at, seen in rows.pairs],
     }
+
+
+def _left_out(of: LeftOut, origin: Array) -> dict[str, Any]:
+    """A fit without a fold, and for each part of the left-out rows second moments of u = T_0 (z - its mean) and y."""
+    return {
+        **regime(of.polar),
+        "known": of.known.tolist(),
+        "n_train": of.n_train,
+        "parts": [_part(rows, origin) for rows in of.parts],
+    }
+
+
+def _part(rows: Rows, origin: Array) -> dict[str, Any]:
+    u = all_rows(rows)
+    groups = []
+    for columns, seen in rows.pairs:
+        y = seen.mean_y - origin[columns]
+        shared = seen.cov_z is u.cov_z
+        groups.append(
+            {
+                "columns": np.arange(len(origin))[columns].tolist(),
+                "n": int(seen.n or 0),
+                # None: that of the part.
+                "C": None if shared else plain(seen.cov_z + np.outer(seen.mean_z, seen.mean_z)),
+                "mean": plain(seen.mean_z[None])[0],
+                "c": plain(seen.cov_zy + np.outer(seen.mean_z, y)),
+                "y": plain(y[None])[0],
+                "yy": plain((np.diag(seen.cov_y) + y**2)[None])[0],
+            }
+        )
+    return {"n": int(u.n or 0), "C": plain(u.cov_z + np.outer(u.mean_z, u.mean_z)), "groups": groups}
 
 
 def _group(columns: Any, seen: Moments, rows: Rows) -> dict[str, Any]:
@@ -160,16 +202,38 @@ def measured(facts: dict[str, Any], regime: str, lam: float) -> dict[str, Any]:
         "held_out": None,
     }
     if facts["folds"] and (regime != "exclusive" or facts["held_out_exclusive"]):
-        found["held_out"] = _held_out(facts["folds"], regime, lam)
+        found["held_out"] = _held_out(facts, regime, lam)
     return found
 
 
-def _held_out(folds: list[dict[str, Any]], regime: str, lam: float) -> dict[str, Any]:
-    both = [correlations(fold, mixing(fold, regime, lam)) for fold in folds]
-    per_fold = np.array([np.diag(with_y) for with_y, _ in both])
-    average = np.average([among for _, among in both], axis=0, weights=[fold["n"] for fold in folds])
-    found = summarised(per_fold)
-    return {"alignment": found.pop("held_out"), **found, "coupling": regimes.squared_distance_from_identity(average)}
+def _held_out(facts: dict[str, Any], regime: str, lam: float) -> dict[str, Any]:
+    folds = facts["folds"]
+    mixings = [mixing(of, regime, lam) for of in folds]
+    sums = [part for F, of in zip(mixings, folds, strict=True) for part in _pair_sums(F, of)]
+    pairs = Pairs(*np.stack(sums, axis=1))
+    fitted = np.mean([np.diag(F @ np.array(of["M"])) for F, of in zip(mixings, folds, strict=True)], axis=0)
+    found = estimate(pairs, fitted, len(folds))
+    left_out = []
+    for F, of in zip(mixings, folds, strict=True):
+        n, C = np.array([float(part["n"]) for part in of["parts"]]), np.array([part["C"] for part in of["parts"]])
+        left_out.append(CoupledFold(left_out_coupling(n, F @ C @ F.T), coupling_of(F @ F.T), n.sum(), of["n_train"]))
+    whole = mixing(facts["fitted"], regime, lam)
+    coupling = coupling_on_new_rows(coupling_of(whole @ whole.T), left_out)
+    return {**dict(zip(("alignment", "se", "low", "high"), found, strict=True)), "coupling": coupling}
+
+
+def _pair_sums(F: Array, of: dict[str, Any]) -> list[Array]:
+    """The sums of ``Pairs`` of every part of a fold (fields x P)."""
+    made = []
+    for part in of["parts"]:
+        sums = np.zeros((len(Pairs._fields), len(F)))
+        for group in part["groups"]:
+            at, n = group["columns"], group["n"]
+            f, C = F[at], np.array(part["C"] if group["C"] is None else group["C"])
+            zz, zy = np.sum((f @ C) * f, axis=1), np.sum(f * np.array(group["c"]).T, axis=1)
+            sums[:, at] = n * np.array([np.ones(len(at)), f @ np.array(group["mean"]), group["y"], zz, group["yy"], zy])
+        made.append(np.where(of["known"], sums, 0.0))
+    return made
 
 
 def shares(of_view: dict[str, Any], F: Array) -> Array:

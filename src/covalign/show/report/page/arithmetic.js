@@ -118,45 +118,166 @@ const arithmetic = (() => {
     return sum;
   }
 
-  function standardError(values) {
-    const known = there(values);
-    if (known.length < 2) return NaN;
-    const middle = mean(known);
-    const squares = known.reduce((sum, value) => sum + (value - middle) ** 2, 0);
-    return Math.sqrt(squares / (known.length - 1) / known.length);
+  // Second moments of left-out rows under F = (1 - w) I + w M are quadratic in w, as above.
+  function foldProducts(fold, regime) {
+    const name = ["as fitted", "exclusive"].includes(regime) ? regime : "tunable";
+    if (!kept.has(fold)) kept.set(fold, {});
+    if (!(name in kept.get(fold))) kept.get(fold)[name] = { fixed: name !== "tunable", ...multipliedParts(fold, name) };
+    return kept.get(fold)[name];
   }
 
-  // tanh(mean(a) -+ t se(a)), a = atanh(alignment); the facts hold t
-  function interval(values, quantiles) {
-    const bound = 1 - 1e-12;
-    const scaled = there(values).map((value) => Math.atanh(Math.min(bound, Math.max(-bound, value))));
-    const middle = mean(scaled);
-    const reach = quantiles[Math.max(scaled.length - 1, 1)] * standardError(scaled);
-    return [Math.tanh(middle - reach), Math.tanh(middle + reach)];
+  function multipliedParts(fold, name) {
+    const M = name === "tunable" ? noZeroRows(fold.M) : mixing(fold, name);
+    const turned = transpose(M);
+    const around = (C) => {
+      const MC = multiply(M, C);
+      return [C, MC.map((row, p) => row.map((value, q) => value + MC[q][p])), multiply(MC, turned)];
+    };
+    const identity = fold.M.map((row, p) => row.map((_, q) => Number(p === q)));
+    const parts = fold.parts.map(({ n, C, groups }) => {
+      const all = around(C);
+      return {
+        n,
+        all,
+        groups: groups.map((group) => ({
+          ...group,
+          variances: (group.C === null ? all : around(group.C)).map(diagonal),
+          Mc: multiply(M, group.c),
+          Mmean: multiply(M, group.mean.map((value) => [value])).map((row) => row[0]),
+        })),
+      };
+    });
+    return { unit: around(identity), fittedWith: multiply(M, fold.M), parts };
+  }
+
+  const quadratic = ([none, one, two], w, p) => (1 - w) ** 2 * none[p] + w * (1 - w) * one[p] + w ** 2 * two[p];
+
+  // For every part of a fold the sums of pooled_correlation.Pairs, a list of six for each covariate.
+  function pairSums(fold, regime, lam) {
+    const { unit, parts, fixed } = foldProducts(fold, regime);
+    const w = fixed ? 1 : weightOf(regime, lam);
+    const norms = unit.map(diagonal);
+    return parts.map(({ groups }) => {
+      const sums = fold.M.map(() => [0, 0, 0, 0, 0, 0]);
+      for (const { columns, n, mean: u, Mmean, c, Mc, y, yy, variances } of groups) {
+        columns.forEach((p, j) => {
+          if (!fold.known[p]) return;
+          const norm = Math.sqrt(quadratic(norms, w, p));
+          const z = ((1 - w) * u[p] + w * Mmean[p]) / norm;
+          const zy = ((1 - w) * c[p][j] + w * Mc[p][j]) / norm;
+          sums[p] = [1, z, y[j], quadratic(variances, w, p) / norm ** 2, yy[j], zy].map((value) => n * value);
+        });
+      }
+      return sums;
+    });
+  }
+
+  // Alignment of a fold's fit on its own rows: the diagonal of F M.
+  function ownAlignment(fold, regime, lam) {
+    const { unit, fittedWith, fixed } = foldProducts(fold, regime);
+    const w = fixed ? 1 : weightOf(regime, lam);
+    const norms = unit.map(diagonal);
+    return fold.M.map((row, p) => ((1 - w) * row[p] + w * fittedWith[p][p]) / Math.sqrt(quadratic(norms, w, p)));
+  }
+
+  function pooled([n, z, y, zz, yy, zy]) {
+    if (!(n > 0)) return NaN;
+    const [a, b] = [zz - (z * z) / n, yy - (y * y) / n];
+    if (!(a > 1e-12 * zz && b > 1e-12 * yy)) return NaN;
+    return Math.min(1, Math.max(-1, (zy - (z * y) / n) / Math.sqrt(a) / Math.sqrt(b)));
+  }
+
+  const scaled = (r) => Math.atanh(Math.min(1 - 1e-12, Math.max(-1 + 1e-12, r)));
+  const orZero = (r) => (Number.isNaN(r) ? 0 : r);
+
+  // pooled_correlation._estimate: value, standard error and interval from the values without each part
+  function estimated(value, without, own, folds, quantiles) {
+    const A = without.length;
+    if (A < 2 || Number.isNaN(value)) return { value, se: NaN, low: NaN, high: NaN };
+    const apart = without.map((r) => scaled(orZero(r)) - scaled(value));
+    const squares = apart.reduce((sum, d) => sum + d * d, 0);
+    const fourth = apart.reduce((sum, d) => sum + d ** 4, 0);
+    const share = own > 0 ? Math.min(1, Math.max(0, value) / own) : 0;
+    const inflation = 1 + (folds / Math.max(folds - 1, 1)) * (1 - share ** 2);
+    const sd = Math.sqrt(((A - 1) / A) * squares * ((A + 1) / A) * inflation);
+    const ratio = fourth > 0 ? (3 * squares ** 2) / fourth : 2;
+    const freedom = Math.floor(Math.min(Math.max(ratio - 1 + 1e-9, 1), Math.max(A - 1, 1)));
+    const reach = quantiles[freedom] * sd;
+    return {
+      value,
+      se: Math.min(1, sd * (1 - value ** 2)),
+      low: Math.tanh(scaled(value) - reach),
+      high: Math.tanh(scaled(value) + reach),
+    };
+  }
+
+  function leftOutCoupling(fold, regime, lam) {
+    const { parts, fixed } = foldProducts(fold, regime);
+    const w = fixed ? 1 : weightOf(regime, lam);
+    const at = ([none, one, two], p, q) => (1 - w) ** 2 * none[p][q] + w * (1 - w) * one[p][q] + w ** 2 * two[p][q];
+    const P = fold.M.length;
+    const total = parts.reduce((sum, { n }) => sum + n, 0);
+    const scale = fold.M.map((_, p) => {
+      const variance = parts.reduce((sum, { n, all }) => sum + n * at(all, p, p), 0);
+      return variance > 0 ? 1 / Math.sqrt(variance) : 0;
+    });
+    const shares = parts.map(({ n, all }) => scale.map((s, p) => n * at(all, p, p) * s * s));
+    let sum = 0;
+    for (let p = 0; p < P; p += 1) {
+      for (let q = 0; q < p; q += 1) {
+        const own = parts.map(({ n, all }) => n * at(all, p, q) * scale[p] * scale[q]);
+        const C = own.reduce((a, b) => a + b, 0);
+        const spread = own.reduce((a, b, i) => a + (b - (C / 2) * (shares[i][p] + shares[i][q])) ** 2, 0);
+        const variance = parts.length > 1
+          ? (parts.length / (parts.length - 1)) * spread : (1 - C * C) ** 2 / Math.max(total - 1, 1);
+        sum += 2 * (C * C - variance);
+      }
+    }
+    return { coupling: sum, n: total };
+  }
+
+  // Coupling of F F' scaled to correlations: that of the rows a fit was fitted to
+  function ownCoupling(of, regime, lam) {
+    const F = mixing(of, regime, lam);
+    return coupling(multiply(F, transpose(F)));
+  }
+
+  function couplingOnNewRows(facts, regime, lam) {
+    const found = facts.folds.map((fold) => leftOutCoupling(fold, regime, lam));
+    const total = found.reduce((sum, { n }) => sum + n, 0);
+    const beyond = facts.folds.reduce((sum, fold, i) => {
+      const { coupling: c, n } = found[i];
+      return sum + (n / total) * (c - ownCoupling(fold, regime, lam)) * (fold.n_train / (fold.n_train + n));
+    }, 0);
+    return Math.max(0, ownCoupling(facts.fitted, regime, lam) + beyond);
   }
 
   function heldOut(facts, regime, lam) {
-    const perFold = transpose(facts.folds.map((fold) => alignments(fold, regime, lam)));
-    const total = facts.folds.reduce((sum, fold) => sum + fold.n, 0);
-    const average = facts.covariates.map(() => new Float64Array(facts.covariates.length));
-    for (const fold of facts.folds) {
-      const share = fold.n / total;
-      among(fold, regime, lam).forEach((row, p) => {
-        for (let q = 0; q < row.length; q += 1) average[p][q] += share * row[q];
-      });
-    }
-    const limits = perFold.map((values) => interval(values, facts.quantiles));
-    const means = Array.from(transpose(perFold), mean);
-    const [meanLow, meanHigh] = interval(means, facts.quantiles);
+    const parts = facts.folds.flatMap((fold) => pairSums(fold, regime, lam));
+    const own = transpose(facts.folds.map((fold) => ownAlignment(fold, regime, lam))).map(mean);
+    const add = (a, b, sign) => a.map((value, i) => value + sign * b[i]);
+    const each = facts.covariates.map((_, p) => {
+      const total = parts.reduce((sum, part) => add(sum, part[p], 1), [0, 0, 0, 0, 0, 0]);
+      return { value: pooled(total), without: parts.map((part) => pooled(add(total, part[p], -1))) };
+    });
+    const [k, quantiles] = [facts.folds.length, facts.quantiles];
+    const found = each.map(({ value, without }, p) =>
+      estimated(value, without.filter((_, a) => parts[a][p][0] > 0), own[p], k, quantiles));
+    const known = each.map(({ value }, p) => p).filter((p) => !Number.isNaN(each[p].value));
+    const meanWithout = parts
+      .map((part, a) => ({ part, value: mean(known.map((p) => orZero(each[p].without[a]))) }))
+      .filter(({ part }) => known.some((p) => part[p][0] > 0))
+      .map(({ value }) => value);
+    const middle = estimated(mean(each.map(({ value }) => value)), meanWithout, mean(known.map((p) => own[p])), k, quantiles);
     return {
-      mean: mean(means),
-      meanLow,
-      meanHigh,
-      alignment: Array.from(perFold, mean),
-      se: Array.from(perFold, standardError),
-      low: limits.map(([low]) => low),
-      high: limits.map(([, high]) => high),
-      coupling: coupling(average),
+      mean: middle.value,
+      meanLow: middle.low,
+      meanHigh: middle.high,
+      alignment: found.map(({ value }) => value),
+      se: found.map(({ se }) => se),
+      low: found.map(({ low }) => low),
+      high: found.map(({ high }) => high),
+      coupling: couplingOnNewRows(facts, regime, lam),
     };
   }
 

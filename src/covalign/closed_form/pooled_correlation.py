@@ -1,0 +1,114 @@
+"""Correlations on left-out rows, pooled over folds, and how well they are known.
+
+Every left-out row i has z_i, from the fit without its fold and centred by the means of that fit, and y_i. Their
+correlation over all rows together is what ``cross_val_predict`` followed by ``corrcoef`` would give. Averages of the
+correlations of folds would give a fold of two rows (correlation 1 or -1) the same weight as any other.
+
+Rows are summed in parts. A part never shares a row, or a group of rows, with another, so parts count as independent:
+
+    var(atanh r) = (A - 1) / A  sum_a (atanh r_(-a) - atanh r)^2,       r_(-a) without part a, of A parts,
+
+the delete-one jackknife, times (A + 1) / A. It takes the fits as given, but these were fitted to rows that are left
+out elsewhere. If w = c + e is a direction that a fit found, c what there is to find and e its error, the error of r is
+that of c'e + |e|^2 - E|e|^2 instead of c'e alone. This multiplies the variance by
+
+    1 + k / (k - 1) (1 - share),     share = |c|^2 / |c + e|^2, of k folds,
+
+by 1 if the direction is certain, by more than 2 if there is nothing to find. The share is r / r_fitted, r_fitted the
+alignment of the fits on their own rows, or less, since r_fitted cannot exceed 1: we take (r / r_fitted)^2.
+
+The interval is tanh(atanh r -+ t sd). The degrees of freedom of t are 3 (sum d^2)^2 / sum d^4 - 1, d = atanh r_(-a) -
+atanh r: A - 1 for parts that count the same, few if some parts decide (rare levels, heavy tails). ``docs/held_out.md``
+has the derivation, and how often the interval covered the truth in simulations.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.stats import t as student
+
+from covalign._core.linalg import Array
+from covalign.closed_form.measures import correlation, quotient
+
+LEVEL = 0.9  # of all intervals
+ALMOST_ONE = 1 - 1e-12  # atanh of it is large, but finite
+CONSTANT = 1e-12  # a smaller share of the sum of squares is rounding
+
+
+class Pairs(NamedTuple):
+    """Sums over the rows of A parts (first axis) for any number of pairs z, y: rows, z, y, z^2, y^2, z y."""
+
+    n: Array
+    z: Array
+    y: Array
+    zz: Array
+    yy: Array
+    zy: Array
+
+    def correlation(self) -> Array:
+        """corr(z, y) over all parts; NaN where z or y is constant."""
+        return _correlation(*(part.sum(axis=0) for part in self))
+
+    def without_each(self) -> Array:
+        """corr(z, y) over all parts but one (A x ...); NaN where it is not defined."""
+        return _correlation(*(part.sum(axis=0) - part for part in self))
+
+
+class Estimate(NamedTuple):
+    """A correlation, its standard error and the limits of its interval; NaN where they are not known."""
+
+    value: Array
+    se: Array
+    low: Array
+    high: Array
+
+
+def _correlation(n: Array, z: Array, y: Array, zz: Array, yy: Array, zy: Array) -> Array:
+    per_row = quotient(1.0, n)
+    s_zz, s_yy, s_zy = zz - z * z * per_row, yy - y * y * per_row, zy - z * y * per_row
+    # What is left of a constant is rounding.
+    s_zz, s_yy = np.where(s_zz > CONSTANT * zz, s_zz, 0.0), np.where(s_yy > CONSTANT * yy, s_yy, 0.0)
+    return np.clip(correlation(s_zy, s_zz, s_yy, constant=np.nan), -1, 1)
+
+
+def estimate(pairs: Pairs, fitted: Array, folds: int, level: float = LEVEL) -> Estimate:
+    """corr(z, y) with its interval; ``fitted`` is what the fits of the folds reach on their own rows."""
+    return _estimate(pairs.correlation(), pairs.without_each(), pairs.n > 0, fitted, folds, level)
+
+
+def mean_estimate(pairs: Pairs, fitted: Array, folds: int, level: float = LEVEL) -> Estimate:
+    """The same of the mean over all pairs (last axis) that have a correlation."""
+    values = pairs.correlation()
+    there = ~np.isnan(values)
+    if not there.any():
+        return Estimate(*(np.asarray(np.nan) for _ in Estimate._fields))
+    without = np.nan_to_num(pairs.without_each()[:, there]).mean(axis=1)
+    has_rows = (pairs.n[:, there] > 0).any(axis=1)
+    return _estimate(values[there].mean(), without, has_rows, fitted[there].mean(), folds, level)
+
+
+def _estimate(value: Array, without: Array, has_rows: Any, fitted: Array, folds: int, level: float) -> Estimate:
+    middle, A = _scaled(value), np.sum(has_rows, axis=0)
+    # If nothing is left without a part, all that is known comes from it: 0 is left.
+    apart = np.where(has_rows, _scaled(np.nan_to_num(without)) - middle, 0.0)
+    squares = np.sum(apart**2, axis=0)
+    variance = quotient(A - 1.0, A) * squares * quotient(A + 1.0, A) * inflation(value, fitted, folds)
+    freedom = np.floor(
+        np.clip(quotient(3 * squares**2, np.sum(apart**4, axis=0), 2.0) - 1 + 1e-9, 1, np.maximum(A - 1, 1))
+    )
+    sd = np.where(A >= 2, np.sqrt(variance), np.nan)
+    reach = student.ppf((1 + level) / 2, freedom) * sd
+    se = np.minimum(sd * (1 - np.square(value)), 1.0)  # no correlation is known worse
+    return Estimate(np.asarray(value), se, np.tanh(middle - reach), np.tanh(middle + reach))
+
+
+def inflation(value: Array, fitted: Array, folds: int) -> Array:
+    """1 + k / (k - 1) (1 - (r / r_fitted)^2): what uncertain directions add to the variance."""
+    share = np.clip(quotient(np.maximum(value, 0.0), np.maximum(fitted, 0.0)), 0, 1)
+    return np.asarray(1 + folds / max(folds - 1, 1) * (1 - share**2))
+
+
+def _scaled(r: Array) -> Array:
+    return np.asarray(np.arctanh(np.clip(r, -ALMOST_ONE, ALMOST_ONE)))

@@ -1,0 +1,110 @@
+"""Groups of rows that belong together: the cells of a donor, the samples of a patient, a time course.
+
+Rows of one group are alike for reasons that no covariate tells, so a group is either fitted or left out, as a whole.
+Labels become numbers, which decide the bucket of a row as its content does otherwise (``stream.folds``).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from covalign._core.linalg import Array
+from covalign._core.messages import listed, message
+from covalign.tables.join import in_order
+
+COLUMN = "group number"  # of encoded covariates, the last one
+FEW = 5  # groups: fewer say little
+LIKELY = re.compile(r"(^|[^a-z])(donor|patient|subject|individual|participant|animal|mouse|sample|batch)s?([^a-z]|$)")
+
+
+def separated(Y: Any, groups: Any) -> tuple[Any, Any]:
+    """Y and the labels of the groups. These may be the name of a column of Y, which then is no covariate."""
+    if not isinstance(groups, str):
+        return Y, groups
+    Y = Y.to_pandas() if hasattr(Y, "to_pandas") else Y
+    columns = [str(column) for column in getattr(Y, "columns", [])]
+    if groups not in columns:
+        need = f"groups given by name need the column {groups!r}"
+        remedy = "add it to Y, or pass one label for every row"
+        got = f"{listed(columns)} in Y" if columns else "a Y without column names"
+        raise ValueError(message(need, got=got, remedy=remedy, wrong=[groups], known=columns))
+    if len(columns) == 1:
+        need = "at least one covariate is needed besides the groups"
+        raise ValueError(message(need, got=f"only {groups!r}", remedy="leave a column of interest in Y"))
+    place = columns.index(groups)
+    labels = Y[Y.columns[place]]
+    return Y.drop(columns=[Y.columns[place]]), labels
+
+
+def numbers(groups: Any, n: int | None, index: pd.Index | None = None, *, several: bool = True) -> Array:
+    """A number for each of n rows, equal within groups; labels with names are matched by ``index``.
+
+    Labels are compared as text. ``several`` refuses a single group, of which nothing can be left out.
+    """
+    labels = _as_series(groups)
+    named = isinstance(groups, pd.Series | pd.DataFrame)
+    if index is not None and named and not labels.index.equals(index) and labels.index.isin(index).any():
+        frame = labels.to_frame("groups")
+        labels = in_order(frame, index, extra="leave out", repeated=True, called=("groups", "the data"))["groups"]
+    if n is not None and len(labels) != n:
+        need = f"groups need one label for each of the {n} rows"
+        raise ValueError(message(need, got=len(labels), remedy="pass the labels of these rows"))
+    if labels.isna().any():
+        need, got = "every row needs a group", f"{int(labels.isna().sum())} rows without a label"
+        remedy = "leave these rows out, or give each of them a label of its own"
+        raise ValueError(message(need, got=got, remedy=remedy))
+    codes, levels = pd.factorize(labels)
+    if several and len(levels) == 1:
+        need, got = "leaving groups out needs at least two groups", f"only {str(levels[0])!r}"
+        raise ValueError(message(need, got=got, remedy="pass groups=None if rows are independent"))
+    hashed = pd.util.hash_array(np.array([str(level) for level in levels], dtype=object), categorize=False)
+    # 52 bits, which a float64 holds exactly.
+    return np.asarray((hashed >> np.uint64(12)).astype(np.float64)[codes])
+
+
+def _as_series(groups: Any) -> pd.Series:
+    if isinstance(groups, pd.DataFrame):
+        groups = groups.iloc[:, 0] if groups.shape[1] == 1 else groups
+    if isinstance(groups, pd.Series):
+        return groups
+    values = groups.to_numpy() if hasattr(groups, "to_numpy") else np.asarray(groups)
+    values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+    if values.ndim != 1:
+        need, got = "groups need one label for every row", f"a table of shape {values.shape}"
+        raise ValueError(message(need, got=got, remedy="pass one column"))
+    return pd.Series(values)
+
+
+def likely_column(Y: pd.DataFrame, *others: Any) -> tuple[str, str] | None:
+    """(column, covariate) if a column looks like the name of groups, and a covariate in Y is constant within them.
+
+    The column is in Y or in another table of the same rows. It is called donor, patient, subject, sample, batch or the
+    like, and its values repeat.
+    """
+    for table in (Y, *(other for other in others if isinstance(other, pd.DataFrame))):
+        for name in table.columns:
+            labels = table[name]
+            likely = LIKELY.search(str(name).lower()) and isinstance(labels, pd.Series) and len(labels) == len(Y)
+            if not likely or labels.isna().any():
+                continue
+            codes, levels = pd.factorize(labels)
+            if not 1 < len(levels) <= len(labels) / 2:
+                continue
+            for covariate in Y.columns:
+                values = pd.factorize(Y[covariate])[0] if str(covariate) != str(name) else np.zeros(len(Y), dtype=int)
+                pairs = len(np.unique(codes * (values.max() + 2) + values))
+                if pairs == len(levels) and len(np.unique(values)) > 1:
+                    return str(name), str(covariate)
+    return None
+
+
+def advice(column: str, covariate: str) -> str:
+    """The warning about rows that seem to belong together."""
+    return (
+        f"{covariate!r} is constant within every value of {column!r}, so rows of one {column} lie on both sides of "
+        f"every split, and held-out numbers look better than they are. Pass groups={column!r} to leave groups out."
+    )
