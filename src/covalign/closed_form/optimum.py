@@ -167,8 +167,9 @@ def _largest_alignment(M: Array, budget: Budget, tolerance: float) -> Optimum:
         return _reached(strongest, M, w, float(w @ np.linalg.norm(M, axis=1)))  # no map exceeds |M e_p|
     radius = math.sqrt(min(budget.max_coupling, float(free.sum())))
     d, V = np.linalg.eigh(M)
-    C, bound = _start(M, radius, free), math.inf
-    best = _reached(_admissible(M, budget), M, w, bound)
+    lam, bound = regimes.lam_within(M, radius**2), math.inf
+    C = _start(regimes.mixed(M, min(lam, 0.9)), radius, free)
+    best = _reached(regimes.mixed(M, 0.0 if budget.uncoupled else lam), M, w, bound)  # never worse than these
     for floor in FLOORS:
         raised = np.maximum(d, floor * d[-1])
         B = w[:, None] * ((V * raised) @ V.T)
@@ -186,30 +187,23 @@ def _largest_alignment(M: Array, budget: Budget, tolerance: float) -> Optimum:
     return best
 
 
-def _admissible(M: Array, budget: Budget) -> Array:
-    """T_lambda within the budget; T_0 where pairs must stay uncoupled."""
-    return regimes.mixed(M, 0.0 if budget.uncoupled else regimes.lam_within(M, budget.max_coupling))
-
-
 def _reached(F: Array, M: Array, w: Array, bound: float) -> Optimum:
     alignment = np.einsum("pq,qp->p", F, M)
     return Optimum(F, alignment, float(off_diagonal_squares(F @ F.T)), max(0.0, bound - float(w @ alignment)) / len(M))
 
 
-def _start(M: Array, radius: float, free: NDArray[np.bool_]) -> Array:
-    """A correlation matrix within the budget, far from singular: that of a T_lambda, nearer to I where needed."""
-    lam = min(0.9, regimes.lam_within(M, radius**2))
-    F = regimes.mixed(M, lam)
+def _start(F: Array, radius: float, free: NDArray[np.bool_]) -> Array:
+    """A correlation matrix within the budget and far from singular: F F', nearer to I where needed."""
     X = np.where(free, F @ F.T, 0.0)
     lowest = float(np.linalg.eigvalsh(X)[0])
     size = float(np.linalg.norm(X))
-    return np.eye(len(M)) + X * min(1.0, 0.8 / max(-lowest, 0.8), radius / max(size, 1e-300))
+    return np.eye(len(F)) + X * min(1.0, 0.8 / max(-lowest, 0.8), radius / max(size, 1e-300))
 
 
 def _point(C: Array, B: Array) -> _Point | None:
     """None where C is not positive definite."""
     try:
-        L = np.linalg.cholesky(C)
+        L = np.asarray(np.linalg.cholesky(C), dtype=np.float64)
     except np.linalg.LinAlgError:
         return None
     return _Point(C, L, *np.linalg.svd(L.T @ B))
