@@ -350,3 +350,12 @@ def test_what_is_not_there_says_so(aligner, data, tmp_path):
 
 def test_names_are_checked_in_one_place():
     assert optimum.asked({"a": [0], "b": [1]}, 1, None, [["b", "a"]]) == Budget(1.0, None, ((0, 1),))
+
+
+def test_the_factor_model_says_that_it_has_none():
+    s = ca.simulate.scenario("PN", n_samples=60)
+    fa = ca.InformedFactorAnalysis(6, folds=0, max_iter=5, tol=1e-3).fit(s.X, s.Y)
+    with pytest.raises(ValueError, match="not available for InformedFactorAnalysis"):
+        fa.at(max_coupling=0.2, exact=True)
+    frame = fa.frontier([0, 0.5, 1])
+    assert (frame["exact_alignment"] >= frame["alignment"]).all()

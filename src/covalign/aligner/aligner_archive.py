@@ -62,7 +62,9 @@ def unpack(meta: dict[str, Any], arrays: dict[str, Array], model: Any) -> tuple[
         model.feature_names_in_ = np.array(meta["feature_names"], dtype=object)
     folds = [_unpack_rows(f"fold{i}", saved, arrays, coding) for i, saved in enumerate(meta["folds"])]
     path = pd.DataFrame({name: arrays[f"path.{name}"] for name in PATH}) if "path.se" in arrays else None
-    chosen = None if meta["chosen"] is None else Chosen._make([*meta["chosen"], path, _unpack_budget(meta.get("budget"))])
+    chosen = (
+        None if meta["chosen"] is None else Chosen._make([*meta["chosen"], path, _unpack_budget(meta.get("budget"))])
+    )
     return Found(coding, folds, np.dtype(meta["dtype"])), chosen
 
 

@@ -26,6 +26,7 @@ from covalign.moments.moments import Moments
 from covalign.tables.covariates import Encoding
 
 HELD_OUT_COLUMNS = ("alignment", "alignment_se", "coupling")
+MOST_EXACT = 60  # covariates of a frontier with its optimum, which takes two seconds then and O(P^3) in general
 
 
 class AlignedModel(OutputTables):
@@ -351,8 +352,8 @@ class AlignedModel(OutputTables):
 
         Columns: regime, lam, alignment, coupling (fitted rows); held_out_alignment, held_out_alignment_se,
         held_out_coupling (left-out rows, NaN if nothing is held out); exact_alignment, the largest mean alignment of
-        any linear map with the coupling of the row (fitted rows, see ``at``; NaN for a factor model of samples with
-        missing covariates); the alignment of each covariate (fitted rows).
+        any linear map with the coupling of the row (fitted rows, see ``at``; NaN for more than 60 covariates, and for a
+        factor model of samples with missing covariates); the alignment of each covariate (fitted rows).
         ``frame.attrs["exclusive"]`` says why there is no exclusive row if there is none.
 
         >>> import covalign as ca
@@ -378,7 +379,7 @@ class AlignedModel(OutputTables):
     def _exact_alignment(self, frame: pd.DataFrame) -> Array:
         """The largest mean alignment at the coupling of every row of a frontier, to six digits."""
         rows = self._fitted_sums().transform(self._polar().T_0)
-        if not isinstance(rows, Moments):
+        if not isinstance(rows, Moments) or len(self.covariate_names_) > MOST_EXACT:
             return np.full(len(frame), np.nan)
         M = regimes.whitened_polar(rows).M
         best = [optimum.largest_alignment(M, optimum.Budget(c), 1e-6).alignment.mean() for c in frame["coupling"]]

@@ -41,9 +41,10 @@ from covalign.closed_form.measures import off_diagonal_squares
 
 # g has no gradient where its singular values vanish. So the eigenvalues of M are raised to a small share of the
 # largest, which raises g, and the share falls until the gap is small enough.
-FLOORS = (1e-2, 1e-3, 1e-4, 1e-5)
+FLOORS = tuple(10.0 ** np.arange(-1, -5.5, -0.5))
 TOLERANCE = 1e-9  # of the gap, relative to g
 MOST_STEPS, SUBSPACE = 60, 40
+HIDDEN, MOST_HIDDEN = 1e-14, 5  # a rise of g that rounding errors can hide, and how many such steps are tried
 
 
 class Budget(NamedTuple):
@@ -92,7 +93,7 @@ def largest_alignment(M: Array, budget: Budget, tolerance: float = TOLERANCE) ->
     [0.8, 0.6]
     >>> best = largest_alignment(M, Budget(0.5, weights=(1.8, 0.2)))
     >>> best.alignment.round(3).tolist(), round(best.coupling, 6)
-    ([0.854, 0.577], 0.5)
+    ([0.854, 0.646], 0.5)
     """
     with one_thread(len(M)):
         return _largest_alignment(np.asarray(M, dtype=np.float64), budget, tolerance)
@@ -216,29 +217,36 @@ def _maximised(C: Array, B: Array, radius: float, free: NDArray[np.bool_], toler
     g rises. The ball is convex, so every step stays inside.
     """
     point = _point(C, B)
-    assert point is not None
+    best, least, hidden = point, math.inf, 0
     for _ in range(MOST_STEPS):
+        if point is None or hidden > MOST_HIDDEN:
+            break
         R = point.root
         X, G = np.where(free, point.C, 0.0), np.where(free, R @ R.T / 2, 0.0)
         gap = radius * float(np.linalg.norm(G)) - float(np.sum(G * X))
+        if gap < least:
+            best, least = point, gap
         if gap <= tolerance * point.value:
             break
         following = _searched(point, _model_maximum(X, G, R, point.s, radius, free) - X, G, B)
-        if following is None:
-            break
+        hidden += following is not None and following.value <= point.value * (1 + HIDDEN)
         point = following
-    return point, max(gap, 0.0)
+    assert best is not None
+    return best, max(least, 0.0)
 
 
 def _searched(point: _Point, D: Array, G: Array, B: Array) -> _Point | None:
-    """A point on the line C + t D, 0 < t <= 1, where g has risen enough; None if rounding errors hide the rise."""
+    """A point on the line C + t D, 0 < t <= 1, where g has risen enough, up to rounding errors; None if there is none.
+
+    Where C is nearly singular, g is flat to rounding errors long before its gradient is accurate.
+    """
     relative = solve_triangular(point.L, solve_triangular(point.L, D, lower=True).T, lower=True)
     lowest, slope = float(np.linalg.eigvalsh((relative + relative.T) / 2)[0]), float(np.sum(G * D))
     t = min(1.0, 0.7 / max(-lowest, 1e-300))
     while t > 1e-10:
         following = _point(point.C + t * D, B)
-        if following is not None and following.value >= point.value + 1e-4 * t * slope:
-            return following if following.value > point.value else None
+        if following is not None and following.value >= point.value * (1 - HIDDEN) + 1e-4 * t * slope:
+            return following
         t /= 2
     return None
 
