@@ -340,10 +340,17 @@ def test_wrong_settings(aligner, wrong, words):
         aligner.at(**{"exact": True, **wrong})
 
 
-def test_what_is_not_there_says_so(aligner, data, tmp_path):
+def test_permutations_solve_their_own_problems(aligner, data):
     best = aligner.at(max_coupling=0.2, exact=True)
-    with pytest.raises(ValueError, match="permutation_test is not available"):
-        best.permutation_test(*data)
+    table = best.permutation_test(*data, 19)
+    np.testing.assert_allclose(table["alignment"][:-1], best.alignment_, atol=1e-5)
+    assert table["p_value"]["overall"] == 0.05
+    below = aligner.at(max_coupling=0.2).permutation_test(*data, 19)["by_chance"]
+    assert table["by_chance"]["overall"] > below["overall"] - 0.01
+
+
+def test_a_report_says_that_it_has_none(aligner, tmp_path):
+    best = aligner.at(max_coupling=0.2, exact=True)
     with pytest.raises(ValueError, match="a report shows the regimes"):
         ca.report.write(best, tmp_path / "r.html")
 

@@ -447,14 +447,11 @@ class LatentAligner(EditedRows, BaseEstimator):
         if not isinstance(n_permutations, Integral) or isinstance(n_permutations, bool) or n_permutations < 1:
             need = "n_permutations needs a whole number of at least 1"
             raise ValueError(message(need, got=repr(n_permutations), remedy="999 is a good choice"))
-        if self._budget is not None:
-            problem = "permutation_test is not available after at(exact=True)"
-            raise ValueError(message(problem, remedy="Use at(max_coupling=...) or another regime"))
         count = int(n_permutations)
         rows, encoded = self._check_pairs(Z, Y, confounders)
         s, coding = self._solution, self._coding
         data = permutation.permutable(rows, encoded.to_numpy(), coding.covariates.blocks, s.shrinkage, coding.q)
-        found = permutation.p_values(data, s.regime, s.lam, count, random_state)
+        found = permutation.p_values(data, s.regime, s.lam, count, random_state, s.budget)
         return found.set_axis([*self.covariate_names_, "overall"])
 
     def _check_pairs(self, Z: Any, Y: Any, confounders: Any) -> tuple[Any, pd.DataFrame]:
