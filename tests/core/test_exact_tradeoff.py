@@ -11,8 +11,9 @@ from scipy.optimize import minimize
 
 import covalign as ca
 from covalign._core.linalg import unit_rows
-from covalign.closed_form import optimum, regimes
-from covalign.closed_form.optimum import Budget, largest_alignment
+from covalign.closed_form import budget, regimes
+from covalign.closed_form.budget import Budget
+from covalign.closed_form.optimum import largest_alignment
 
 WEIGHTS = (2.0, 0.5, 0.5, 1.0)
 
@@ -356,7 +357,7 @@ def test_a_report_says_that_it_has_none(aligner, tmp_path):
 
 
 def test_names_are_checked_in_one_place():
-    assert optimum.asked({"a": [0], "b": [1]}, 1, None, [["b", "a"]]) == Budget(1.0, None, ((0, 1),))
+    assert budget.asked({"a": [0], "b": [1]}, 1, None, [["b", "a"]]) == Budget(1.0, None, ((0, 1),))
 
 
 def test_the_factor_model_says_that_it_has_none():

@@ -93,6 +93,17 @@ def _is_real(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
+def check_covariates(names: Iterable[Any], known: Iterable[str]) -> None:
+    """Refuse names that are no covariates of a model."""
+    have = list(dict.fromkeys(known))
+    wrong = [name for name in names if name not in have]
+    if wrong:
+        remedy = f"Its covariates are {listed(have, 10)}"
+        raise ValueError(
+            message(f"this model has no covariate {listed(wrong)}", remedy=remedy, wrong=wrong, known=have)
+        )
+
+
 # -- shapes -----------------------------------------------------------------------------------------------------------
 
 

@@ -12,7 +12,7 @@ import pandas as pd
 
 from covalign._core.linalg import Array
 from covalign.aligner.fold_sums import Found
-from covalign.closed_form.optimum import Budget
+from covalign.closed_form.budget import Budget
 from covalign.moments.incomplete import IncompleteMoments, Part, Rows
 from covalign.moments.moments import Moments
 from covalign.persist.values import pack_coding, plain, unpack_coding

@@ -28,7 +28,7 @@ from covalign.aligner.edited_rows import EditedRows
 from covalign.aligner.fold_sums import Fitting, Found
 from covalign.aligner.solution import Solution, check_shrinkage, solved
 from covalign.closed_form import heldout, permutation, regimes
-from covalign.closed_form.optimum import Budget
+from covalign.closed_form.budget import Budget
 from covalign.closed_form.regimes import Polar
 from covalign.exceptions import SingularTransformWarning
 from covalign.moments.adjustment import Adjustment, adjusted

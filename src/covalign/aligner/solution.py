@@ -11,7 +11,7 @@ import pandas as pd
 from covalign._core.linalg import Array
 from covalign._core.messages import message
 from covalign.closed_form import optimum, regimes
-from covalign.closed_form.optimum import Budget
+from covalign.closed_form.budget import Budget
 from covalign.closed_form.regimes import Polar
 from covalign.moments.moments import Moments
 

@@ -18,7 +18,9 @@ from covalign._core.checks import check_lam, check_max_coupling, check_regime
 from covalign._core.linalg import Array
 from covalign._core.messages import message
 from covalign._core.output_tables import OutputTables
+from covalign.closed_form import budget as budgets
 from covalign.closed_form import heldout, optimum, regimes
+from covalign.closed_form.budget import Budget
 from covalign.closed_form.heldout import HeldOut
 from covalign.closed_form.regimes import Polar
 from covalign.moments.incomplete import Rows
@@ -35,7 +37,7 @@ class AlignedModel(OutputTables):
     covariate_names_: list[str]
     confounder_names_: list[str]
     n_features_in_: int
-    _budget: optimum.Budget | None = None  # of the exact regime
+    _budget: Budget | None = None  # of the exact regime
 
     if TYPE_CHECKING:  # properties of the estimators, where their documentation is
 
@@ -291,7 +293,7 @@ class AlignedModel(OutputTables):
         """
         self._check_fitted()
         if exact and lam is None and regime is None:
-            return self._moved_within(optimum.asked(self._positions(), max_coupling, weights, uncoupled))
+            return self._moved_within(budgets.asked(self._positions(), max_coupling, weights, uncoupled))
         if exact or weights is not None or uncoupled is not None:
             problem = "weights= and uncoupled= need exact=True, which excludes lam= and regime="
             raise ValueError(message(problem, remedy="for example at(max_coupling=0.5, exact=True)"))
@@ -303,7 +305,7 @@ class AlignedModel(OutputTables):
         sources = {column.source: list(block) for column, block in zip(encoding.columns, encoding.blocks, strict=True)}
         return {**sources, **{name: [i] for i, name in enumerate(self.covariate_names_)}}
 
-    def _moved_within(self, budget: optimum.Budget) -> Self:
+    def _moved_within(self, budget: Budget) -> Self:
         """A copy of this model with the largest alignment within the budget."""
         problem = f"exact=True is not available for {type(self).__name__}"
         raise ValueError(message(problem, remedy="Use LatentAligner, or at(max_coupling=...) without exact"))
@@ -382,7 +384,7 @@ class AlignedModel(OutputTables):
         if not isinstance(rows, Moments) or len(self.covariate_names_) > MOST_EXACT:
             return np.full(len(frame), np.nan)
         M = regimes.whitened_polar(rows).M
-        best = [optimum.largest_alignment(M, optimum.Budget(c), 1e-6).alignment.mean() for c in frame["coupling"]]
+        best = [optimum.largest_alignment(M, Budget(c), 1e-6).alignment.mean() for c in frame["coupling"]]
         return np.fmax(best, frame["alignment"])  # the row itself is such a map
 
     # -- scikit-learn -------------------------------------------------------------------------------------------------

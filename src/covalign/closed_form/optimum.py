@@ -14,9 +14,10 @@ and the right side minus what F reaches is the ``gap``: no linear map is better 
 proofs. Maps of more than P dimensions of z are no better.
 
 >>> import covalign as ca
->>> from covalign.closed_form import optimum
+>>> from covalign.closed_form.budget import Budget
+>>> from covalign.closed_form.optimum import largest_alignment
 >>> m = ca.simulate.population_moments("PN")
->>> best = optimum.largest_alignment(ca.regimes.whitened_polar(m).M, optimum.Budget(1.2358))
+>>> best = largest_alignment(ca.regimes.whitened_polar(m).M, Budget(1.2358))
 >>> round(best.alignment.mean().item(), 4), round(best.coupling, 4), best.gap < 1e-9  # T_0.5 reaches 0.6292
 (0.6301, 1.2358, True)
 """
@@ -24,35 +25,25 @@ proofs. Maps of more than P dimensions of z are no better.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from numbers import Real
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from covalign._core.checks import check_max_coupling
 from covalign._core.linalg import Array, rank_cutoff, unit_rows
-from covalign._core.messages import listed, message
 from covalign._core.threads import one_thread
 from covalign.closed_form import regimes
+from covalign.closed_form.budget import Budget
 from covalign.closed_form.measures import off_diagonal_squares
 
 # g has no gradient where its singular values vanish. So the eigenvalues of M are raised to a small share of the
 # largest, which raises g, and the share falls until the gap is small enough.
 FLOORS = tuple(10.0 ** np.arange(-1, -5.5, -0.5))
-TOLERANCE = 1e-9  # of the gap, relative to g
+TOLERANCE, COARSE = 1e-9, 1e-6  # of the gap, relative to g: at the end, and while eigenvalues of M are raised
 MOST_STEPS, SUBSPACE = 60, 40
 HIDDEN, MOST_HIDDEN = 1e-14, 5  # a rise of g that rounding errors can hide, and how many such steps are tried
-
-
-class Budget(NamedTuple):
-    """What is allowed and what counts: positions of covariates, weights with mean 1 (None: all equal)."""
-
-    max_coupling: float = math.inf
-    weights: tuple[float, ...] | None = None
-    uncoupled: tuple[tuple[int, int], ...] = ()
 
 
 class Optimum(NamedTuple):
@@ -99,62 +90,6 @@ def largest_alignment(M: Array, budget: Budget, tolerance: float = TOLERANCE) ->
         return _largest_alignment(np.asarray(M, dtype=np.float64), budget, tolerance)
 
 
-def asked(
-    positions: Mapping[str, Sequence[int]], max_coupling: Any = None, weights: Any = None, uncoupled: Any = None
-) -> Budget:
-    """The budget in positions of covariates; a name may stand for several (the dummies of a category).
-
-    >>> asked({"age": [0], "sex": [1, 2]}, 0.5, {"sex": 4}, [("age", "sex")])  # doctest: +ELLIPSIS
-    Budget(max_coupling=0.5, weights=(0.333..., 1.333..., 1.333...), uncoupled=((0, 1), (0, 2)))
-    """
-    if max_coupling is None and not uncoupled:
-        problem = "exact=True needs max_coupling= or uncoupled="
-        raise ValueError(message(problem, remedy="Without a limit the best map is at(regime='strongest')"))
-    count = 1 + max(at for some in positions.values() for at in some)
-    c = math.inf if max_coupling is None else check_max_coupling(max_coupling)
-    return Budget(c, _weights(weights, positions, count), _pairs(uncoupled, positions))
-
-
-def _weights(weights: Any, positions: Mapping[str, Sequence[int]], count: int) -> tuple[float, ...] | None:
-    if weights is None:
-        return None
-    if not isinstance(weights, Mapping):
-        remedy = 'for example weights={"dose": 3}; other covariates have weight 1'
-        raise ValueError(message("weights needs a dict of covariates and numbers", got=repr(weights), remedy=remedy))
-    _check_known(weights, positions)
-    w = np.ones(count)
-    for name, value in weights.items():
-        if not isinstance(value, Real) or isinstance(value, bool) or not 0 < float(value) < math.inf:
-            problem = f"the weight of {name!r} needs a positive number"
-            raise ValueError(message(problem, got=repr(value), remedy="leave a covariate out of weights for weight 1"))
-        w[list(positions[name])] = float(value)
-    return tuple((w / w.mean()).tolist())
-
-
-def _pairs(uncoupled: Any, positions: Mapping[str, Sequence[int]]) -> tuple[tuple[int, int], ...]:
-    given = [] if uncoupled is None else list(uncoupled) if isinstance(uncoupled, Iterable) else [uncoupled]
-    found = set()
-    for pair in given:
-        if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
-            remedy = 'for example uncoupled=[("age", "sex")]'
-            raise ValueError(message("uncoupled needs pairs of covariates", got=repr(pair), remedy=remedy))
-        _check_known(pair, positions)
-        a, b = (positions[name] for name in pair)
-        if set(a) & set(b):
-            raise ValueError(message("uncoupled needs pairs of two different covariates", got=repr(tuple(pair))))
-        found |= {(min(i, j), max(i, j)) for i in a for j in b}
-    return tuple(sorted(found))
-
-
-def _check_known(names: Iterable[Any], known: Iterable[str]) -> None:
-    have = list(known)
-    wrong = [name for name in names if name not in have]
-    if wrong:
-        remedy = f"Its covariates are {listed(have, 10)}"
-        problem = f"this model has no covariate {listed(wrong)}"
-        raise ValueError(message(problem, remedy=remedy, wrong=wrong, known=have))
-
-
 def _largest_alignment(M: Array, budget: Budget, tolerance: float) -> Optimum:
     p = len(M)
     w = np.ones(p) if budget.weights is None else np.array(budget.weights)
@@ -175,7 +110,7 @@ def _largest_alignment(M: Array, budget: Budget, tolerance: float) -> Optimum:
         raised = np.maximum(d, floor * d[-1])
         B = w[:, None] * ((V * raised) @ V.T)
         is_raised, is_last = bool(np.any(raised > d)), floor == FLOORS[-1]
-        point, gap = _maximised(C, B, radius, free, 1e-6 if is_raised and not is_last else tolerance / 2)
+        point, gap = _maximised(C, B, radius, free, COARSE if is_raised and not is_last else tolerance / 2)
         # M = M_raised K with |K| <= 1, so that g with the raised M is never smaller.
         bound = min(bound, point.value + gap)
         if is_raised:

@@ -27,7 +27,8 @@ from numpy.typing import NDArray
 from covalign._core.checks import check_random_state
 from covalign._core.linalg import EPS, Array, dense, is_constant, unit_rows, whitener
 from covalign.closed_form import regimes
-from covalign.closed_form.optimum import Budget, largest_alignment
+from covalign.closed_form.budget import Budget
+from covalign.closed_form.optimum import largest_alignment
 from covalign.moments.adjustment import adjusted
 from covalign.moments.incomplete import Blocks, IncompleteMoments
 from covalign.moments.moments import Moments
