@@ -33,7 +33,7 @@ METHODS = [
 ]
 FRONTIER = [
     *("regime", "lam", "alignment", "coupling"),
-    *("held_out_alignment", "held_out_alignment_se", "held_out_coupling"),
+    *("held_out_alignment", "held_out_alignment_se", "held_out_coupling", "exact_alignment"),
 ]
 MAKERS = {"aligner": LatentAligner, "factors": lambda **options: InformedFactorAnalysis(6, tol=1e-6, **options)}
 

@@ -95,6 +95,15 @@ def test_a_budget_of_coupling():
     the_same(np.load("o.npy"), want.transform(data()[0]))
 
 
+def test_the_exact_trade_off():
+    words = ["--max-coupling", "0.1", "--exact", "--weight", "dose=3", "--uncoupled", "age,dose"]
+    answer = json.loads(run("align", "Z.npy", "covariates.csv", "-o", "o.npy", *words, "--json").stdout)
+    want = expected().at(max_coupling=0.1, exact=True, weights={"dose": 3}, uncoupled=[("age", "dose")])
+    assert (answer["regime"], answer["lam"]) == ("exact", None)
+    assert answer["gap"] == want.gap_
+    the_same(np.load("o.npy"), want.transform(data()[0]))
+
+
 def test_json_has_the_numbers_of_the_summary():
     answer = json.loads(run("align", "Z.npy", "covariates.csv", "-o", "out.npy", "--json").stdout)
     want = expected()
@@ -169,6 +178,12 @@ def test_gaps_are_pairs_unless_told_otherwise():
     [
         (["--lam", "0.5", "--regime", "strongest"], "--regime strongest"),
         (["--lam", "0.5", "--max-coupling", "1"], "--max-coupling"),
+        (["--exact"], "--exact needs --max-coupling or --uncoupled"),
+        (["--weight", "dose=3"], "need --exact"),
+        (["--exact", "--max-coupling", "1", "--weight", "dose"], "--weight needs NAME=NUMBER"),
+        (["--exact", "--max-coupling", "1", "--weight", "dos=2"], "Did you mean 'dose'"),
+        (["--exact", "--uncoupled", "age"], "--uncoupled needs NAME,NAME"),
+        (["--exact", "--max-coupling", "1", "--report", "r.html"], "--exact excludes"),
         (["--lam", "2"], "between 0"),
         (["--shrinkage", "much"], "'auto' or a number"),
         (["--regime", "strong"], "strongest"),

@@ -88,6 +88,17 @@ def _number(value: Any, most: float, problem: str, remedy: str) -> float:
     raise ValueError(message(problem, got=repr(value), remedy=remedy))
 
 
+def check_covariates(names: Iterable[Any], known: Iterable[str]) -> None:
+    """Refuse names that are no covariates of a model."""
+    have = list(dict.fromkeys(known))
+    wrong = [name for name in names if name not in have]
+    if wrong:
+        remedy = f"Its covariates are {listed(have, 10)}"
+        raise ValueError(
+            message(f"this model has no covariate {listed(wrong)}", remedy=remedy, wrong=wrong, known=have)
+        )
+
+
 # -- shapes -----------------------------------------------------------------------------------------------------------
 
 

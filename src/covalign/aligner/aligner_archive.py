@@ -12,6 +12,7 @@ import pandas as pd
 
 from covalign._core.linalg import Array
 from covalign.aligner.fold_sums import Found
+from covalign.closed_form.budget import Budget
 from covalign.moments.incomplete import IncompleteMoments, Part, Rows
 from covalign.moments.moments import Moments
 from covalign.persist.values import pack_coding, plain, unpack_coding
@@ -30,6 +31,7 @@ class Chosen(NamedTuple):
     shrinkage: float
     keep_rest: bool
     path: pd.DataFrame | None  # of the shrinkages, where they were compared
+    budget: Budget | None = None  # of the exact regime
 
 
 def pack(model: Any, found: Found, chosen: Chosen | None) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -47,7 +49,8 @@ def pack(model: Any, found: Found, chosen: Chosen | None) -> tuple[dict[str, Any
         "features": model.n_features_in_,
         "feature_names": list(model.feature_names_in_) if hasattr(model, "feature_names_in_") else None,
         "folds": folds,
-        "chosen": None if chosen is None else [plain(value) for value in chosen[:-1]],
+        "chosen": None if chosen is None else [plain(value) for value in chosen[:4]],
+        "budget": None if chosen is None or chosen.budget is None else _pack_budget(chosen.budget),
         **pack_coding(found.coding),
     }
     return meta, arrays
@@ -61,8 +64,23 @@ def unpack(meta: dict[str, Any], arrays: dict[str, Array], model: Any) -> tuple[
         model.feature_names_in_ = np.array(meta["feature_names"], dtype=object)
     folds = [_unpack_rows(f"fold{i}", saved, arrays, coding) for i, saved in enumerate(meta["folds"])]
     path = pd.DataFrame({name: arrays[f"path.{name}"] for name in PATH}) if "path.se" in arrays else None
-    chosen = None if meta["chosen"] is None else Chosen._make([*meta["chosen"], path])
+    budget = _unpack_budget(meta.get("budget"))
+    chosen = None if meta["chosen"] is None else Chosen._make([*meta["chosen"], path, budget])
     return Found(coding, folds, np.dtype(meta["dtype"]), arrays.get("groups")), chosen
+
+
+def _pack_budget(budget: Budget) -> list[Any]:
+    """As JSON, which has no infinity."""
+    c = budget.max_coupling
+    return [c if np.isfinite(c) else None, budget.weights, budget.uncoupled]
+
+
+def _unpack_budget(saved: Any) -> Budget | None:
+    if saved is None:
+        return None
+    c, weights, pairs = saved
+    weights = None if weights is None else tuple(weights)
+    return Budget(np.inf if c is None else c, weights, tuple((a, b) for a, b in pairs))
 
 
 def _pack_rows(prefix: str, rows: Rows | None, arrays: dict[str, Array]) -> Any:

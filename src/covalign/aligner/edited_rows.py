@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from covalign._core.checks import columns_differ, lengths_differ
+from covalign._core.checks import check_covariates, columns_differ, lengths_differ
 from covalign._core.linalg import Array, affine, dense
 from covalign._core.messages import listed, message
 from covalign.aligner.solution import Solution
@@ -115,7 +115,7 @@ class EditedRows(AlignedModel):
         """Positions of covariates; the name of a category stands for all its dummies."""
         names = [names] if isinstance(names, str) else list(names)
         sources = {column.source: column.names for column in self._coding.covariates.columns}
-        _check_known(names, [*self.covariate_names_, *sources])
+        check_covariates(names, [*self.covariate_names_, *sources])
         wanted = {
             covariate for name in names for covariate in ([name] if name in self.covariate_names_ else sources[name])
         }
@@ -134,7 +134,7 @@ class EditedRows(AlignedModel):
         [1.0, 0.0, 0.0, 0.0, 0.0]
         """
         rows = self._check_rows(Z)
-        _check_known(list(amounts), self.covariate_names_)
+        check_covariates(amounts, self.covariate_names_)
         s = self._solution
         if s.singular:
             need = "steering needs an invertible map"
@@ -177,14 +177,6 @@ def why_inexact(s: Solution) -> str | None:
     if len(s.mixing) + len(s.rest) < len(s.polar.whitener):
         return "the rest of the space was not kept (keep_rest=True keeps it)"
     return None
-
-
-def _check_known(names: list[str], known: list[str]) -> None:
-    wrong, known = [name for name in names if name not in known], list(dict.fromkeys(known))
-    if wrong:
-        problem = f"this model has no covariate {listed(wrong)}"
-        remedy = f"Its covariates are {listed(known, 10)}"
-        raise ValueError(message(problem, remedy=remedy, wrong=wrong, known=known))
 
 
 def _in_container_of(Z: Any, values: Array, dtype: Any) -> Any:

@@ -28,6 +28,7 @@ from covalign.aligner.edited_rows import EditedRows
 from covalign.aligner.fold_sums import Fitting, Found
 from covalign.aligner.solution import Solution, check_shrinkage, solved
 from covalign.closed_form import heldout, permutation, regimes
+from covalign.closed_form.budget import Budget
 from covalign.closed_form.regimes import Polar
 from covalign.exceptions import NotHeldOutWarning, SingularTransformWarning, UngroupedRowsWarning
 from covalign.moments.adjustment import Adjustment, adjusted
@@ -69,7 +70,9 @@ class LatentAligner(EditedRows, BaseEstimator):
     Attributes
     ----------
     regime_, lam_ : str, float
-        The regime that was solved; lam_ is 0 for independent, 1 for strongest, NaN for exclusive.
+        The regime that was solved; lam_ is 0 for independent, 1 for strongest, NaN for exclusive and exact.
+    gap_ : float
+        After ``at(max_coupling=..., exact=True)``: no map within the limits has a mean alignment larger by more.
     T_ : (P, K) array
         The map to the dimensions that stand for covariates.
     transform_ : (P, K) array, or (k, K) with the rest of the space below
@@ -172,6 +175,7 @@ class LatentAligner(EditedRows, BaseEstimator):
         self._check_parameters()
         self._remember(self._fitting().moments(Z, Y, confounders, None, groups))
         self._advise(Y, confounders)
+        self._budget = None
         self._solved = self._solve()
         return self
 
@@ -262,7 +266,7 @@ class LatentAligner(EditedRows, BaseEstimator):
         if rho is None:
             rho = heldout.analytic_shrinkage(self.moments_)
             warnings.warn(cannot_hold_out(rho), NotHeldOutWarning, stacklevel=3)
-        return warned(solved(self.moments_, self.regime, self.lam, rho, self.keep_rest, path))
+        return warned(solved(self.moments_, self.regime, self.lam, rho, self.keep_rest, path, self._budget))
 
     # -- what was found -----------------------------------------------------------------------------------------------
 
@@ -369,7 +373,21 @@ class LatentAligner(EditedRows, BaseEstimator):
         (0.3, 1.0, nan)
         """
         s = self._solution
-        return float("nan") if s.regime == "exclusive" else float(regimes.ENDS.get(s.regime, s.lam))
+        return float("nan") if s.regime in ("exclusive", "exact") else float(regimes.ENDS.get(s.regime, s.lam))
+
+    @property
+    def gap_(self) -> float:
+        """Certificate of the exact regime: no admissible map has a (weighted) mean alignment larger by more than this.
+
+        It is an upper bound, from the concavity of the problem, and NaN in other regimes.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> al = ca.LatentAligner().fit(s.Z, s.Y)
+        >>> al.gap_, al.at(max_coupling=0.5, exact=True).gap_ < 1e-9
+        (nan, True)
+        """
+        return self._solution.gap
 
     @property
     def shrinkage_(self) -> float:
@@ -426,7 +444,14 @@ class LatentAligner(EditedRows, BaseEstimator):
         other = copy.copy(self)
         other.regime = regime
         other.lam = lam if regime == "tunable" else self.lam
+        other._budget = None
         other._solved = warned(self._solution.moved(other.regime, other.lam))
+        return other
+
+    def _moved_within(self, budget: Budget) -> Self:
+        other = copy.copy(self)  # with its parameters: fit() on other rows gives their regime
+        other._budget = budget
+        other._solved = warned(self._solution.within(budget))
         return other
 
     def _held_out(self) -> heldout.HeldOut | None:
@@ -480,7 +505,7 @@ class LatentAligner(EditedRows, BaseEstimator):
         data = permutation.permutable(
             rows, encoded.to_numpy(), coding.covariates.blocks, s.shrinkage, coding.q, numbers
         )
-        found = permutation.p_values(data, s.regime, s.lam, count, random_state)
+        found = permutation.p_values(data, s.regime, s.lam, count, random_state, s.budget)
         return found.set_axis([*self.covariate_names_, "overall"])
 
     def _check_pairs(self, Z: Any, Y: Any, confounders: Any, groups: Any) -> tuple[Any, pd.DataFrame, Any]:
@@ -581,7 +606,7 @@ class LatentAligner(EditedRows, BaseEstimator):
         """What ``_restored`` needs to make the same aligner."""
         self._check_fitted()
         s = self._solved
-        chosen = None if s is None else archive.Chosen(s.regime, s.lam, s.shrinkage, len(s.rest) > 0, s.path)
+        chosen = None if s is None else archive.Chosen(s.regime, s.lam, s.shrinkage, len(s.rest) > 0, s.path, s.budget)
         return archive.pack(self, Found(self._coding, self._folds, self._dtype, self._groups), chosen)
 
     @classmethod
@@ -591,7 +616,7 @@ class LatentAligner(EditedRows, BaseEstimator):
         found, chosen = archive.unpack(meta, arrays, model)
         model._remember(found)
         if chosen is not None:
-            model._solved = solved(model.moments_, *chosen)
+            model._budget, model._solved = chosen.budget, solved(model.moments_, *chosen)
         return model
 
     def _check_rows(self, Z: Any) -> Any:

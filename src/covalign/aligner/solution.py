@@ -10,7 +10,8 @@ import pandas as pd
 
 from covalign._core.linalg import Array
 from covalign._core.messages import message
-from covalign.closed_form import regimes
+from covalign.closed_form import optimum, regimes
+from covalign.closed_form.budget import Budget
 from covalign.closed_form.regimes import Polar
 from covalign.moments.moments import Moments
 
@@ -25,6 +26,8 @@ class Solution(NamedTuple):
     polar: Polar
     mixing: Array  # P x P
     rest: Array  # (k - P) x K, or 0 x K if not asked for
+    budget: Budget | None = None  # of the exact regime
+    gap: float = np.nan  # of its optimum
 
     @property
     def T(self) -> Array:
@@ -38,15 +41,29 @@ class Solution(NamedTuple):
 
     def moved(self, regime: str, lam: float) -> Solution:
         """Another regime from the same polar form."""
-        return self._replace(regime=regime, lam=lam, mixing=regimes.mixing(self.polar, regime, lam))
+        F = regimes.mixing(self.polar, regime, lam)
+        return self._replace(regime=regime, lam=lam, mixing=F, budget=None, gap=np.nan)
+
+    def within(self, budget: Budget) -> Solution:
+        """The largest alignment within a budget, from the same polar form."""
+        best = optimum.largest_alignment(self.polar.M, budget)
+        return self._replace(regime="exact", lam=np.nan, mixing=best.mixing, budget=budget, gap=best.gap)
 
 
 def solved(
-    m: Moments, regime: str, lam: float, shrinkage: float, keep_rest: bool, path: pd.DataFrame | None
+    m: Moments,
+    regime: str,
+    lam: float,
+    shrinkage: float,
+    keep_rest: bool,
+    path: pd.DataFrame | None,
+    budget: Budget | None = None,
 ) -> Solution:
-    """The regime at this shrinkage; ``path`` are the shrinkages that were compared."""
+    """The regime, or the optimum within the budget, at this shrinkage; ``path`` are the shrinkages compared."""
     polar = regimes.whitened_polar(m, shrinkage)
     rest = regimes.rest_of_space(m, polar) if keep_rest else np.empty((0, polar.T_0.shape[1]))
+    if budget is not None:
+        return Solution("exact", np.nan, shrinkage, path, polar, np.eye(len(polar.M)), rest).within(budget)
     return Solution(regime, lam, shrinkage, path, polar, regimes.mixing(polar, regime, lam), rest)
 
 

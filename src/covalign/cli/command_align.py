@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from covalign._core.messages import message
 from covalign.aligner.latent import LatentAligner
 from covalign.cli import options
 from covalign.cli.application import app, note, reply
@@ -39,6 +40,9 @@ def align(
     regime: Annotated[Regime, option(METHOD, "REGIME", options.REGIME)] = Regime.tunable,
     lam: options.Lam = None,
     max_coupling: options.MaxCoupling = None,
+    exact: options.Exact = False,
+    weight: options.Weight = None,
+    uncoupled: options.Uncoupled = None,
     shrinkage: options.Shrinkage = "auto",
     keep_rest: Annotated[
         bool, flag(METHOD, "Append the dimensions that are unrelated to all covariates.", "--keep-rest")
@@ -64,6 +68,9 @@ def align(
         outputs = {"--out": (out, NUMBERS), "--report": (report_file, PAGES), "--save": (save, ())}
         files = check_outputs(outputs, [z, covariates], force=force, needed=True)
         options.check_setting(regime, lam, max_coupling)
+        limits = options.limits(exact, weight, uncoupled, max_coupling)
+        if exact and (lam is not None or regime is not Regime.tunable or report_file is not None):
+            raise ValueError(message("--exact excludes --lam, --regime and --report", remedy="Leave one of them out"))
         aligner = LatentAligner(
             regime.value,
             0.5 if lam is None else lam,
@@ -76,8 +83,8 @@ def align(
         study = open_study(one_view(z), {}, covariates, covariate, confounder, index, key)
         rows, Y, names = aligned_rows(study, by_position, needed=bool(confounder))
         aligner.fit(rows.data, Y, confounders=confounder or None)
-        if max_coupling is not None:
-            aligner = aligner.at(max_coupling=max_coupling)
+        if limits:
+            aligner = aligner.at(**limits)
         if out is not None:
             write_aligned(aligner, rows.data, Y[confounder] if confounder else None, out, names, force=force)
         if save is not None:
@@ -95,6 +102,7 @@ def answer(aligner: LatentAligner, files: list[str], as_json: bool) -> None:
     """Print the alignment of every covariate, and the coupling."""
     facts = {
         **{"regime": aligner.regime_, "lam": aligner.lam_, "coupling": aligner.coupling_},
+        **({"gap": aligner.gap_} if aligner.regime_ == "exact" else {}),
         **{"shrinkage": aligner.shrinkage_, "rows": aligner.n_rows_, "dimensions": aligner.n_features_in_},
         "confounders": aligner.confounder_names_,
         "alignment": aligner.summary()[[*ALIGNMENT, "rows"]].to_dict("index"),

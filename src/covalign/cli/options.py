@@ -115,6 +115,24 @@ Lam = Annotated[
 MaxCoupling = Annotated[
     float | None, option(METHOD, "NUMBER", "Use the largest lambda whose coupling is at most this number.")
 ]
+Exact = Annotated[
+    bool,
+    flag(
+        METHOD, "Use the best linear map within --max-coupling and --uncoupled, instead of the best lambda.", "--exact"
+    ),
+]
+Weight = Annotated[
+    list[str] | None,
+    option(METHOD, "NAME=NUMBER", "Weight of a covariate for --exact. Default: 1. Repeat the option for several."),
+]
+Uncoupled = Annotated[
+    list[str] | None,
+    option(
+        METHOD,
+        "NAME,NAME",
+        "Two covariates whose dimensions stay uncorrelated, for --exact. Repeat the option for several pairs.",
+    ),
+]
 Shrinkage = Annotated[str, option(METHOD, "NUMBER", "Shrinkage from 0 to 1, or auto to choose it by cross-validation.")]
 MissingCovariates = Annotated[
     Missing,
@@ -177,6 +195,37 @@ def check_setting(regime: Regime | None, lam: float | None, max_coupling: float 
         if regime not in (None, Regime.tunable):
             remedy = "leave one of the two out (--lam alone means tunable)"
             raise ValueError(message(f"{name} needs the tunable regime", got=f"--regime {regime}", remedy=remedy))
+
+
+def limits(
+    exact: bool, weight: Sequence[str] | None, uncoupled: Sequence[str] | None, max_coupling: float | None
+) -> dict[str, Any]:
+    """The arguments of ``at`` for --max-coupling, --exact, --weight and --uncoupled; empty without any of them."""
+    if not exact:
+        if weight or uncoupled:
+            raise ValueError(message("--weight and --uncoupled need --exact", remedy="Add --exact"))
+        return {} if max_coupling is None else {"max_coupling": max_coupling}
+    if max_coupling is None and not uncoupled:
+        raise ValueError(message("--exact needs --max-coupling or --uncoupled", remedy="Add one of them"))
+    weights = dict(_weight(text) for text in weight) if weight else None
+    pairs = [_pair(text) for text in uncoupled] if uncoupled else None
+    return {"max_coupling": max_coupling, "exact": True, "weights": weights, "uncoupled": pairs}
+
+
+def _weight(text: str) -> tuple[str, float]:
+    name, _, number = text.rpartition("=")
+    try:
+        return name, float(number)
+    except ValueError:
+        remedy = "write for example dose=3"
+        raise ValueError(message("--weight needs NAME=NUMBER", got=repr(text), remedy=remedy)) from None
+
+
+def _pair(text: str) -> tuple[str, str]:
+    first, _, second = text.partition(",")
+    if not (first and second):
+        raise ValueError(message("--uncoupled needs NAME,NAME", got=repr(text), remedy="write for example age,sex"))
+    return first, second
 
 
 # -- command lines ----------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ factor model Z are the informed factors before any regime.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -18,14 +18,18 @@ from covalign._core.checks import check_lam, check_max_coupling, check_regime
 from covalign._core.linalg import Array
 from covalign._core.messages import message
 from covalign._core.output_tables import OutputTables
-from covalign.closed_form import heldout, regimes
+from covalign.closed_form import budget as budgets
+from covalign.closed_form import heldout, optimum, regimes
+from covalign.closed_form.budget import Budget
 from covalign.closed_form.heldout import HeldOut, Measured
 from covalign.closed_form.regimes import Polar
 from covalign.moments.incomplete import Rows
+from covalign.moments.moments import Moments
 from covalign.tables.covariates import Encoding
 
 HELD_OUT_COLUMNS = ("alignment", "alignment_se", "coupling")
 HELD_OUT_VALUES = ("held_out", "se", "low", "high")
+MOST_EXACT = 60  # covariates of a frontier with its optimum, which takes two seconds then and O(P^3) in general
 
 
 class AlignedModel(OutputTables):
@@ -34,6 +38,7 @@ class AlignedModel(OutputTables):
     covariate_names_: list[str]
     confounder_names_: list[str]
     n_features_in_: int
+    _budget: Budget | None = None  # of the exact regime
 
     if TYPE_CHECKING:  # properties of the estimators, where their documentation is
 
@@ -228,6 +233,8 @@ class AlignedModel(OutputTables):
         """F of this model's regime; without a regime, z itself in the coordinates of T_0."""
         if self.regime_ is None:
             return np.asarray(np.linalg.inv(polar.T_0), dtype=np.float64)
+        if self._budget is not None:
+            return optimum.largest_alignment(polar.M, self._budget).mixing
         return regimes.mixing(polar, self.regime_, np.nan if self.lam_ is None else self.lam_)
 
     def score(self, X: Any, y: Any, *, confounders: Any = None) -> float:
@@ -249,7 +256,16 @@ class AlignedModel(OutputTables):
 
     # -- other regimes ------------------------------------------------------------------------------------------------
 
-    def at(self, lam: float | None = None, *, regime: str | None = None, max_coupling: float | None = None) -> Self:
+    def at(
+        self,
+        lam: float | None = None,
+        *,
+        regime: str | None = None,
+        max_coupling: float | None = None,
+        exact: bool = False,
+        weights: Mapping[str, float] | None = None,
+        uncoupled: Iterable[tuple[str, str]] | None = None,
+    ) -> Self:
         """A new fitted model in another regime; the data are not needed again.
 
         ``at(0.5)`` is the tunable regime, ``at(regime="exclusive")`` names one, and ``at(max_coupling=c)`` takes the
@@ -257,17 +273,45 @@ class AlignedModel(OutputTables):
         map. A factor model starts again from its first stage, which all its regimes share; ``realign`` is another name
         of this method there.
 
+        ``exact=True`` (aligner) is the linear map with the largest mean alignment of all maps with a coupling of at
+        most ``max_coupling``; ``gap_`` bounds what a better map could add. ``weights`` makes it a weighted mean
+        (covariates that are not named have weight 1), and the dimensions of the pairs in ``uncoupled`` stay
+        uncorrelated on the fitted rows; with pairs, ``max_coupling`` may be left out. The name of a category stands for
+        all its dummies.
+
         >>> import covalign as ca
         >>> s = ca.simulate.scenario("PN", n_samples=200)
         >>> al = ca.LatentAligner().fit(s.Z, s.Y)
         >>> al.at(regime="exclusive").regime_, round(al.at(max_coupling=0.2).coupling_, 6)
         ('exclusive', 0.2)
+        >>> best = al.at(max_coupling=0.2, exact=True)
+        >>> bool(best.alignment_.mean() > al.at(max_coupling=0.2).alignment_.mean()), best.gap_ < 1e-9
+        (True, True)
+        >>> apart = al.at(max_coupling=0.2, exact=True, weights={"y0": 3}, uncoupled=[("y0", "y1")])
+        >>> abs(ca.metrics.coupling(apart.transform(s.Z)[:, :2])) < 1e-9
+        True
         >>> fa = ca.InformedFactorAnalysis(10).fit(s.X, s.Y)
         >>> bool(fa.at(0.9).alignment_.mean() > fa.at(0).alignment_.mean())
         True
         """
         self._check_fitted()
+        if exact and lam is None and regime is None:
+            return self._moved_within(budgets.asked(self._positions(), max_coupling, weights, uncoupled))
+        if exact or weights is not None or uncoupled is not None:
+            problem = "weights= and uncoupled= need exact=True, which excludes lam= and regime="
+            raise ValueError(message(problem, remedy="for example at(max_coupling=0.5, exact=True)"))
         return self._moved(*self._chosen_regime(lam, regime, max_coupling))
+
+    def _positions(self) -> dict[str, list[int]]:
+        """Positions of each covariate, and of the dummies of each category."""
+        encoding = self._coded_covariates()
+        sources = {column.source: list(block) for column, block in zip(encoding.columns, encoding.blocks, strict=True)}
+        return {**sources, **{name: [i] for i, name in enumerate(self.covariate_names_)}}
+
+    def _moved_within(self, budget: Budget) -> Self:
+        """A copy of this model with the largest alignment within the budget."""
+        problem = f"exact=True is not available for {type(self).__name__}"
+        raise ValueError(message(problem, remedy="Use LatentAligner, or at(max_coupling=...) without exact"))
 
     def _chosen_regime(self, lam: Any, regime: Any, max_coupling: Any) -> tuple[str, float]:
         """(regime, lam), lam NaN for the exclusive regime."""
@@ -312,7 +356,9 @@ class AlignedModel(OutputTables):
         """Alignment and coupling along lambda, and of the exclusive regime where it exists.
 
         Columns: regime, lam, alignment, coupling (fitted rows); held_out_alignment, held_out_alignment_se,
-        held_out_coupling (left-out rows, NaN if nothing is held out); the alignment of each covariate (fitted rows).
+        held_out_coupling (left-out rows, NaN if nothing is held out); exact_alignment, the largest mean alignment of
+        any linear map with the coupling of the row (fitted rows, see ``at``; NaN for more than 60 covariates, and for a
+        factor model of samples with missing covariates); the alignment of each covariate (fitted rows).
         ``frame.attrs["exclusive"]`` says why there is no exclusive row if there is none.
 
         >>> import covalign as ca
@@ -324,6 +370,7 @@ class AlignedModel(OutputTables):
         self._check_fitted()
         lams = None if lams is None else np.atleast_1d(np.asarray(lams)).tolist()
         frame = regimes.frontier_of(self._polar(), self._fitted_sums(), lams, self.covariate_names_)
+        frame.insert(4, "exact_alignment", self._exact_alignment(frame))
         held = self._held_out()
         if held is None:
             left_out = pd.DataFrame(np.nan, index=frame.index, columns=list(HELD_OUT_COLUMNS))
@@ -333,6 +380,15 @@ class AlignedModel(OutputTables):
         for at, column in enumerate(HELD_OUT_COLUMNS, start=4):
             frame.insert(at, f"held_out_{column}", left_out[column].to_numpy())
         return frame
+
+    def _exact_alignment(self, frame: pd.DataFrame) -> Array:
+        """The largest mean alignment at the coupling of every row of a frontier, to six digits."""
+        rows = self._fitted_sums().transform(self._polar().T_0)
+        if not isinstance(rows, Moments) or len(self.covariate_names_) > MOST_EXACT:
+            return np.full(len(frame), np.nan)
+        M = regimes.whitened_polar(rows).M
+        best = [optimum.largest_alignment(M, Budget(c), 1e-6).alignment.mean() for c in frame["coupling"]]
+        return np.fmax(best, frame["alignment"])  # the row itself is such a map
 
     # -- scikit-learn -------------------------------------------------------------------------------------------------
 

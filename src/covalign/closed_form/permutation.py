@@ -31,6 +31,8 @@ from numpy.typing import NDArray
 from covalign._core.checks import check_random_state
 from covalign._core.linalg import EPS, Array, dense, is_constant, unit_rows, whitener
 from covalign.closed_form import regimes
+from covalign.closed_form.budget import Budget
+from covalign.closed_form.optimum import largest_alignment
 from covalign.moments.adjustment import adjusted
 from covalign.moments.incomplete import Blocks, IncompleteMoments
 from covalign.moments.moments import Moments
@@ -88,7 +90,9 @@ def _adjusted(sums: IncompleteMoments, rows: Array, Y: Array, q: int) -> tuple[M
     return m, rows[:, :-q] - C @ B_z, Y - C @ b_y, C @ whitener(S_c, is_constant(c, np.diag(S_c))).T
 
 
-def alignments(data: Permutable, orders: NDArray[np.intp], regime: str, lam: float) -> Array:
+def alignments(
+    data: Permutable, orders: NDArray[np.intp], regime: str, lam: float, budget: Budget | None = None
+) -> Array:
     """Alignment (b x P) where row i of Z is paired with row orders[j, i] of Y, j = 0 ... b - 1.
 
     Orders may differ between covariates (b x n x P). With groups of unequal size, an order repeats rows.
@@ -109,7 +113,10 @@ def alignments(data: Permutable, orders: NDArray[np.intp], regime: str, lam: flo
             if n_p[j, columns[0]] < n:
                 s = np.vstack([s_zy[:, j, columns], s_cy[:, j, columns]])
                 A[:, j, columns] = _completed(data, seen[:, j, columns[0]], s, variance[j, columns])
-    return _diagonal(_roots(A.transpose(1, 2, 0), data.kept), regime, lam)
+    M = _roots(A.transpose(1, 2, 0), data.kept)
+    if budget is not None:  # the exact regime: every permutation has its own optimum
+        return np.array([largest_alignment(one, budget).alignment for one in M])
+    return _diagonal(M, regime, lam)
 
 
 def _completed(data: Permutable, rows: NDArray[np.bool_], s: Array, variance: Array) -> Array:
@@ -151,12 +158,14 @@ def _diagonal(M: Array, regime: str, lam: float) -> Array:
     return np.asarray(np.einsum("bpq,bqp->bp", F, M))
 
 
-def p_values(data: Permutable, regime: str, lam: float, n_permutations: int, random_state: Any) -> pd.DataFrame:
+def p_values(
+    data: Permutable, regime: str, lam: float, n_permutations: int, random_state: Any, budget: Budget | None = None
+) -> pd.DataFrame:
     """One row per covariate, then their mean: alignment, by_chance (mean over permutations), p_value."""
-    observed = _with_mean(alignments(data, np.arange(len(data.Y))[None], regime, lam))[0]
+    observed = _with_mean(alignments(data, np.arange(len(data.Y))[None], regime, lam, budget))[0]
     reached, total = np.zeros(len(observed)), np.zeros(len(observed))
     for orders in _orders(data, n_permutations, check_random_state(random_state)):
-        permuted = _with_mean(alignments(data, orders, regime, lam))
+        permuted = _with_mean(alignments(data, orders, regime, lam, budget))
         reached += np.sum(permuted >= observed - TIE, axis=0)
         total += permuted.sum(axis=0)
     p = (1 + reached) / (1 + n_permutations)

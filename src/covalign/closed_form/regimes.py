@@ -59,7 +59,7 @@ ENDS = {"independent": 0.0, "strongest": 1.0}  # regimes that are an end of the 
 DEFAULT_LAMS = tuple(np.linspace(0, 1, 21).round(2).tolist())
 FRONTIER_COLUMNS = (  # of all kinds of frontiers; a covariate of the same name becomes "... (covariate)" in all of them
     *("regime", "lam", "alignment", "alignment_se", "coupling", "alignment_in_sample", "coupling_in_sample"),
-    *("held_out_alignment", "held_out_alignment_se", "held_out_coupling"),
+    *("held_out_alignment", "held_out_alignment_se", "held_out_coupling", "exact_alignment"),
 )
 
 

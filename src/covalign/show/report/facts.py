@@ -19,6 +19,7 @@ import numpy as np
 from scipy.stats import t as student
 
 from covalign._core.linalg import Array, to_correlation, unit_rows
+from covalign._core.messages import message
 from covalign.closed_form import regimes
 from covalign.closed_form.heldout import (
     CoupledFold,
@@ -54,6 +55,9 @@ def of_estimator(
 ) -> dict[str, Any]:
     """The facts that both estimators have; ``name`` and ``data`` are those of the code that fits it."""
     polar, lam = model._polar(), model.lam_
+    if model.regime_ == "exact":
+        problem = "a report shows the regimes of a model, and not at(exact=True)"
+        raise ValueError(message(problem, remedy="Write it for at(max_coupling=...) or another regime"))
     return {
         "format": FORMAT,
         "kind": type(model).__name__,
