@@ -322,7 +322,9 @@ def test_the_shrinkage_is_chosen_on_adjusted_rows():
     D = coded(C)
     fold = folds_of_rows(Z, Y, 5, D.shape[1])
     al = LatentAligner().fit(Z, Y, confounders=C)
-    path = al.shrinkage_path_.set_index("shrinkage")["alignment"]
+    path = al.shrinkage_path_.set_index(["scale", "shrinkage"])["alignment"]
+    assert (al.scale_, al.shrinkage_) == path.idxmax()
+    path = path["raw"]
     for rho in path.index[[3, 12, -1]]:
         z, y = np.empty(Y.shape), np.empty(Y.shape)
         for f in range(5):
@@ -333,16 +335,16 @@ def test_the_shrinkage_is_chosen_on_adjusted_rows():
             y[test] = Y[test] - (D[test] - centre) @ b_y
         scores = [np.corrcoef(z[:, p], y[:, p])[0, 1] for p in range(2)]
         assert path[rho] == pytest.approx(np.mean(scores), rel=1e-6)
-    assert al.shrinkage_ == path.idxmax()
 
 
 def test_the_nested_choice_never_sees_the_left_out_fold():
     Z, Y, C = confounded(15, 150, 40, 2)
     buckets = incomplete.fold_moments(np.hstack([Z, coded(C)]), Y, 5, n_confounders=5)
-    chosen = heldout.nested_shrinkages(buckets, 5, 5)
+    chosen = heldout.nested_ridges(buckets, 5, 5)
     for f, pack in enumerate(packed(buckets, 5)):
         rest = [bucket for i, bucket in enumerate(buckets) if i not in pack]
-        assert chosen[f] == heldout.best_shrinkage(heldout.shrinkage_path(rest, q=5))
+        path = heldout.shrinkage_path(rest, q=5)
+        assert chosen[f] == heldout.best_ridge(path[path["scale"] == "raw"])
 
 
 def test_nothing_leaks_where_confounders_are_many():

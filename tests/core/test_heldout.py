@@ -149,7 +149,7 @@ def test_the_shrinkage_path_is_that_of_ridge_regressions(gaps):
     Z, Y = correlated(1, 120, 30, 2)
     if gaps:
         Y[:40, 0] = np.nan
-    path = ca.LatentAligner().fit(Z, Y).shrinkage_path_.set_index("shrinkage")["alignment"]
+    path = ca.LatentAligner().fit(Z, Y).shrinkage_path_.set_index(["scale", "shrinkage"])["alignment"]["raw"]
 
     def predicted(m, rows, rho):
         B = np.linalg.solve((1 - rho) * m.cov_z + rho * np.mean(np.diag(m.cov_z)) * np.eye(30), m.cov_zy)
@@ -163,10 +163,11 @@ def test_the_shrinkage_path_is_that_of_ridge_regressions(gaps):
 def test_nested_choice_never_sees_the_left_out_fold():
     Z, Y = correlated(2, 150, 40, 2)
     buckets = fold_moments(Z, Y, 5)
-    chosen, packs = heldout.nested_shrinkages(buckets, 5), packed(buckets, 5)
+    chosen, packs = heldout.nested_ridges(buckets, 5), packed(buckets, 5)
     for f in range(5):
         rest = [b for i, b in enumerate(buckets) if i not in packs[f]]
-        assert chosen[f] == heldout.best_shrinkage(heldout.shrinkage_path(rest))
+        path = heldout.shrinkage_path(rest)
+        assert chosen[f] == heldout.best_ridge(path[path["scale"] == "raw"])
 
 
 @pytest.mark.parametrize("folds", [2, 3, 4, 5, 10])
@@ -242,3 +243,70 @@ def test_exclusive_point_is_left_out_with_a_reason_where_it_does_not_exist():
     frame = ca.cross_validated_frontier(Z, pd.Series(pd.Categorical(group), name="g"), [0, 1])
     assert frame["regime"].tolist() == ["independent", "strongest"]
     assert "'g_0', 'g_1', 'g_2'" in frame.attrs["exclusive"]
+
+
+@pytest.mark.parametrize("scale", ["root", "standard"])
+def test_another_scale_is_the_ridge_of_rescaled_columns(scale):
+    Z, Y = correlated(8, 100, 12, 2)
+    Z = Z * np.exp(np.random.default_rng(0).uniform(-2, 2, 12))
+    u = Z.std(axis=0) ** {"root": 0.5, "standard": 1.0}[scale]
+    m, rescaled = ca.Moments.from_arrays(Z, Y), ca.Moments.from_arrays(Z / u, Y)
+    for rho in (0.0, 0.1, 0.7, 1.0):
+        expected = regimes.ridge(rescaled, rho) / u[:, None]
+        np.testing.assert_allclose(regimes.ridge(m, rho, scale), expected, rtol=1e-8)
+        np.testing.assert_allclose(
+            regimes.turned(regimes.whitened_polar(m, rho, scale), "tunable"),
+            regimes.tunable(rescaled, 0.5, shrinkage=rho) / u,
+            rtol=1e-6,
+            atol=1e-10,
+        )
+    S_zy = regimes.standardised_cross_covariance(m)
+    B, variance = heldout._ridge_path(m, S_zy, scale)
+    for at in (3, 12, -1):
+        expected = regimes.ridge(m, heldout.SHRINKAGE_GRID[at], scale)
+        np.testing.assert_allclose(B[:, at], expected, rtol=1e-7)
+        np.testing.assert_allclose(variance[at], np.sum(expected * (m.cov_z @ expected), axis=0), rtol=1e-7)
+
+
+def test_the_scale_is_chosen_by_held_out_alignment():
+    Z, Y = embedding(9, 150, 60, 2)  # scale is information: the first columns are the largest
+    groups = np.arange(150)  # folds that do not depend on units
+    units = np.exp(np.random.default_rng(1).uniform(-4, 4, 60))
+    raw = ca.LatentAligner().fit(Z, Y, groups=groups)
+    mixed = ca.LatentAligner().fit(Z / Z.std(axis=0) * units, Y, groups=groups)
+    plain = ca.LatentAligner().fit(Z / Z.std(axis=0), Y, groups=groups)
+    assert raw.scale_ == plain.scale_ == "raw"
+    assert mixed.scale_ in ("root", "standard")
+    at = [al.shrinkage_path_.set_index(["scale", "shrinkage"])["alignment"] for al in (raw, mixed, plain)]
+    assert at[1].max() > at[1]["raw"].max()
+    assert at[1].max() > at[2].max() - 0.01
+    assert mixed.mean_alignment_["held_out"] > 0.5 * plain.mean_alignment_["held_out"]
+    assert len(at[0]) == len(heldout.SHRINKAGE_GRID)  # nothing else was decomposed
+    frame = ca.cross_validated_frontier(Z / Z.std(axis=0) * units, Y, [0], groups=groups)
+    assert frame.attrs["scale"] == mixed.scale_
+
+
+def test_the_scale_travels_with_the_model(tmp_path):
+    Z, Y = embedding(9, 150, 60, 2)
+    al = ca.LatentAligner().fit(Z / Z.std(axis=0) * np.exp(np.random.default_rng(1).uniform(-4, 4, 60)), Y)
+    assert al.scale_ != "raw"
+    al.save(tmp_path / "m.covalign")
+    other = ca.load(tmp_path / "m.covalign")
+    assert other.scale_ == al.scale_
+    np.testing.assert_array_equal(other.T_, al.T_)
+    pd.testing.assert_frame_equal(other.summary(), al.summary())
+    pd.testing.assert_frame_equal(other.shrinkage_path_, al.shrinkage_path_)
+
+
+@pytest.mark.filterwarnings("ignore::covalign.exceptions.SingularTransformWarning")
+@pytest.mark.parametrize("shrinkage", ["auto", 0.02, 0.4, 0.95])
+def test_alignment_never_falls_along_lambda_with_dependent_dummies(shrinkage):
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        n, k, levels = int(rng.integers(30, 200)), int(rng.integers(4, 12)), int(rng.integers(3, 5))
+        g = rng.integers(0, levels, n)
+        Z = rng.standard_normal((levels, k))[g] * rng.uniform(0.1, 1.5) + rng.standard_normal((n, k))
+        al = ca.LatentAligner(shrinkage=shrinkage).fit(Z, pd.DataFrame({"g": [f"l{i}" for i in g]}))
+        path = np.array([al.at(lam).alignment_ for lam in np.linspace(0, 1, 9)])
+        assert np.diff(path, axis=0).min() > -1e-9
+        assert al.at(0).coupling_ < 1e-18

@@ -32,6 +32,7 @@ class Chosen(NamedTuple):
     keep_rest: bool
     path: pd.DataFrame | None  # of the shrinkages, where they were compared
     budget: Budget | None = None  # of the exact regime
+    scale: str = "raw"  # of the columns, for the ridge
 
 
 def pack(model: Any, found: Found, chosen: Chosen | None) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -50,6 +51,8 @@ def pack(model: Any, found: Found, chosen: Chosen | None) -> tuple[dict[str, Any
         "feature_names": list(model.feature_names_in_) if hasattr(model, "feature_names_in_") else None,
         "folds": folds,
         "chosen": None if chosen is None else [plain(value) for value in chosen[:4]],
+        "scale": "raw" if chosen is None else chosen.scale,
+        "path_scales": None if chosen is None or chosen.path is None else chosen.path["scale"].tolist(),
         "budget": None if chosen is None or chosen.budget is None else _pack_budget(chosen.budget),
         **pack_coding(found.coding),
     }
@@ -64,8 +67,10 @@ def unpack(meta: dict[str, Any], arrays: dict[str, Array], model: Any) -> tuple[
         model.feature_names_in_ = np.array(meta["feature_names"], dtype=object)
     folds = [_unpack_rows(f"fold{i}", saved, arrays, coding) for i, saved in enumerate(meta["folds"])]
     path = pd.DataFrame({name: arrays[f"path.{name}"] for name in PATH}) if "path.se" in arrays else None
-    budget = _unpack_budget(meta.get("budget"))
-    chosen = None if meta["chosen"] is None else Chosen._make([*meta["chosen"], path, budget])
+    if path is not None:
+        path.insert(0, "scale", meta.get("path_scales") or "raw")
+    rest = path, _unpack_budget(meta.get("budget")), meta.get("scale", "raw")
+    chosen = None if meta["chosen"] is None else Chosen._make([*meta["chosen"], *rest])
     return Found(coding, folds, np.dtype(meta["dtype"]), arrays.get("groups")), chosen
 
 

@@ -62,7 +62,7 @@ def given(
         coding = Coding(cluster.learn(Y.drop(columns=[groups]), drop_first=drop_first)) if coding is None else coding
         found = grouping.numbers(cluster.here(Y[groups].drop_duplicates()), None, several=not partial)
         return Lazy(Z, cluster.encoded(Y, coding.covariates, groups), coding, missing, np.unique(found))
-    Y, groups = grouping.separated(Y, groups)
+    Y, groups = grouping.separated(Y, groups, confounders)
     separate = nuisance.separated if coding is None else coding.recall
     rest, confounders = separate(Y, confounders)
     tables = nuisance.tables(None, match_rows(Z, rest), confounders)
@@ -85,7 +85,9 @@ def fold_moments(lazy: Lazy, folds: int, buckets: int | None = None) -> list[Row
     """``incomplete.fold_moments``, computed where the rows are stored; ``buckets`` are those of earlier rows."""
     coding, drop = lazy.coding, lazy.missing == "drop"
     grouped = lazy.groups is not None
-    several = buckets or bucket_count(folds, lazy.rows.shape[1] + len(coding.covariates.names), grouped)
+    several = buckets or bucket_count(
+        folds, lazy.rows.shape[1] + len(coding.covariates.names), None if lazy.groups is None else len(lazy.groups)
+    )
     found: list[Rows | None] = cluster.fold_moments(
         lazy.rows, lazy.Y, several, coding.covariates.blocks, coding.q, drop=drop, grouped=grouped
     )

@@ -16,7 +16,7 @@ from covalign.aligner import dask_tables as dasks
 from covalign.aligner import intake
 from covalign.exceptions import NotFiniteError
 from covalign.moments.incomplete import Rows, batch_moments, fold_moments
-from covalign.moments.moments import bucket_count, no_rows
+from covalign.moments.moments import MANY, bucket_count, no_rows
 from covalign.stream import Batch, Batches, is_batches, is_dask, is_source, refuse_not_finite
 from covalign.tables import confounders as nuisance
 from covalign.tables import covariates
@@ -67,13 +67,13 @@ class Fitting(NamedTuple):
         if not self.partial:
             covariates.refuse_constant(encoded[coding.covariates.names])
         elif not first and len(encoded) == 0:  # all rows were left out
-            return Found(coding, [None] * self._buckets(rows, encoded), _precision(rows.dtype))
+            return Found(coding, [None] * self._buckets(rows, encoded, found), _precision(rows.dtype), found)
         try:
             # The sums notice numbers that are not finite, so no other pass is needed.
             made = fold_moments(
                 rows,
                 encoded,
-                self._buckets(rows, encoded),
+                self._buckets(rows, encoded, found),
                 coding.covariates.blocks,
                 coding.q,
                 grouped=found is not None,
@@ -107,7 +107,7 @@ class Fitting(NamedTuple):
             return Prepared(coding, rows, encoded, labels)
         kept = covariates.complete_rows(given.tables.Y, self.missing, partial=self.partial)
         encoded = encoded.assign(**{COLUMN: given.groups[np.asarray(kept)]})
-        return Prepared(coding, rows, encoded, labels, np.unique(given.groups))
+        return Prepared(coding, rows, encoded, labels, np.unique(given.groups[np.asarray(kept)]))
 
     def _of_batches(self, batches: Batches, confounders: Any, coding: Coding | None, groups: Any) -> Found:
         if not (groups is None or isinstance(groups, str)):
@@ -136,7 +136,8 @@ class Fitting(NamedTuple):
         both = ((Z, Y.to_numpy()) for Z, Y in chain([start], map(prepared, stream)))
         names, k = coding.covariates.names, start[0].shape[1]
         grouped = groups is not None
-        made = batch_moments(both, names, k, self._buckets(*start), coding.covariates.blocks, coding.q, grouped=grouped)
+        several = now._buckets(*start, np.array(sorted(seen)) if grouped else None)
+        made = batch_moments(both, names, k, several, coding.covariates.blocks, coding.q, grouped=grouped)
         return Found(coding, made, _precision(start[0].dtype), np.array(sorted(seen)) if grouped else None)
 
     def _of_dask(self, Z: Any, Y: Any, confounders: Any, coding: Coding | None, groups: Any) -> Found:
@@ -149,9 +150,12 @@ class Fitting(NamedTuple):
         made = dasks.fold_moments(lazy, self.folds, self.buckets)
         return Found(lazy.coding, made, dasks.dtype_of(Z), lazy.groups)
 
-    def _buckets(self, rows: Any, Y: Any) -> int:
-        grouped = COLUMN in Y.columns
-        return self.buckets or bucket_count(self.folds, rows.shape[1] + Y.shape[1] - grouped, grouped)
+    def _buckets(self, rows: Any, Y: Any, groups: Array | None) -> int:
+        """Of earlier rows, or by the numbers of columns and, if all rows are here, of groups."""
+        columns = rows.shape[1] + Y.shape[1] - (groups is not None)
+        if groups is None:
+            return self.buckets or bucket_count(self.folds, columns)
+        return self.buckets or bucket_count(self.folds, columns, MANY if self.partial else len(groups))
 
 
 def _refuse_many(coding: Coding, k: int) -> None:

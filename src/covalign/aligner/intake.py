@@ -63,7 +63,7 @@ def given(
     ``several`` refuses a single group.
     """
     Z, Y = open_pair(Z, Y, chunk_rows)
-    Y, groups = grouping.separated(Y, groups)
+    Y, groups = grouping.separated(Y, groups, confounders)
     labels = labels_of(Z, Y, confounders, groups)
     separate = nuisance.separated if coding is None else coding.recall
     rest, confounders = separate(Y, confounders)

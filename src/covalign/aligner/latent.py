@@ -29,6 +29,7 @@ from covalign.aligner.fold_sums import Fitting, Found
 from covalign.aligner.solution import Solution, check_shrinkage, solved
 from covalign.closed_form import heldout, permutation, regimes
 from covalign.closed_form.budget import Budget
+from covalign.closed_form.heldout import Ridge
 from covalign.closed_form.regimes import Polar
 from covalign.exceptions import NotHeldOutWarning, SingularTransformWarning, UngroupedRowsWarning
 from covalign.moments.adjustment import Adjustment, adjusted
@@ -52,7 +53,8 @@ class LatentAligner(EditedRows, BaseEstimator):
         For ``tunable``: 0 is independent, 1 is strongest.
     shrinkage : "auto" or float in [0, 1]
         Ridge weight of the directions the regimes work in; 0 is the exact in-sample solution. ``"auto"`` takes the one
-        with the best held-out alignment (``shrinkage_path_``), which costs no second pass over the data.
+        with the best held-out alignment (``shrinkage_path_``), and with it the scale of the columns (``scale_``), which
+        costs no second pass over the data.
     keep_rest : bool
         Append the rest of the space (uncorrelated with the independent dimensions), which makes the map invertible.
     folds : int
@@ -89,7 +91,7 @@ class LatentAligner(EditedRows, BaseEstimator):
         Rows of Z, and rows with each covariate.
     confounder_names_ : list of str
         Confounders, coded as covariates are; empty where there are none.
-    moments_, covariate_names_, shrinkage_, shrinkage_path_, rank_
+    moments_, covariate_names_, shrinkage_, scale_, shrinkage_path_, rank_
         rank_ is the number of linearly independent covariates as seen from Z.
 
     Confounders
@@ -174,9 +176,9 @@ class LatentAligner(EditedRows, BaseEstimator):
         """
         self._check_parameters()
         self._remember(self._fitting().moments(Z, Y, confounders, None, groups))
-        self._advise(Y, confounders)
         self._budget = None
         self._solved = self._solve()
+        self._advise(Y, confounders)
         return self
 
     def _advise(self, Y: Any, confounders: Any) -> None:
@@ -259,14 +261,16 @@ class LatentAligner(EditedRows, BaseEstimator):
         self.confounder_names_ = self._coding.confounders.names
 
     def _solve(self) -> Solution:
-        rho, path = check_shrinkage(self.shrinkage), None
-        if rho is None:
+        fixed, path = check_shrinkage(self.shrinkage), None
+        ridge = None if fixed is None else Ridge(fixed)
+        if ridge is None:
             path = heldout.shrinkage_path(self._folds, self.folds, self._coding.q)
-            rho = heldout.best_shrinkage(path)
-        if rho is None:
-            rho = heldout.analytic_shrinkage(self.moments_)
-            warnings.warn(cannot_hold_out(rho), NotHeldOutWarning, stacklevel=3)
-        return warned(solved(self.moments_, self.regime, self.lam, rho, self.keep_rest, path, self._budget))
+            ridge = heldout.best_ridge(path)
+        if ridge is None:
+            ridge = Ridge(heldout.analytic_shrinkage(self.moments_))
+            warnings.warn(cannot_hold_out(ridge.shrinkage), NotHeldOutWarning, stacklevel=3)
+        rho, scale = ridge
+        return warned(solved(self.moments_, self.regime, self.lam, rho, self.keep_rest, path, self._budget, scale))
 
     # -- what was found -----------------------------------------------------------------------------------------------
 
@@ -401,6 +405,21 @@ class LatentAligner(EditedRows, BaseEstimator):
         return self._solution.shrinkage
 
     @property
+    def scale_(self) -> str:
+        """The scale of the columns of Z for the ridge: "raw", "root" or "standard" (``regimes.ridge``).
+
+        ``shrinkage="auto"`` chooses it with the amount, by held-out alignment. A fixed shrinkage takes columns as they
+        are.
+
+        >>> import numpy as np, covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=60)
+        >>> units = np.logspace(-3, 3, s.Z.shape[1])  # one column in nanometres, another in kilometres
+        >>> ca.LatentAligner().fit(s.Z * units, s.Y).scale_
+        'standard'
+        """
+        return self._solution.scale
+
+    @property
     def shrinkage_path_(self) -> pd.DataFrame | None:
         """Held-out alignment along the shrinkage (None if it was fixed).
 
@@ -408,7 +427,7 @@ class LatentAligner(EditedRows, BaseEstimator):
         >>> s = ca.simulate.scenario("PN", n_samples=200)
         >>> al = ca.LatentAligner().fit(s.Z, s.Y)
         >>> al.shrinkage_path_.columns.tolist()
-        ['shrinkage', 'alignment', 'se']
+        ['scale', 'shrinkage', 'alignment', 'se']
         """
         return self._solution.path
 
@@ -456,10 +475,10 @@ class LatentAligner(EditedRows, BaseEstimator):
 
     def _held_out(self) -> heldout.HeldOut | None:
         """Fits without each fold, at the shrinkage in use; None where a fixed shrinkage needed no folds."""
-        rho = self.shrinkage_
+        ridge = Ridge(self.shrinkage_, self.scale_)
         if self._held is None and len(self._folds) > 1:
             made = heldout.splits(self._folds, self.folds, self._coding.q)
-            self._held = heldout.held_out(self._polar(), made, [rho] * len(made)) if made else None
+            self._held = heldout.held_out(self._polar(), made, [ridge] * len(made)) if made else None
         return self._held
 
     def _alignment_on(self, X: Any, y: Any, confounders: Any) -> Array:
@@ -499,11 +518,11 @@ class LatentAligner(EditedRows, BaseEstimator):
             need = "n_permutations needs a whole number of at least 1"
             raise ValueError(message(need, got=repr(n_permutations), remedy="999 is a good choice"))
         count = int(n_permutations)
-        Y, groups = grouping.separated(Y, groups)
+        Y, groups = grouping.separated(Y, groups, confounders)
         rows, encoded, numbers = self._check_pairs(Z, Y, confounders, groups)
         s, coding = self._solution, self._coding
         data = permutation.permutable(
-            rows, encoded.to_numpy(), coding.covariates.blocks, s.shrinkage, coding.q, numbers
+            rows, encoded.to_numpy(), coding.covariates.blocks, s.shrinkage, coding.q, numbers, s.scale
         )
         found = permutation.p_values(data, s.regime, s.lam, count, random_state, s.budget)
         return found.set_axis([*self.covariate_names_, "overall"])
@@ -606,7 +625,9 @@ class LatentAligner(EditedRows, BaseEstimator):
         """What ``_restored`` needs to make the same aligner."""
         self._check_fitted()
         s = self._solved
-        chosen = None if s is None else archive.Chosen(s.regime, s.lam, s.shrinkage, len(s.rest) > 0, s.path, s.budget)
+        chosen = None
+        if s is not None:
+            chosen = archive.Chosen(s.regime, s.lam, s.shrinkage, len(s.rest) > 0, s.path, s.budget, s.scale)
         return archive.pack(self, Found(self._coding, self._folds, self._dtype, self._groups), chosen)
 
     @classmethod

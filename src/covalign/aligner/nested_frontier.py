@@ -12,11 +12,12 @@ from covalign.aligner.latent import LatentAligner
 from covalign.aligner.solution import check_shrinkage
 from covalign.closed_form import regimes
 from covalign.closed_form.heldout import (
+    Ridge,
     analytic_shrinkage,
-    best_shrinkage,
+    best_ridge,
     held_out,
     held_out_frontier,
-    nested_shrinkages,
+    nested_ridges,
     shrinkage_path,
     splits,
 )
@@ -62,20 +63,24 @@ def cross_validated_frontier(
     if not made:
         raise too_few_rows(whole.n or 0, 2 * folds)
     if fixed is None:
-        found = nested_shrinkages(buckets, folds, coding.q)
-        best = best_shrinkage(shrinkage_path(buckets, folds, coding.q))
-        overall = analytic_shrinkage(fitted) if best is None else best
-        inner = {split.fold: found[split.fold] for split in made}
-        chosen = [analytic_shrinkage(s.train) if (rho := inner[s.fold]) is None else rho for s in made]
+        path = shrinkage_path(buckets, folds, coding.q)
+        overall = best_ridge(path) or Ridge(analytic_shrinkage(fitted))
+        found = nested_ridges(buckets, folds, coding.q, path["scale"].unique().tolist())
+        chosen = [found[split.fold] or Ridge(analytic_shrinkage(split.train)) for split in made]
     else:
-        chosen, overall = [fixed] * len(made), fixed
-    polar = regimes.whitened_polar(fitted, overall)
-    held = held_out_frontier(held_out(polar, made, chosen), lams, whole.covariate_names)
+        overall = Ridge(fixed)
+        chosen = [overall] * len(made)
+    polar = regimes.whitened_polar(fitted, *overall)
+    left_out = held_out(polar, made, chosen)
+    if left_out is None:
+        raise too_few_rows(whole.n or 0, 2 * folds)
+    held = held_out_frontier(left_out, lams, whole.covariate_names)
     seen = regimes.frontier_of(polar, fitted, lams, whole.covariate_names)
     key = held["lam"].fillna(-1)
     in_sample = seen.set_index(seen["lam"].fillna(-1)).loc[key, ["alignment", "coupling"]].to_numpy()
     held.insert(5, "alignment_in_sample", in_sample[:, 0])
     held.insert(6, "coupling_in_sample", in_sample[:, 1])
-    held.attrs.update(shrinkage=overall, fold_shrinkages=chosen, n=whole.n)
+    held.attrs.update(shrinkage=overall.shrinkage, scale=overall.scale, n=whole.n)
+    held.attrs["fold_shrinkages"] = [ridge.shrinkage for ridge in chosen]
     held.attrs["n_pairs"] = dict(zip(whole.covariate_names, whole.n_pairs.tolist(), strict=True))
     return held

@@ -28,6 +28,7 @@ class Solution(NamedTuple):
     rest: Array  # (k - P) x K, or 0 x K if not asked for
     budget: Budget | None = None  # of the exact regime
     gap: float = np.nan  # of its optimum
+    scale: str = "raw"  # of the columns, for the ridge
 
     @property
     def T(self) -> Array:
@@ -58,13 +59,15 @@ def solved(
     keep_rest: bool,
     path: pd.DataFrame | None,
     budget: Budget | None = None,
+    scale: str = "raw",
 ) -> Solution:
     """The regime, or the optimum within the budget, at this shrinkage; ``path`` are the shrinkages compared."""
-    polar = regimes.whitened_polar(m, shrinkage)
+    polar = regimes.whitened_polar(m, shrinkage, scale)
     rest = regimes.rest_of_space(m, polar) if keep_rest else np.empty((0, polar.T_0.shape[1]))
     if budget is not None:
-        return Solution("exact", np.nan, shrinkage, path, polar, np.eye(len(polar.M)), rest).within(budget)
-    return Solution(regime, lam, shrinkage, path, polar, regimes.mixing(polar, regime, lam), rest)
+        exact = Solution("exact", np.nan, shrinkage, path, polar, np.eye(len(polar.M)), rest, scale=scale)
+        return exact.within(budget)
+    return Solution(regime, lam, shrinkage, path, polar, regimes.mixing(polar, regime, lam), rest, scale=scale)
 
 
 def check_shrinkage(shrinkage: Any) -> float | None:

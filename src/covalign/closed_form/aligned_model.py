@@ -225,7 +225,7 @@ class AlignedModel(OutputTables):
         """Alignment and coupling on left-out rows; None if nothing is held out."""
         self._check_fitted()
         held = self._held_out()
-        if held is None:
+        if held is None or (self.regime_ == "exclusive" and not held.all_exclusive):
             return None
         return held.measure_mixed(self._mixing(held.whole), [self._mixing(of.polar) for of in held.folds])
 

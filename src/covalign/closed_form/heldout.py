@@ -20,7 +20,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from covalign._core.linalg import Array, range_eigh, to_correlation, unit_rows
+from covalign._core.linalg import Array, is_constant, range_eigh, to_correlation, unit_rows, whitener
 from covalign._core.threads import in_threads
 from covalign.closed_form import regimes
 from covalign.closed_form.fold_packing import packed
@@ -34,6 +34,9 @@ from covalign.moments.moments import Moments
 # From 0 (no shrinkage) to 1 (marginal covariances), evenly spaced in log-odds in between.
 SHRINKAGE_GRID = np.concatenate([[0.0], expit(np.linspace(logit(1e-4), logit(0.999), 23)), [1.0]])
 
+COARSE = slice(1, None, 4)  # of the grid
+WORTH_IT = 0.01  # alignment
+ALIKE = 1.25  # deviations that differ by less are as good as equal
 PART_NUMBERS = 50_000  # for the moments of the left-out rows of all folds, which a report carries with it
 
 
@@ -42,15 +45,9 @@ class Split(NamedTuple):
 
     fold: int
     train: Moments
+    test: Rows
     parts: list[Rows]  # the buckets of the left-out rows
     known: NDArray[np.bool_]  # covariates that vary in the training set
-
-    @property
-    def test(self) -> Rows:
-        """All left-out rows."""
-        whole = merged(self.parts)
-        assert whole is not None  # a split has left-out rows
-        return whole
 
 
 def splits(buckets: Sequence[Rows | None], folds: int | None = None, q: int = 0) -> list[Split]:
@@ -61,13 +58,15 @@ def splits(buckets: Sequence[Rows | None], folds: int | None = None, q: int = 0)
     """
     made, raw = [], []
     packs = [[b] for b in range(len(buckets))] if folds is None else packed(buckets, folds)
+    whole = [merged(buckets[b] for b in pack) for pack in packs]
     for fold, pack in enumerate(packs):
-        parts = [part for part in (buckets[b] for b in pack) if part is not None]
-        train = training(merged(part for b, part in enumerate(buckets) if b not in pack), q)
-        if train is not None and parts:
-            made.append(Split(fold, train.moments, [train.adjustment.apply(part) for part in parts], train.known))
-            raw.append([(part, train.known) for part in parts])
-    varies = _varies(list(chain.from_iterable(raw)))
+        parts, test = [part for part in (buckets[b] for b in pack) if part is not None], whole[fold]
+        train = training(merged(rows for other, rows in enumerate(whole) if other != fold), q)
+        if train is not None and test is not None:
+            left = train.adjustment.apply
+            made.append(Split(fold, train.moments, left(test), [left(part) for part in parts], train.known))
+            raw.append((test, train.known))
+    varies = _varies(raw)
     return [split._replace(known=split.known & varies) for split in made]
 
 
@@ -84,6 +83,13 @@ def _varies(parts: Sequence[tuple[Rows, NDArray[np.bool_]]]) -> NDArray[np.bool_
             y[columns] += rows * d
             yy[columns] += rows * (np.diag(seen.cov_y) + d**2)
     return np.asarray(yy - y**2 * quotient(1.0, n) > 1e-12 * yy)
+
+
+class Ridge(NamedTuple):
+    """The amount of shrinkage, and the scale of the columns (``regimes.ridge``)."""
+
+    shrinkage: float
+    scale: str = "raw"
 
 
 class Training(NamedTuple):
@@ -120,13 +126,54 @@ def training(rows: Rows | None, q: int = 0) -> Training | None:
 
 
 def shrinkage_path(buckets: Sequence[Rows | None], folds: int | None = None, q: int = 0) -> pd.DataFrame:
-    """Held-out alignment of the ridge regressions for every shrinkage on the grid: shrinkage, alignment, se."""
-    origin = _mean_y(part for part in buckets if part is not None)
+    """Held-out alignment of the ridge regressions: scale, shrinkage (a grid), alignment, se.
+
+    Columns as they are come first. Columns on another scale are tried if they can change something: if their deviations
+    differ, and the regressions are so much worse on left-out rows than on fitted ones that another ridge may help.
+    First for few shrinkages; then the best of them for all, if it is better.
+    """
+    origin, made = _mean_y(part for part in buckets if part is not None), splits(buckets, folds, q)
+
+    def path(scale: str) -> pd.DataFrame:
+        found = in_threads(lambda of: _sums(_unit_ridge_path(of.train, scale), of, origin), made, _order(buckets))
+        return _path_frame(found, scale)
+
+    raw = path("raw")
+    best = best_ridge(raw)
+    if best is None or not _scale_matters(made, best, float(raw["alignment"].max())):
+        return raw
+    others = pd.concat([_coarse_path(made, scale, origin, _order(buckets)) for scale in ("root", "standard")])
+    better = best_ridge(others)
+    if better is None or not others["alignment"].max() > raw["alignment"].max():
+        return raw
+    return pd.concat([raw, path(better.scale)], ignore_index=True)
+
+
+def _scale_matters(made: Sequence[Split], best: Ridge, held_out: float) -> bool:
+    """Whether deviations differ, and alignment on fitted rows exceeds that on left-out rows by more than WORTH_IT."""
+    train = made[0].train
+    sd = np.sqrt(np.diag(train.cov_z)[np.diag(train.cov_z) > 0])
+    if len(sd) == 0 or sd.max() < ALIKE * sd.min():
+        return False
+    B = regimes.ridge(train, best.shrinkage)
+    own = quotient(np.sum(B * regimes.standardised_cross_covariance(train), axis=0), np.sqrt(_variance(B, train)))
+    return float(own[made[0].known].mean()) - held_out > WORTH_IT
+
+
+def _variance(B: Array, m: Moments) -> Array:
+    return np.asarray(np.sum(B * (m.cov_z @ B), axis=0))
+
+
+def _coarse_path(made: Sequence[Split], scale: str, origin: Array, order: int) -> pd.DataFrame:
+    """``shrinkage_path`` for few shrinkages, which need no eigendecomposition."""
 
     def sums(split: Split) -> Pairs:
-        return _sums(_unit_ridge_path(split.train), split, origin)
+        B = np.stack([regimes.ridge(split.train, rho, scale) for rho in SHRINKAGE_GRID[COARSE]], axis=1)
+        flat = B.reshape(len(B), -1)
+        unit = B * quotient(1.0, np.sqrt(_variance(flat, split.train))).reshape(B.shape[1:])
+        return _sums(unit, split, origin)
 
-    return _path_frame(in_threads(sums, splits(buckets, folds, q), _order(buckets)))
+    return _path_frame(in_threads(sums, made, order), scale, SHRINKAGE_GRID[COARSE])
 
 
 def _order(buckets: Sequence[Rows | None]) -> int:
@@ -134,10 +181,13 @@ def _order(buckets: Sequence[Rows | None]) -> int:
     return max((len(part.cov_z) for part in buckets if part is not None), default=0)
 
 
-def best_shrinkage(path: pd.DataFrame) -> float | None:
-    """The grid point with the highest held-out alignment, the smaller of equals; None if nothing could be held out."""
+def best_ridge(path: pd.DataFrame) -> Ridge | None:
+    """The highest held-out alignment, the first of equals; None if nothing could be held out."""
     scores = path["alignment"].to_numpy()
-    return None if np.isnan(scores).all() else float(path["shrinkage"].iloc[int(np.nanargmax(scores))])
+    if np.isnan(scores).all():
+        return None
+    row = path.iloc[int(np.nanargmax(scores))]
+    return Ridge(float(row["shrinkage"]), str(row["scale"]))
 
 
 def analytic_shrinkage(m: Moments) -> float:
@@ -151,8 +201,10 @@ def analytic_shrinkage(m: Moments) -> float:
     return float(min(1.0, ((1 - 2 / k) * squares + trace) / apart)) if apart > 0 else 1.0
 
 
-def nested_shrinkages(buckets: Sequence[Rows | None], folds: int, q: int = 0) -> list[float | None]:
-    """For every outer fold, the best shrinkage by cross-validation over the folds of its training set.
+def nested_ridges(
+    buckets: Sequence[Rows | None], folds: int, q: int = 0, scales: Sequence[str] = ("raw",)
+) -> list[Ridge | None]:
+    """For every outer fold, the best shrinkage and scale by cross-validation over the folds of its training set.
 
     The training set without folds a and b is needed twice (a or b is the outer fold), and decomposed once. With fewer
     than four outer folds, each is divided into three.
@@ -166,21 +218,26 @@ def nested_shrinkages(buckets: Sequence[Rows | None], folds: int, q: int = 0) ->
             if other != fold:
                 wanted.setdefault(frozenset([*pack, *piece]), []).append((fold, piece))
 
-    def sums_without(left_out: frozenset[int]) -> list[tuple[int, Pairs]]:
+    def sums_without(left_out: frozenset[int]) -> list[tuple[int, str, Pairs]]:
         train = training(merged(part for b, part in enumerate(buckets) if b not in left_out), q)
         if train is None:
             return []
-        B = _unit_ridge_path(train.moments)
         found = []
-        for fold, piece in wanted[left_out]:
-            parts = [train.adjustment.apply(part) for part in (buckets[b] for b in piece) if part is not None]
-            found.append((fold, _sums(B, Split(fold, train.moments, parts, train.known), origin)))
+        for scale in scales:
+            B = _unit_ridge_path(train.moments, scale)
+            for fold, piece in wanted[left_out]:
+                test = merged(buckets[b] for b in piece)
+                if test is not None:
+                    left_out_rows = train.adjustment.apply(test)
+                    split = Split(fold, train.moments, left_out_rows, [], train.known)
+                    found.append((fold, scale, _sums(B, split, origin)))
         return found
 
-    sums: list[list[Pairs]] = [[] for _ in outer]
-    for fold, of_piece in chain.from_iterable(in_threads(sums_without, list(wanted), _order(buckets))):
-        sums[fold].append(of_piece)
-    return [best_shrinkage(_path_frame(of_fold)) for of_fold in sums]
+    sums: dict[tuple[int, str], list[Pairs]] = {}
+    for fold, scale, of_piece in chain.from_iterable(in_threads(sums_without, list(wanted), _order(buckets))):
+        sums.setdefault((fold, scale), []).append(of_piece)
+    paths = [[_path_frame(sums.get((fold, scale), []), scale) for scale in scales] for fold in range(len(outer))]
+    return [best_ridge(pd.concat(of_fold, ignore_index=True)) for of_fold in paths]
 
 
 def erasure_path(buckets: Sequence[Rows | None], folds: int | None = None, q: int = 0) -> pd.DataFrame:
@@ -200,7 +257,8 @@ def erasure_path(buckets: Sequence[Rows | None], folds: int | None = None, q: in
 
 def least_change(path: pd.DataFrame) -> float | None:
     """The grid point with the least held-out change, the smaller of equals; None if nothing could be held out."""
-    return best_shrinkage(path.assign(alignment=-path["change"]))
+    best = best_ridge(path.assign(alignment=-path["change"], scale="raw"))
+    return None if best is None else best.shrinkage
 
 
 def _change_scores(split: Split) -> Array:
@@ -213,21 +271,26 @@ def _change_scores(split: Split) -> Array:
     return np.asarray(change.mean(axis=1) / np.trace(split.train.cov_z))
 
 
-def _ridge_path(train: Moments, S_zy: Array) -> tuple[Array, Array]:
+def _ridge_path(train: Moments, S_zy: Array, scale: str = "raw") -> tuple[Array, Array]:
     """Ridge regressions for every shrinkage (K x shrinkages x P) from one eigendecomposition, S_z = E diag(l) E':
 
-    B(rho) = E ((1 - rho) l + rho mean(diag S_z))^-1 E' S_zy; and the variances b'S_z b (shrinkages x P).
+    B(rho) = E ((1 - rho) l + rho mean(diag S_z))^-1 E' S_zy; and the variances b'S_z b (shrinkages x P). On another
+    scale this is done with columns Z / u, u^2 proportional to the penalty, so that D = mean(diag S_z) I there.
     """
-    values, vectors = range_eigh(train.cov_z)
-    ridged = (1 - SHRINKAGE_GRID) * values[:, None] + SHRINKAGE_GRID * np.mean(np.diag(train.cov_z))
+    S, u = train.cov_z, np.ones((len(S_zy), 1))
+    if scale != "raw":
+        u = np.sqrt(regimes.penalty(train, scale))[:, None]
+        S, S_zy = S / u / u.T, S_zy / u
+    values, vectors = range_eigh(S)
+    ridged = (1 - SHRINKAGE_GRID) * values[:, None] + SHRINKAGE_GRID * (np.mean(np.diag(S)) if scale == "raw" else 1.0)
     G = (vectors.T @ S_zy)[:, None, :] / ridged[:, :, None]
-    B = vectors @ G.reshape(len(G), -1)  # all shrinkages side by side
+    B = (vectors @ G.reshape(len(G), -1)) / u  # all shrinkages side by side
     return B.reshape(len(B), len(SHRINKAGE_GRID), -1), np.einsum("k,krp->rp", values, G**2)
 
 
-def _unit_ridge_path(train: Moments) -> Array:
+def _unit_ridge_path(train: Moments, scale: str = "raw") -> Array:
     """The regressions, scaled so that predictions have variance 1 on the training set."""
-    B, variance = _ridge_path(train, regimes.standardised_cross_covariance(train))
+    B, variance = _ridge_path(train, regimes.standardised_cross_covariance(train), scale)
     return B * quotient(1.0, np.sqrt(variance))
 
 
@@ -262,21 +325,22 @@ def pair_sums(seen: Moments, mean: Array, variance: Array, covariance: Array, or
     return [n * np.broadcast_to(part, mean.shape) for part in sums]
 
 
-def _path_frame(sums: Sequence[Pairs]) -> pd.DataFrame:
+def _path_frame(sums: Sequence[Pairs], scale: str, grid: Array = SHRINKAGE_GRID) -> pd.DataFrame:
     """The mean over covariates of pooled correlations, and its delete-one-fold standard error."""
-    empty = np.full(len(SHRINKAGE_GRID), np.nan)
+    empty = np.full(len(grid), np.nan)
+    unknown = pd.DataFrame({"scale": scale, "shrinkage": grid, "alignment": empty, "se": empty})
     if not sums:
-        return pd.DataFrame({"shrinkage": SHRINKAGE_GRID, "alignment": empty, "se": empty})
+        return unknown
     pairs = Pairs(*(np.concatenate(part) for part in zip(*sums, strict=True)))
     # A regression that is constant on the held-out rows predicts nothing there: correlation 0.
     judged = np.any(pairs.yy > 0, axis=(0, 1))
     if not judged.any():
-        return pd.DataFrame({"shrinkage": SHRINKAGE_GRID, "alignment": empty, "se": empty})
+        return unknown
     mean = np.nan_to_num(pairs.correlation()[:, judged]).mean(axis=1)
     without = np.nan_to_num(pairs.without_each()[:, :, judged]).mean(axis=2)
     A = len(without)
     error = np.sqrt((A - 1) / A * np.sum((without - mean) ** 2, axis=0)) if A > 1 else empty
-    return pd.DataFrame({"shrinkage": SHRINKAGE_GRID, "alignment": mean, "se": error})
+    return unknown.assign(alignment=mean, se=error)
 
 
 # -- the regimes on left-out rows -------------------------------------------------------------------------------------
@@ -309,6 +373,11 @@ class HeldOut(NamedTuple):
 
     whole: Polar
     folds: list[LeftOut]
+
+    @property
+    def all_exclusive(self) -> bool:
+        """Whether the exclusive regime exists in every fold."""
+        return all(of.polar.M_inverse is not None for of in self.folds)
 
     def measure(self, regime: str, lam: float) -> Measured:
         """Alignment and coupling of a regime."""
@@ -400,12 +469,19 @@ def all_rows(part: Rows) -> Moments:
     return part if isinstance(part, Moments) else part.rows
 
 
-def held_out(whole: Polar, made: Sequence[Split], shrinkages: Sequence[float]) -> HeldOut:
-    """Fit every training set with its own shrinkage, and reduce its left-out rows to moments."""
-    settings = list(zip(made, shrinkages, strict=True))
+def held_out(whole: Polar, made: Sequence[Split], ridges: Sequence[Ridge]) -> HeldOut | None:
+    """Fit every training set with its own ridge, and reduce its left-out rows to moments.
+
+    A training set whose rows span fewer dimensions than there are covariates cannot be fitted, and is left out; None if
+    none can.
+    """
+    settings = [(of, ridge) for of, ridge in zip(made, ridges, strict=True) if _spans(of.train)]
+    if not settings:
+        return None
     polars = in_threads(
-        lambda setting: regimes.whitened_polar(setting[0].train, setting[1]), settings, len(made[0].train.mean_z)
+        lambda setting: regimes.whitened_polar(setting[0].train, *setting[1]), settings, len(made[0].train.mean_z)
     )
+    made = [of for of, _ in settings]
     most = max(1, PART_NUMBERS // (2 * len(whole.M) ** 2 * len(made)))
     found = []
     for split, polar in zip(made, polars, strict=True):
@@ -413,6 +489,14 @@ def held_out(whole: Polar, made: Sequence[Split], shrinkages: Sequence[float]) -
         parts = [part.shifted(-split.train.mean_z).transform(polar.T_0) for part in few if part is not None]
         found.append(LeftOut(polar, parts, split.known, split.train.n or 0))
     return HeldOut(whole, found)
+
+
+def _spans(train: Moments) -> bool:
+    """Whether Z has as many dimensions in these rows as there are covariates."""
+    k, p = train.cov_zy.shape
+    if (train.n or 0) - 1 >= k + p:  # more rows than columns: looked at only where it may fail
+        return True
+    return bool(len(whitener(train.cov_z, is_constant(train.mean_z, np.diag(train.cov_z)))) >= p)
 
 
 def held_out_frontier(held: HeldOut, lams: Iterable[float] | None, names: Sequence[str]) -> pd.DataFrame:

@@ -56,7 +56,13 @@ class Permutable(NamedTuple):
 
 
 def permutable(
-    Z: Any, Y: Array, blocks: Blocks, shrinkage: float, q: int = 0, groups: NDArray[np.intp] | None = None
+    Z: Any,
+    Y: Array,
+    blocks: Blocks,
+    shrinkage: float,
+    q: int = 0,
+    groups: NDArray[np.intp] | None = None,
+    scale: str = "raw",
 ) -> Permutable:
     """Whiten Z and centre Y, after regressing out the last q columns of Z, the confounders."""
     sums = IncompleteMoments.from_batches([(Z, Y)], blocks)
@@ -67,7 +73,8 @@ def permutable(
         Y = np.where(whole, Y, left)
     W = whitener(z.cov_z, is_constant(z.mean_z, np.diag(z.cov_z)))
     WS = W @ z.cov_z
-    ridge = regimes.ridge(Moments.from_covariances(z.cov_z, WS.T, np.eye(len(W))), shrinkage) if shrinkage > 0 else W.T
+    of_w = Moments.from_covariances(z.cov_z, WS.T, np.eye(len(W)))
+    ridge = regimes.ridge(of_w, shrinkage, scale) if shrinkage > 0 else W.T
     kept, turn = np.linalg.eigh(WS @ ridge)
     observed = ~np.isnan(Y)
     centred = np.where(observed, Y - np.nanmean(Y, axis=0), 0.0)

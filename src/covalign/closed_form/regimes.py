@@ -55,6 +55,7 @@ from covalign.closed_form.measures import correlation, explained_share, off_diag
 from covalign.moments.incomplete import Rows
 from covalign.moments.moments import Moments
 
+POWERS = {"raw": 0.0, "root": 0.5, "standard": 1.0}  # of the deviations by which columns are divided before the ridge
 ENDS = {"independent": 0.0, "strongest": 1.0}  # regimes that are an end of the lambda scale
 DEFAULT_LAMS = tuple(np.linspace(0, 1, 21).round(2).tolist())
 FRONTIER_COLUMNS = (  # of all kinds of frontiers; a covariate of the same name becomes "... (covariate)" in all of them
@@ -178,7 +179,7 @@ def mixed(M: Array, lam: float | Array) -> Array:
     return unit_rows((1 - lam) * np.eye(M.shape[-1]) + lam * M)
 
 
-def whitened_polar(m: Moments, shrinkage: float = 0.0) -> Polar:
+def whitened_polar(m: Moments, shrinkage: float = 0.0, scale: str = "raw") -> Polar:
     """T_0, M and the matrices behind them. With shrinkage, U is restricted to the span of the ridge regressions.
 
     Within that span the problem is solved exactly, so every regime meets its constraint exactly. At shrinkage 0 the
@@ -196,10 +197,10 @@ def whitened_polar(m: Moments, shrinkage: float = 0.0) -> Polar:
     if m.n is not None and m.n < 2:
         raise too_few_rows(m.n)
     with one_thread(k):
-        return _whitened_polar(m, shrinkage)
+        return _whitened_polar(m, shrinkage, scale)
 
 
-def _whitened_polar(m: Moments, shrinkage: float) -> Polar:
+def _whitened_polar(m: Moments, shrinkage: float, scale: str) -> Polar:
     k, p = m.cov_zy.shape
     S_zy = standardised_cross_covariance(m)
     W = whitener(m.cov_z, is_constant(m.mean_z, np.diag(m.cov_z)))
@@ -213,11 +214,13 @@ def _whitened_polar(m: Moments, shrinkage: float) -> Polar:
     r = int(np.sum(d > rank_cutoff(k, float(np.linalg.norm(W * np.sqrt(np.diag(m.cov_z)))))))
     U, d, V, null = U[:, :r], d[:r], Vt[:r].T, Vt[r:].T
     if shrinkage > 0 and r > 0:
-        span = np.linalg.qr(W @ (m.cov_z @ (ridge(m, shrinkage) @ V)))[0]
+        span = np.linalg.qr(W @ (m.cov_z @ (ridge(m, shrinkage, scale) @ V)))[0]
         U_span, d, Vt_span = np.linalg.svd(span.T @ (A @ V))
         U, V = span @ U_span, V @ Vt_span.T
     if r < p:
         U = np.hstack([U, _nearest_completion(m, W, A, U, null)])
+    if r < p and shrinkage > 0 and r > 0:
+        U, d, V = _symmetric(U, A, V)
     basis = U @ np.hstack([V, null]).T
     return Polar(
         T_0=basis.T @ W,
@@ -228,6 +231,20 @@ def _whitened_polar(m: Moments, shrinkage: float) -> Polar:
         whitener=W,
         covariate_names=m.covariate_names,
     )
+
+
+def _symmetric(U: Array, A: Array, V: Array) -> tuple[Array, Array, Array]:
+    """U turned within its span, d and V, so that T_0 S_zy = V diag(d) V' again after U was completed.
+
+    With few dimensions, a completing direction correlates with covariates (shrinkage left this correlation out), and
+    T_0 S_zy would not be symmetric: alignment could fall along lambda. The polar form of A within the span of U has no
+    such direction; those that stand for no covariate are turned as little as possible.
+    """
+    left, d, right = np.linalg.svd(U.T @ (A @ V), full_matrices=True)
+    r = V.shape[1]
+    spare = left[:, r:]
+    near, _, far = np.linalg.svd(spare.T[:, r:])
+    return np.hstack([U @ left[:, :r], U @ (spare @ (near @ far))]), d, V @ right.T
 
 
 def _nearest_completion(m: Moments, W: Array, A: Array, U: Array, null: Array) -> Array:
@@ -273,8 +290,11 @@ def rest_of_space(m: Moments, polar: Polar) -> Array:
     return np.asarray(complement.T @ polar.whitener)
 
 
-def ridge(m: Moments, shrinkage: float) -> Array:
-    """B = ((1 - rho) S_z + rho mean(diag S_z) I)^-1 S_zy (K x P), Y standardised.
+def ridge(m: Moments, shrinkage: float, scale: str = "raw") -> Array:
+    """B = ((1 - rho) S_z + rho D)^-1 S_zy (K x P), Y standardised, D = mean(diag S_z) I.
+
+    This is for columns in one unit. On columns divided by sd^a it is the same as D = mean(sd^(2 - 2a)) diag(sd^2a):
+    a is 0 for scale "raw", 1/2 for "root" and 1 for "standard" (columns of variance 1).
 
     >>> import covalign as ca
     >>> m = ca.simulate.population_moments("PN")
@@ -282,12 +302,27 @@ def ridge(m: Moments, shrinkage: float) -> Array:
     (5, 5)
     """
     rho, S_zy = shrinkage, standardised_cross_covariance(m)
-    ridged = (1 - rho) * m.cov_z + rho * np.mean(np.diag(m.cov_z)) * np.eye(len(m.cov_z))
+    ridged = (1 - rho) * m.cov_z + rho * np.diag(penalty(m, scale))
     try:
         return np.asarray(scipy.linalg.cho_solve(scipy.linalg.cho_factor(ridged), S_zy))
     except np.linalg.LinAlgError:
         values, vectors = range_eigh(ridged)
         return np.asarray((vectors / values) @ (vectors.T @ S_zy))
+
+
+def penalty(m: Moments, scale: str = "raw") -> Array:
+    """The diagonal of D in ``ridge``.
+
+    >>> import covalign as ca
+    >>> m = ca.Moments.from_covariances([[1, 0], [0, 9]], [[0.6], [0]], [[1]])
+    >>> ca.regimes.penalty(m).tolist(), ca.regimes.penalty(m, "standard").tolist()
+    ([5.0, 5.0], [1.0, 9.0])
+    """
+    a, variance = POWERS[scale], np.diag(m.cov_z)
+    if a == 0:
+        return np.full(len(variance), np.mean(variance))
+    units = np.where(variance > 0, variance, np.mean(variance)) ** a
+    return np.asarray(np.mean(variance / units) * units)
 
 
 def standardised_cross_covariance(m: Moments) -> Array:

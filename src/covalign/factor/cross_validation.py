@@ -66,7 +66,7 @@ def buckets_of(model: Any, folds: int) -> NDArray[np.int64]:
     Features are rounded, as their last digits depend on the order of rows.
     """
     if model._groups is not None:
-        return fold_of_groups(model._groups, bucket_count(folds, 0, grouped=True))
+        return fold_of_groups(model._groups, bucket_count(folds, 0, groups=0))
     ((_, parts, Y, C),) = model._rows.chunks(model._table)
     table = np.round(model._table.standardised(parts, C), 6)
     return fold_of_rows(table, np.empty((len(Y), 0)), bucket_count(folds, 0))

@@ -186,7 +186,7 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         X, y = open_tables(X, y, chunk_rows=self.chunk_rows)
         asked = preparation.Asked(self.scale, self.engine, self.drop_first, self.chunk_rows)
         prepare = preparation.prepare if y is not None and is_in_memory(X) else chunked_fit.prepare
-        y, groups = grouping.separated(y, groups)
+        y, groups = grouping.separated(y, groups, confounders)
         table, engine, rows = prepare(X, y, confounders, asked)
         samples = None if table.samples is None else pd.Index(table.samples)
         self._groups = None if groups is None else grouping.numbers(groups, len(rows.Y), samples)

@@ -41,7 +41,8 @@ class ChunkFoldSums(FoldSums):
         drop: bool = False,
         grouped: bool = False,
     ) -> None:
-        super().__init__(folds, partial(AnyAccumulator, blocks=blocks), names, n_confounders, grouped)
+        expected = min(folds, 64) if grouped else folds
+        super().__init__(folds, partial(AnyAccumulator, blocks=blocks), names, n_confounders, grouped, expected)
         self._drop = drop
 
     def add_chunk(self, number: int, start: int | None, Z: Any, Y: Any) -> None:

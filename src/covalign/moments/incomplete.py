@@ -413,8 +413,9 @@ def batch_moments(
 ) -> list[Rows | None]:
     """``fold_moments`` of batches (Z, Y) of numbers that come once; Z has k columns, Y has these names."""
     columns = k + len(names)
-    size = Size(columns, folds, moments.block_rows(columns, moments.block_bytes(folds)))
-    new = partial(FoldSums, folds, partial(AnyAccumulator, blocks=blocks), names, n_confounders, grouped)
+    expected = min(folds, 64) if grouped else folds
+    size = Size(columns, expected, moments.block_rows(columns, moments.block_bytes(expected)))
+    new = partial(FoldSums, folds, partial(AnyAccumulator, blocks=blocks), names, n_confounders, grouped, expected)
     found: list[Rows | None] = of_batches(batches, new, partial(merge_folds, merge=merged), size)
     return found
 

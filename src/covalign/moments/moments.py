@@ -19,6 +19,8 @@ from covalign.stream.folds import FoldSorter
 from covalign.stream.folds import fold_of_rows as fold_of_rows  # callers ask for the folds of moments here
 from covalign.stream.reduction import BLOCK_BYTES, Size, of_rows
 
+MANY = 1024  # buckets, or groups
+GROUPS_BYTES = 2**28  # for the sums of all groups
 BUCKETS_BYTES = 2**25  # for the sums of all buckets, where there are more buckets than folds
 
 
@@ -372,7 +374,7 @@ class FoldSums:
     """Sums of the rows of every fold. ``fold_of_rows`` decides the fold of a row.
 
     ``accumulator(k, p, block_bytes=...)`` makes the sums of one fold. The last ``n_confounders`` columns of Z do not
-    influence folds.
+    influence folds. ``grouped``: the last column of Y has the numbers of groups, of which there are about ``expected``.
     """
 
     def __init__(
@@ -382,8 +384,9 @@ class FoldSums:
         names: Sequence[str],
         n_confounders: int = 0,
         grouped: bool = False,
+        expected: int | None = None,
     ) -> None:
-        self._new, self._names = partial(accumulator, block_bytes=block_bytes(folds)), names
+        self._new, self._names = partial(accumulator, block_bytes=block_bytes(expected or folds)), names
         self._sorter = FoldSorter(folds, n_confounders, grouped)
         self._sums: list[Any] = [None] * folds
 
@@ -429,8 +432,9 @@ def sums_of_folds(
         refuse_not_finite(np.where(np.isnan(y), 0.0, y) if gaps else y, start, what="Y")
 
     columns = Z.shape[1] + Y.shape[1]
-    size = Size(columns, folds, block_rows(columns, block_bytes(folds)))
-    new = partial(FoldSums, folds, accumulator, names, n_confounders, grouped)
+    expected = min(folds, len(np.unique(Y[:, -1]))) if grouped else folds
+    size = Size(columns, expected, block_rows(columns, block_bytes(expected)))
+    new = partial(FoldSums, folds, accumulator, names, n_confounders, grouped, expected)
     found: list[Any] = of_rows([Z, Y], new, partial(merge_folds, merge=merge), size, locate)
     return found
 
@@ -443,7 +447,7 @@ def merge_folds(several: Sequence[Sequence[Any]], merge: Callable[[Iterable[Any]
 def merge(parts: Iterable[Moments | None]) -> Moments | None:
     """The sum of all parts that are not None; None if there is none."""
     there = [part for part in parts if part is not None]
-    if len(there) < 3 or len(there[0].mean_z) < 256:  # one product for all parts pays for large matrices only
+    if len(there) < 3 or (len(there) < 6 and len(there[0].mean_z) < 256):  # one product pays for many or large matrices
         return sum(there[1:], there[0]) if there else None
     return merge_groups(there, [dict.fromkeys(range(len(there)), range(len(there[0].mean_y)))])[0]
 
@@ -530,15 +534,18 @@ def _default_names(p: int) -> tuple[str, ...]:
     return tuple(f"y{i}" for i in range(p))
 
 
-def bucket_count(folds: int, columns: int, grouped: bool = False) -> int:
-    """How many buckets the rows are sorted into, of which folds are packed: eight a fold if their sums are small.
+def bucket_count(folds: int, columns: int, groups: int | None = None) -> int:
+    """How many buckets the rows are sorted into, of which folds are packed: four a fold if their sums are small.
 
-    It depends on the columns alone, so that rows get the same buckets however they arrive. Few groups need many buckets
-    (most of them empty), or several groups would share one.
+    It depends on the columns alone, so that rows get the same buckets however they arrive. Groups need many buckets
+    (most of them empty), or several groups would share one: as many as there is memory for, if all groups have sums.
     """
-    most = max(folds, 64 if grouped else min(8 * folds, 64))
-    size = 4 * BUCKETS_BYTES if grouped else BUCKETS_BYTES
-    return int(np.clip(size // (8 * max(columns, 1) ** 2), folds, most)) if folds > 1 else 1
+    size = 8 * max(columns, 1) ** 2
+    if folds == 1:
+        return 1
+    if groups is None:
+        return int(np.clip(BUCKETS_BYTES // size, folds, max(folds, min(4 * folds, 64))))
+    return MANY if groups * size <= GROUPS_BYTES else int(np.clip(GROUPS_BYTES // size, folds, MANY))
 
 
 def block_bytes(buckets: int) -> int:

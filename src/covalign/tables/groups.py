@@ -21,12 +21,20 @@ FEW = 5  # groups: fewer say little
 LIKELY = re.compile(r"(^|[^a-z])(donor|patient|subject|individual|participant|animal|mouse|sample|batch)s?([^a-z]|$)")
 
 
-def separated(Y: Any, groups: Any) -> tuple[Any, Any]:
-    """Y and the labels of the groups. These may be the name of a column of Y, which then is no covariate."""
+def separated(Y: Any, groups: Any, confounders: Any = None) -> tuple[Any, Any]:
+    """Y and the labels of the groups. These may be the name of a column of Y, which then is no covariate.
+
+    The column may be a confounder as well, in Y or in a table of its own.
+    """
     if not isinstance(groups, str):
         return Y, groups
+    if isinstance(confounders, pd.DataFrame) and groups in map(str, confounders.columns):
+        return Y, confounders.set_axis(list(map(str, confounders.columns)), axis=1)[groups]
     Y = Y.to_pandas() if hasattr(Y, "to_pandas") else Y
     columns = [str(column) for column in getattr(Y, "columns", [])]
+    named = [confounders] if isinstance(confounders, str) else confounders
+    if isinstance(named, list | tuple) and groups in columns and groups in named:
+        return Y, Y[Y.columns[columns.index(groups)]]
     if groups not in columns:
         need = f"groups given by name need the column {groups!r}"
         remedy = "add it to Y, or pass one label for every row"

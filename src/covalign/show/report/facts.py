@@ -83,7 +83,7 @@ def of_rows(polar: Polar, rows: Rows, held: HeldOut | None, why_not_held_out: st
         # By degrees of freedom.
         "quantiles": [None, *student.ppf((1 + LEVEL) / 2, np.arange(1, max(2, parts))).tolist()],
         # Held-out numbers of the exclusive regime need it to exist in every fold.
-        "held_out_exclusive": bool(folds) and all(of.polar.M_inverse is not None for of in folds),
+        "held_out_exclusive": held is not None and held.all_exclusive,
         "why_not_held_out": why_not_held_out,
     }
 
