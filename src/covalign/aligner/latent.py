@@ -444,6 +444,9 @@ class LatentAligner(EditedRows, BaseEstimator):
         polar = self._solution.polar
         return int(len(polar.M) - polar.null.shape[1])
 
+    def _circumstances(self) -> dict[str, Any]:
+        return {**super()._circumstances(), "shrinkage": self.shrinkage_, "scale": self.scale_}
+
     def _coded_covariates(self) -> covariates.Encoding:
         return self._coding.covariates
 

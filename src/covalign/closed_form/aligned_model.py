@@ -49,6 +49,8 @@ class AlignedModel(OutputTables):
         @property
         def n_rows_(self) -> int: ...
         @property
+        def n_groups_(self) -> int | None: ...
+        @property
         def T_(self) -> Array: ...
 
     # -- what an estimator has to say ---------------------------------------------------------------------------------
@@ -206,12 +208,15 @@ class AlignedModel(OutputTables):
         fit without a fold knows, for example a level with one row. A factor model is fitted again without each fold,
         and left-out samples are placed from their features alone. In sample, a factor also knows its covariate from the
         prior, so with few or noisy features it may show little else. Where there are categories, ``eta_squared`` is
-        that of ``category_alignment_``.
+        that of ``category_alignment_``. ``frame.attrs`` has the number of groups (None: rows are independent) and, of
+        an aligner, the shrinkage and the scale of columns that were chosen.
 
         >>> import covalign as ca
         >>> s = ca.simulate.scenario("PN", n_samples=200)
         >>> ca.LatentAligner().fit(s.Z, s.Y).summary().columns.tolist()
         ['in_sample', 'held_out', 'se', 'low', 'high', 'rows']
+        >>> ca.LatentAligner().fit(s.Z, s.Y).summary().attrs["scale"]
+        'raw'
         """
         frame = self.alignment_.rename("in_sample").to_frame()
         held = self._measured()
@@ -219,7 +224,13 @@ class AlignedModel(OutputTables):
         frame = frame.assign(**dict(zip(HELD_OUT_VALUES, known, strict=True)), rows=self.n_pairs_)
         found = self.category_alignment_.itertuples(index=False)
         shares = {name: share for _, share, dummies in found for name in dummies}
-        return frame.assign(eta_squared=pd.Series(shares).reindex(frame.index)) if shares else frame
+        frame = frame.assign(eta_squared=pd.Series(shares).reindex(frame.index)) if shares else frame
+        frame.attrs.update(self._circumstances())
+        return frame
+
+    def _circumstances(self) -> dict[str, Any]:
+        """What the numbers of ``summary`` depend on."""
+        return {"groups": self.n_groups_}
 
     def _measured(self) -> Measured | None:
         """Alignment and coupling on left-out rows; None if nothing is held out."""
