@@ -84,7 +84,7 @@ def without(model: Any, rows: Rows, test: NDArray[np.bool_], bucket: NDArray[np.
         for name, where in zip(table.views, table.bounds, strict=True)
         if seen[where].any()
     }
-    fit = clone(model).set_params(n_factors=model.n_factors_)
+    fit = clone(model).set_params(n_factors=model.n_factors_, folds=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         fit.fit(_some(views, ~test), named[~test], confounders=None if C is None else C[~test])

@@ -7,6 +7,7 @@ Labels become numbers, which decide the bucket of a row as its content does othe
 from __future__ import annotations
 
 import re
+import warnings
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import pandas as pd
 
 from covalign._core.linalg import Array
 from covalign._core.messages import listed, message
+from covalign.exceptions import NotHeldOutWarning, UngroupedRowsWarning
 from covalign.tables.join import in_order
 
 COLUMN = "group number"  # of encoded covariates, the last one
@@ -100,6 +102,23 @@ def likely_column(Y: pd.DataFrame, *others: Any) -> tuple[str, str] | None:
                 if pairs == len(levels) and len(np.unique(values)) > 1:
                     return str(name), str(covariate)
     return None
+
+
+def count(groups: Any) -> int:
+    """How many groups there are; labels are compared as text."""
+    return len(np.unique(numbers(groups, None, several=False)))
+
+
+def warn(n_groups: int | None, likely: tuple[str, str] | None, stacklevel: int = 3) -> None:
+    """Warn where there are few groups, or none although a column is ``likely`` to name them."""
+    if n_groups is None and likely is not None:
+        warnings.warn(advice(*likely), UngroupedRowsWarning, stacklevel=stacklevel)
+    if n_groups is not None and n_groups < FEW:
+        text = (
+            f"Held-out numbers rest on {n_groups} groups, so their intervals are very wide. "
+            "More groups are needed to know more."
+        )
+        warnings.warn(text, NotHeldOutWarning, stacklevel=stacklevel)
 
 
 def advice(column: str, covariate: str) -> str:
