@@ -140,9 +140,6 @@ def check(data: Data, n_factors: int, folds: tuple[int, ...], random_state: int)
         if not (isinstance(count, int) and (count == 0 or 2 <= count <= n)):
             raise ValueError(message(f"folds needs 0 (none), or a number from 2 to the {n} samples", got=repr(count)))
         made = divisions(data.Y, count, random_state, data.groups)
-        if len(made) == 1:
-            problem = "All groups fall into one part, so none can be left out"
-            raise ValueError(message(problem, remedy="Use folds=0, or groups with other labels"))
         for train, _ in made:
             constant = np.ptp(data.Y[train], axis=0) == 0
             if constant.any():

@@ -39,10 +39,10 @@ from covalign.closed_form.measures import quotient
 from covalign.closed_form.metrics.alignment import cross_correlation
 from covalign.closed_form.pooled_correlation import Pairs, mean_estimate
 from covalign.moments.moments import Moments, bucket_count, fold_moments
-from covalign.stream.folds import fold_of_groups
 from covalign.study.baselines import method as face
 from covalign.study.baselines.method import Method
 from covalign.study.results_store import Row
+from covalign.tables import groups as grouping
 
 LABELS = {
     "alignment": r"mean alignment  corr$(\tilde z_p, y_p)$",
@@ -164,8 +164,8 @@ def parts_of(z: Array, data: Data, folds: int) -> list[Moments]:
 
 
 def buckets_of(groups: Array, folds: int) -> Any:
-    """The bucket of every row, which follows from its group, as in ``LatentAligner``."""
-    return fold_of_groups(groups, bucket_count(folds, 0, grouped=True))
+    """The bucket of every sample, which follows from its group."""
+    return grouping.buckets(groups, bucket_count(folds, 0, grouped=True))
 
 
 def run(method: Method, data: Data, settings: Settings) -> face.Result:
