@@ -237,15 +237,16 @@ def test_no_group_is_on_both_sides(n_donors):
 
 
 def test_the_donor_example():
-    """3,000 cells of 8 donors: without groups age, which has no effect, seems to have one; dose keeps its value."""
+    """3,000 cells of 8 donors: without groups age, which has no effect, seems to have one; dose has one."""
     Z, Y = donors(0, 3000)
     free, grouped = ca.LatentAligner().fit(Z, covariates(Y)), ca.LatentAligner().fit(Z, Y, groups="donor")
     assert free.summary().loc["age", "low"] > 0.5
     assert free.permutation_test(Z, covariates(Y), 99).loc["age", "p_value"] == 0.01
     assert grouped.summary().loc["age", "held_out"] < free.summary().loc["age", "held_out"] - 0.4
+    # On cells of new donors no direction is better than Z_0 = donor + noise + dose: corr(Z_0, dose) = 1 / sqrt(3).
     dose = grouped.summary().loc["dose"]
-    assert dose["low"] > 0.5
-    assert dose["held_out"] == pytest.approx(free.summary().loc["dose", "held_out"], abs=0.06)
+    assert 0.3 < dose["low"] < dose["held_out"] < 1 / np.sqrt(3)
+    assert free.summary().loc["dose", "held_out"] > 1 / np.sqrt(3)
     assert grouped.permutation_test(Z, Y, 99, groups="donor").loc["dose", "p_value"] == 0.01
 
 
