@@ -81,7 +81,8 @@ def _annotated(folder: Path, Z: np.ndarray, tables: dict[str, pd.DataFrame], cli
         import mudata
     except ImportError:
         return
-    cells = anndata.AnnData(tables["rna"], obs=clinic)
+    donor = np.repeat([f"donor{i}" for i in range(10)], N // 10)
+    cells = anndata.AnnData(tables["rna"], obs=clinic.assign(donor=donor))
     cells.obsm["X_pca"] = Z.astype(np.float32)
     cells.write_h5ad(folder / "cells.h5ad")
     with pulling(False):

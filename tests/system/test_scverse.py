@@ -625,7 +625,7 @@ def test_cells_that_only_obs_or_only_a_modality_has():
         ({"covariates": ["agee"]}, r"no column 'agee'.*Did you mean 'age'\?"),
         ({"covariates": []}, "Name at least one"),
         ({"covariates": ["age", "age"]}, "'age' more than once"),
-        ({"covariates": ["age"], "confounders": "age"}, "as a covariate or as a confounder"),
+        ({"covariates": ["age"], "confounders": "age"}, "named once, as a covariate, as a confounder or as groups"),
         ({"covariates": ["age"], "confounders": "bach"}, "Did you mean 'batch'"),
         ({"use_rep": "X_pc", "covariates": ["age"]}, "Did you mean 'X_pca'"),
         ({"use_rep": "X_PCA", "covariates": ["age"]}, "Did you mean 'X_pca'"),

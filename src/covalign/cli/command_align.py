@@ -11,7 +11,7 @@ from covalign._core.messages import message
 from covalign.aligner.latent import LatentAligner
 from covalign.cli import options
 from covalign.cli.application import app, note, reply
-from covalign.cli.data_files import aligned_rows, one_view
+from covalign.cli.data_files import aligned_rows, counted_groups, one_view
 from covalign.cli.options import METHOD, OUTPUT, Missing, Regime, flag, option
 from covalign.cli.outputs import (
     ALIGNMENT,
@@ -20,6 +20,7 @@ from covalign.cli.outputs import (
     alignment_lines,
     check_outputs,
     regime_line,
+    size_line,
     working,
     write_aligned,
 )
@@ -34,6 +35,7 @@ def align(
     covariates: options.CovariatesArgument = None,
     covariate: options.Covariate = None,
     confounder: options.Confounder = None,
+    groups: options.Groups = None,
     index: options.Index = None,
     by_position: options.ByPosition = False,
     key: options.Key = None,
@@ -80,9 +82,10 @@ def align(
             drop_first=drop_first,
             missing=missing.value,
         )
-        study = open_study(one_view(z), {}, covariates, covariate, confounder, index, key)
-        rows, Y, names = aligned_rows(study, by_position, needed=bool(confounder))
-        aligner.fit(rows.data, Y, confounders=confounder or None)
+        study = open_study(one_view(z), {}, covariates, covariate, confounder, index, key, groups=groups)
+        rows, Y, names = aligned_rows(study, by_position, needed=bool(confounder or groups))
+        counted_groups(study, Y, groups)
+        aligner.fit(rows.data, Y, confounders=confounder or None, groups=groups)
         if limits:
             aligner = aligner.at(**limits)
         if out is not None:
@@ -103,11 +106,11 @@ def answer(aligner: LatentAligner, files: list[str], as_json: bool) -> None:
     facts = {
         **{"regime": aligner.regime_, "lam": aligner.lam_, "coupling": aligner.coupling_},
         **({"gap": aligner.gap_} if aligner.regime_ == "exact" else {}),
-        **{"shrinkage": aligner.shrinkage_, "rows": aligner.n_rows_, "dimensions": aligner.n_features_in_},
-        "confounders": aligner.confounder_names_,
+        **{"shrinkage": aligner.shrinkage_, "rows": aligner.n_rows_, "groups": aligner.n_groups_},
+        **{"dimensions": aligner.n_features_in_, "confounders": aligner.confounder_names_},
         "alignment": aligner.summary()[[*ALIGNMENT, "rows"]].to_dict("index"),
         **{"mean": aligner.mean_alignment_[list(ALIGNMENT)].to_dict(), "files": files},
     }
     setting = f"{regime_line(aligner)}, shrinkage {aligner.shrinkage_:.3g}"
-    size = f"{aligner.n_rows_} rows, {aligner.n_features_in_} dimensions"
+    size = size_line(aligner.n_rows_, aligner.n_groups_, f"{aligner.n_features_in_} dimensions")
     reply(as_json, facts, *alignment_lines(aligner), setting, size, *files)

@@ -11,9 +11,9 @@ from covalign._core.messages import listed, message
 from covalign._core.text_tables import plain
 from covalign.cli import options
 from covalign.cli.application import FAILED, RESUMES, app, in_flags, note_reasons, reply
-from covalign.cli.data_files import aligned_views, named_paths
+from covalign.cli.data_files import aligned_views, counted_groups, named_paths
 from covalign.cli.options import METHOD, flag, option
-from covalign.cli.outputs import FIGURES, TABLES, check_outputs, drawing, save_figure, working, write_frame
+from covalign.cli.outputs import FIGURES, TABLES, check_outputs, drawing, save_figure, size_line, working, write_frame
 from covalign.tables.representations import SINGLE, Representation, loaded, open_study
 
 NOT_KEPT = "nothing was written (with -o, finished methods would be kept)"
@@ -43,6 +43,7 @@ def compare(
     view: options.View = None,
     covariates: options.CovariatesFile = None,
     covariate: options.Covariate = None,
+    groups: options.Groups = None,
     index: options.Index = None,
     by_position: options.ByPosition = False,
     key: options.Key = None,
@@ -105,10 +106,11 @@ def compare(
         check_outputs(outputs, [data, table_file, *paths.values()], force=force)
         draw = None if figure is None else drawing("study.comparison_figure").comparison
         contenders.chosen(method, representation=True)  # a wrong name is found before any data are read
-        opened = open_study(data, paths, table_file, covariate, None, index, key)
+        opened = open_study(data, paths, table_file, covariate, None, index, key, groups=groups)
         X, Y = aligned_views(opened, by_position, needed=False)
         held = {name: loaded(Representation(view, name), view.index) for name, view in X.items()}
         ready = filling.complete(held[SINGLE] if [*held] == [SINGLE] else held, Y, missing)
+        n_groups = counted_groups(opened, ready.Y, groups, held_out=folds + slow_folds > 0)
         table = study.compare(
             ready.views,
             ready.Y,
@@ -120,6 +122,7 @@ def compare(
             slow_folds=slow_folds,
             skip_slow=skip_slow,
             timeout=timeout,
+            groups=groups,
             keep=None if out is None else out.with_name(f"{out.name}.kept"),
         )
         table["note"] = [in_flags(why) for why in table["note"]]
@@ -130,7 +133,7 @@ def compare(
         if draw is not None and figure is not None and table["alignment"].notna().any():
             save_figure(draw(table)[0], figure)
             made.append(figure)
-    _answer(table, [str(file) for file in made], len(ready.Y), ready.said, as_json)
+    _answer(table, [str(file) for file in made], (len(ready.Y), n_groups), ready.said, as_json)
     if (table["status"] == "failed").any():
         raise typer.Exit(FAILED)
 
@@ -150,17 +153,19 @@ def _data_and_covariates(files: list[Path], covariates: Path | None) -> tuple[Pa
     return files[0] if files else None, files[1] if len(files) == 2 else covariates
 
 
-def _answer(table: Any, files: list[str], n: int, said: str | None, as_json: bool) -> None:
+def _answer(table: Any, files: list[str], size: tuple[int, int | None], said: str | None, as_json: bool) -> None:
     """Print the table and its notes; print the methods without numbers, and why, to standard error."""
     shown = table[table["alignment"].notna()]
     missing = {
         status: dict(table.loc[table["status"] == status, ["method", "note"]].itertuples(index=False))
         for status in ("absent", "failed")
     }
-    facts = {"samples": n, "gaps": said, "methods": shown.to_dict("records"), **missing, "files": files}
+    facts = {"samples": size[0], "groups": size[1], "gaps": said, "methods": shown.to_dict("records"), **missing}
     rounded = shown.assign(seconds=[f"{seconds:.3g}" if seconds == seconds else "-" for seconds in shown["seconds"]])
     lines = plain(["method", *HEADS.values()], rounded[["method", *HEADS]].to_numpy().tolist())
     done = shown[(shown["status"] == "done") & (shown["note"] != "")]
     reasons = done.groupby("note", sort=False)["method"].agg(", ".join)  # every reason once, with its methods
-    reply(as_json, facts, *([said] if said else []), *lines, *(f"{names}: {why}" for why, names in reasons.items()))
+    lines += [f"{names}: {why}" for why, names in reasons.items()]
+    lines += [size_line(*size, called="samples")] if size[1] is not None else []
+    reply(as_json, {**facts, "files": files}, *([said] if said else []), *lines)
     note_reasons(missing)

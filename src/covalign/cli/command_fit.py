@@ -16,7 +16,7 @@ from covalign._core.messages import listed, message
 from covalign._core.text_tables import plain
 from covalign.cli import options
 from covalign.cli.application import app, in_flags, note, reply
-from covalign.cli.data_files import aligned_views, named_paths
+from covalign.cli.data_files import aligned_views, counted_groups, named_paths
 from covalign.cli.options import METHOD, OUTPUT, Posterior, Regime, option
 from covalign.cli.outputs import (
     ALIGNMENT,
@@ -28,6 +28,7 @@ from covalign.cli.outputs import (
     filled_folder,
     frame_of,
     regime_line,
+    size_line,
     working,
     write_frame,
 )
@@ -50,6 +51,7 @@ def fit(
     covariates: options.CovariatesFile = None,
     covariate: options.Covariate = None,
     confounder: options.Confounder = None,
+    groups: options.Groups = None,
     index: options.Index = None,
     by_position: options.ByPosition = False,
     key: options.Key = None,
@@ -113,9 +115,10 @@ def fit(
             folds=folds,
             drop_first=drop_first,
         )
-        study = open_study(data, paths, covariates, covariate, confounder, index, key)
-        X, Y = aligned_views(study, by_position, needed=bool(confounder))
-        model.fit(X[SINGLE] if [*X] == [SINGLE] else X, Y, confounders=confounder or None)
+        study = open_study(data, paths, covariates, covariate, confounder, index, key, groups=groups)
+        X, Y = aligned_views(study, by_position, needed=bool(confounder or groups))
+        counted_groups(study, Y, groups, held_out=folds > 0)
+        model.fit(X[SINGLE] if [*X] == [SINGLE] else X, Y, confounders=confounder or None, groups=groups)
         converged = bool(model.converged_)
         if regime is not None or lam is not None or max_coupling is not None:
             model = moved(model, regime, lam, max_coupling)
@@ -193,6 +196,7 @@ def write_loadings(frames: dict[str, pd.DataFrame], path: Path) -> None:
 def answer(model: InformedFactorAnalysis, converged: bool, samples: int, files: list[str], as_json: bool) -> None:
     """Print the alignment of every covariate, the variance explained, and whether the fit converged."""
     summary, shares, total = model.summary(), model.variance_explained(), model.total_variance_explained()
+    active = int(model.active_factors_.sum())
     facts = {
         **{"regime": model.regime_, "lam": model.lam_, "coupling": model.coupling_},
         "alignment": summary["in_sample"].to_dict(),
@@ -202,8 +206,8 @@ def answer(model: InformedFactorAnalysis, converged: bool, samples: int, files: 
         "variance_explained": {n: {"total": total[n], "factors": shares.loc[n].to_dict()} for n in shares.index},
         **{"factors": model.n_factors_, "factor_names": model.factor_names_},
         "active": np.array(model.factor_names_)[model.active_factors_],
-        **{"confounders": model.confounder_names_, "samples": samples, "converged": converged},
-        **{"sweeps": model.n_iter_, "bound": model.elbo_[-1], "files": files},
+        **{"confounders": model.confounder_names_, "samples": samples, "groups": model.n_groups_},
+        **{"converged": converged, "sweeps": model.n_iter_, "bound": model.elbo_[-1], "files": files},
     }
     reply(
         as_json,
@@ -211,7 +215,7 @@ def answer(model: InformedFactorAnalysis, converged: bool, samples: int, files: 
         *alignment_lines(model, beta=model.beta_),
         *plain(["view", "variance explained"], total.items()),
         regime_line(model),
-        f"{samples} samples, {model.n_factors_} factors ({int(model.active_factors_.sum())} active)",
+        size_line(samples, model.n_groups_, f"{model.n_factors_} factors ({active} active)", called="samples"),
         f"{'converged' if converged else 'not converged'} after {model.n_iter_} sweeps, bound {model.elbo_[-1]:.2f}",
         *files,
     )

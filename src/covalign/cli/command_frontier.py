@@ -10,9 +10,9 @@ from covalign._core.text_tables import plain
 from covalign.aligner.nested_frontier import cross_validated_frontier
 from covalign.cli import options
 from covalign.cli.application import app, reply
-from covalign.cli.data_files import aligned_rows, one_view
+from covalign.cli.data_files import aligned_rows, counted_groups, one_view
 from covalign.cli.options import METHOD, Missing, option
-from covalign.cli.outputs import FIGURES, TABLES, check_outputs, drawing, save_figure, working, write_frame
+from covalign.cli.outputs import FIGURES, TABLES, check_outputs, drawing, save_figure, size_line, working, write_frame
 from covalign.tables.representations import open_study
 
 HEAD = {
@@ -32,6 +32,7 @@ def frontier(
     covariates: options.CovariatesArgument = None,
     covariate: options.Covariate = None,
     confounder: options.Confounder = None,
+    groups: options.Groups = None,
     index: options.Index = None,
     by_position: options.ByPosition = False,
     key: options.Key = None,
@@ -61,8 +62,9 @@ def frontier(
         if lams is not None:
             along = options.numbers("--lams", lams, "numbers between 0 and 1", "0,0.5,1", lambda lam: 0 <= lam <= 1)
         weight = options.auto_or(float, "--shrinkage", shrinkage)
-        study = open_study(one_view(z), {}, covariates, covariate, confounder, index, key)
-        rows, Y, _ = aligned_rows(study, by_position, needed=bool(confounder))
+        study = open_study(one_view(z), {}, covariates, covariate, confounder, index, key, groups=groups)
+        rows, Y, _ = aligned_rows(study, by_position, needed=bool(confounder or groups))
+        n_groups = counted_groups(study, Y, groups)
         frame = cross_validated_frontier(
             rows.data,
             Y,
@@ -72,8 +74,9 @@ def frontier(
             drop_first=drop_first,
             missing=missing.value,
             confounders=confounder or None,
+            groups=groups,
         )
-        about: dict[Any, Any] = dict(frame.attrs)
+        about: dict[Any, Any] = {**frame.attrs, "groups": n_groups}
         frame.attrs = {}
         if out is not None:
             write_frame(frame, out)
@@ -87,12 +90,12 @@ def answer(frame: pd.DataFrame, about: dict[Any, Any], files: list[str], as_json
     shown = list(HEAD)
     covariates = [name for name in frame.columns if name not in HEAD]
     points = [{**row[shown].to_dict(), "covariates": row[covariates].to_dict()} for _, row in frame.iterrows()]
-    facts = {"shrinkage": about["shrinkage"], "rows": about["n"], "no_exclusive": about["exclusive"]}
+    facts = {"shrinkage": about["shrinkage"], "rows": about["n"], "groups": about["groups"]}
     reply(
         as_json,
-        {**facts, "frontier": points, "files": files},
+        {**facts, "no_exclusive": about["exclusive"], "frontier": points, "files": files},
         *plain(list(HEAD.values()), frame[shown].to_numpy().tolist()),
         "Alignment and coupling on held-out rows, then in sample.",
-        f"{about['n']} rows, shrinkage {about['shrinkage']:.3g}",
+        size_line(about["n"], about["groups"], f"shrinkage {about['shrinkage']:.3g}"),
         *files,
     )

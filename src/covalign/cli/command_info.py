@@ -53,6 +53,7 @@ def _of_aligner(model: LatentAligner) -> dict[str, Any]:
     coding = model._coding
     known = {
         "rows": model.n_rows_,
+        "groups": model.n_groups_,
         "dimensions": model.n_features_in_,
         "named_dimensions": hasattr(model, "feature_names_in_"),
         "covariates": _coded(coding.covariates),
@@ -85,6 +86,7 @@ def _of_factors(model: InformedFactorAnalysis) -> dict[str, Any]:
         aligned = {}
     return {
         "rows": model._problem.n,
+        "groups": model.n_groups_,
         "views": {
             name: {"features": len(view.mean), "variance_explained": float(explained[name])}
             for name, view in table.views.items()
@@ -126,6 +128,7 @@ def page(found: dict[str, Any]) -> str:
 
 def _lines(found: dict[str, Any]) -> list[tuple[str, str]]:
     known = [("rows", f"{found['rows']:,}")]
+    known += [] if found["groups"] is None else [("groups", f"{found['groups']:,}")]
     if "views" in found:
         for name, view in found["views"].items():
             shown = f"{view['features']:,} features, {100 * view['variance_explained']:.1f} % of variance explained"

@@ -13,6 +13,7 @@ from covalign._core.messages import message
 from covalign.cli.application import in_flags, note
 from covalign.cli.watched import Watched
 from covalign.stream import is_source
+from covalign.tables import groups as grouping
 from covalign.tables import representations
 from covalign.tables.representations import SINGLE, Representation, Study, is_study
 
@@ -65,6 +66,17 @@ def aligned_views(study: Study, by_position: bool, needed: bool) -> tuple[dict[s
     elif rows.labels is None:
         Y = Y.reset_index(drop=True)
     return views, Y
+
+
+def counted_groups(study: Study, Y: pd.DataFrame, groups: str | None, held_out: bool = True) -> int | None:
+    """The number of groups in a column of Y.
+
+    Where something is held out, few groups are a warning, and so are rows that seem to have groups if none are given.
+    """
+    n_groups = None if groups is None else grouping.count(Y[groups])
+    if held_out:
+        grouping.warn(n_groups, study.likely)
+    return n_groups
 
 
 def _covariates(study: Study, rows: Representation, by_position: bool, needed: bool) -> pd.DataFrame:

@@ -92,6 +92,14 @@ Covariate = Annotated[
 Confounder = Annotated[
     list[str] | None, option(DATA, "NAME", "Column to regress out. Repeat the option for several columns.")
 ]
+Groups = Annotated[
+    str | None,
+    option(
+        DATA,
+        "NAME",
+        "Column that says which rows belong together, such as donor. Groups are fitted or held out as a whole.",
+    ),
+]
 Index = Annotated[
     str | None,
     option(

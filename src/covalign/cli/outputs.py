@@ -25,7 +25,14 @@ from covalign._core.text_tables import plain
 from covalign.aligner.latent import LatentAligner
 from covalign.cli.application import answering, check_free, in_flags, note
 from covalign.cli.watched import close_bars
-from covalign.exceptions import ColumnLayoutWarning, LeastSquaresWarning, NotFiniteError, SingularTransformWarning
+from covalign.exceptions import (
+    ColumnLayoutWarning,
+    LeastSquaresWarning,
+    NotFiniteError,
+    NotHeldOutWarning,
+    SingularTransformWarning,
+    UngroupedRowsWarning,
+)
 from covalign.stream import open_sink
 from covalign.stream.sink import replaceable
 from covalign.tables.table_files import suffix_of
@@ -38,7 +45,10 @@ PAGES = (".html", ".htm")
 NUMBERS = (".npy", ".parquet", ".zarr", *TEXT)
 FOLDERS = ("--loadings-out",)  # a name without a suffix is a folder
 EXTRAS = {".parquet": ("pyarrow", "parquet"), ".zarr": ("zarr", "zarr")}
-OURS = (SingularTransformWarning, LeastSquaresWarning, ColumnLayoutWarning, ConvergenceWarning)
+OURS = (
+    *(SingularTransformWarning, LeastSquaresWarning, ColumnLayoutWarning, ConvergenceWarning),
+    *(NotHeldOutWarning, UngroupedRowsWarning),
+)
 ALIGNMENT = {"in_sample": "in sample", "held_out": "held out", "low": "90 % from", "high": "to"}
 
 
@@ -195,6 +205,11 @@ def alignment_lines(model: Any, **more: Any) -> list[str]:
     rows = list(shown.itertuples(name=None))
     mean = [("mean", *model.mean_alignment_.reindex(shown.columns))] if len(rows) > 1 else []
     return plain(["covariate", *ALIGNMENT.values(), *more], rows + mean)
+
+
+def size_line(rows: int, n_groups: int | None, *more: str, called: str = "rows") -> str:
+    """``3000 rows, 8 groups``, and what else there is to say about the size."""
+    return ", ".join([f"{rows} {called}", *([] if n_groups is None else [f"{n_groups} groups"]), *more])
 
 
 def regime_line(model: Any) -> str:

@@ -28,8 +28,9 @@ from covalign.factor.inference.realignment import model_moments
 from covalign.factor.table import Table
 from covalign.moments.incomplete import Rows as Sums
 from covalign.moments.incomplete import fold_moments
-from covalign.moments.moments import bucket_count
-from covalign.stream.folds import fold_of_groups, fold_of_rows
+from covalign.moments.moments import MANY, bucket_count
+from covalign.stream.folds import fold_of_rows
+from covalign.tables import groups as grouping
 
 LEAST = 20  # samples: fewer say nothing
 
@@ -66,7 +67,7 @@ def buckets_of(model: Any, folds: int) -> NDArray[np.int64]:
     Features are rounded, as their last digits depend on the order of rows.
     """
     if model._groups is not None:
-        return fold_of_groups(model._groups, bucket_count(folds, 0, groups=0))
+        return grouping.buckets(model._groups, MANY)
     ((_, parts, Y, C),) = model._rows.chunks(model._table)
     table = np.round(model._table.standardised(parts, C), 6)
     return fold_of_rows(table, np.empty((len(Y), 0)), bucket_count(folds, 0))
@@ -84,7 +85,7 @@ def without(model: Any, rows: Rows, test: NDArray[np.bool_], bucket: NDArray[np.
         for name, where in zip(table.views, table.bounds, strict=True)
         if seen[where].any()
     }
-    fit = clone(model).set_params(n_factors=model.n_factors_)
+    fit = clone(model).set_params(n_factors=model.n_factors_, folds=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         fit.fit(_some(views, ~test), named[~test], confounders=None if C is None else C[~test])

@@ -211,6 +211,9 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         self._stage_1, self._laplace, self._sums, self._held = best.state, None, None, {}
         self._remember(best)
         _warn_if_not_converged(best, stacklevel=3)
+        if self.folds:
+            likely = grouping.likely_column(y, confounders) if groups is None and isinstance(y, pd.DataFrame) else None
+            grouping.warn(self.n_groups_, likely)
         return self
 
     @property

@@ -24,13 +24,14 @@ from covalign.study.baselines.method import Method
 from covalign.study.complete_cases import complete
 from covalign.study.results_store import Row, Store, Unit, setting
 from covalign.study.scores import Data, Settings, divisions, held_out, in_sample
-from covalign.tables.covariates import encode
+from covalign.tables import groups as grouping
+from covalign.tables.covariates import as_frame, encode
 
 METRICS = (
     *("held_out_alignment", "held_out_se", "alignment", "coupling", "held_out_coupling", "variance", "total_variance"),
     *("disentanglement", "completeness", "informativeness", "sap", "nsap", "seconds"),
 )
-COLUMNS = ("method", "family", "status", *METRICS, "folds", "note")
+COLUMNS = ("method", "family", "status", *METRICS, "folds", "groups", "note")
 NO_EXCLUSIVE = "the covariates are linearly dependent (as all dummies of a category are): no exclusive regime exists"
 LEAST_ROWS = 10  # of the cross-validated metrics
 
@@ -60,6 +61,7 @@ def compare(
     timeout: float | None = None,
     missing: str | None = None,
     keep: str | Path | None = None,
+    groups: Any = None,
 ) -> pd.DataFrame:
     """A table with a row for every method, sorted by held-out alignment (then by alignment in sample).
 
@@ -68,6 +70,10 @@ def compare(
     packages that run in their own process. ``folds`` is the number of cross-validation folds (0: none), ``slow_folds``
     that of slow methods, which ``skip_slow`` leaves out. Missing values raise an error, unless ``missing`` is "drop"
     (leave out incomplete samples) or "mean" (fill in the means of features).
+
+    ``groups`` says which samples belong together, such as those of a patient: one label for every sample, or the name
+    of a column of Y, which then is no covariate. A group is fitted or left out as a whole, and the standard error
+    counts groups. The column ``groups`` has their number, 0 if samples were taken as independent.
 
     The folder ``keep`` keeps the results of finished methods, for calls with the same data and settings. ``status`` is
     "done", "absent" or "failed"; ``note`` says why a method, or one of its numbers, is missing. A method that fails in
@@ -80,8 +86,10 @@ def compare(
     >>> table["method"].tolist(), table["held_out_alignment"].isna().tolist()
     (['PCA', 'Y as factors'], [False, True])
     """
-    ready = complete(X, Y, missing)
+    ready = complete(X, labelled(Y, groups), missing)
     data = numbers(ready.views, ready.Y)
+    if folds or slow_folds:
+        grouping.warn(data.n_groups, grouping.likely_column(ready.Y) if groups is None else None)
     check(data, n_factors, (folds, slow_folds), random_state)
     settings = Settings(n_factors, random_state, budget)
     wanted = contenders.chosen(methods, is_representation(data))
@@ -94,14 +102,26 @@ def compare(
             tasks += [Task(one), Task(one, divided)] if divided else [Task(one)]
     rows, failed = results(tasks, data, settings, None if keep is None else Store(keep))
     reasons = {name: ("absent", why) for name, why in absent.items()} | failed
-    return tabled(wanted, rows, reasons, folds, slow_folds)
+    table = tabled(wanted, rows, reasons, folds, slow_folds)
+    table["groups"] = data.n_groups or 0
+    return table
+
+
+def labelled(Y: Any, groups: Any) -> Any:
+    """Y with the numbers of groups as a column, so that they are joined by name as covariates are."""
+    if groups is None:
+        return Y
+    Y, labels = grouping.separated(Y, groups)
+    frame = as_frame(Y)
+    return frame.assign(**{grouping.COLUMN: grouping.numbers(labels, len(frame), frame.index)})
 
 
 def numbers(views: dict[str, pd.DataFrame], Y: pd.DataFrame) -> Data:
-    """Views as arrays, and encoded covariates (categories become dummies)."""
-    coded = encode(Y)
+    """Views as arrays, encoded covariates (categories become dummies), and the numbers of groups."""
+    groups = Y[grouping.COLUMN].to_numpy() if grouping.COLUMN in Y else None
+    coded = encode(Y.drop(columns=[] if groups is None else [grouping.COLUMN]))
     arrays, covariates = face.named_views(views, coded)
-    return Data(arrays, covariates, tuple(coded.columns))
+    return Data(arrays, covariates, tuple(coded.columns), groups)
 
 
 def is_representation(data: Data) -> bool:
@@ -119,11 +139,13 @@ def check(data: Data, n_factors: int, folds: tuple[int, ...], random_state: int)
     for count in dict.fromkeys(folds):
         if not (isinstance(count, int) and (count == 0 or 2 <= count <= n)):
             raise ValueError(message(f"folds needs 0 (none), or a number from 2 to the {n} samples", got=repr(count)))
-        for train, _ in divisions(data.Y, count, random_state):
+        made = divisions(data.Y, count, random_state, data.groups)
+        for train, _ in made:
             constant = np.ptp(data.Y[train], axis=0) == 0
             if constant.any():
-                problem = f"In one of {count} training sets a covariate is constant: "
-                remedy = "Use fewer folds, another random_state or folds=0, or drop the rare covariate"
+                problem = f"In one of {len(made)} training sets a covariate is constant: "
+                another = " another random_state" if data.groups is None else " more groups"
+                remedy = f"Use fewer folds,{another} or folds=0, or drop the rare covariate"
                 raise ValueError(message(problem + listed(np.array(data.names)[constant]), remedy=remedy))
 
 
@@ -178,7 +200,8 @@ def attempt(task: Task, data: Data, settings: Settings) -> list[Row] | tuple[str
 def digest_of(data: Data, settings: Settings) -> str:
     """Fingerprint of data and settings; it changes when they change."""
     digest = hashlib.sha256(repr((package.__version__, settings, data.names)).encode())
-    for name, values in [*data.views.items(), ("", data.Y)]:
+    grouped = [] if data.groups is None else [("groups", data.groups)]
+    for name, values in [*data.views.items(), ("", data.Y), *grouped]:
         digest.update(repr((name, values.shape)).encode())
         digest.update(np.ascontiguousarray(values).data)
     return digest.hexdigest()[:16]

@@ -76,7 +76,9 @@ def keys(frame: pd.DataFrame) -> list[Any]:
     there = [style for family, style in STYLES.items() if (frame["family"] == family).any()]
     made = [plt.Line2D([], [], ls="", color=colour, marker=marker, label=label) for colour, marker, label in there]
     hollow = plt.Line2D([], [], ls="", marker="o", mfc="white", mec=INK, label="in sample")
-    filled = plt.Line2D([], [], ls="", marker="o", mfc=INK, mec=INK, label="held out")
+    groups = int(frame["groups"].max()) if "groups" in frame else 0
+    label = f"held out by group ({groups})" if groups else "held out"
+    filled = plt.Line2D([], [], ls="", marker="o", mfc=INK, mec=INK, label=label)
     return [*made, hollow, *([filled] if frame["held_out_alignment"].notna().any() else [])]
 
 

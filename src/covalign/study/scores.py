@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from covalign._core.linalg import Array
-from covalign.closed_form import metrics
+from covalign.closed_form import fold_packing, metrics
 from covalign.closed_form.heldout import (
     CoupledFold,
     coupling_of,
@@ -38,10 +38,11 @@ from covalign.closed_form.heldout import (
 from covalign.closed_form.measures import quotient
 from covalign.closed_form.metrics.alignment import cross_correlation
 from covalign.closed_form.pooled_correlation import Pairs, mean_estimate
-from covalign.moments.moments import Moments, fold_moments
+from covalign.moments.moments import MANY, Moments, fold_moments
 from covalign.study.baselines import method as face
 from covalign.study.baselines.method import Method
 from covalign.study.results_store import Row
+from covalign.tables import groups as grouping
 
 LABELS = {
     "alignment": r"mean alignment  corr$(\tilde z_p, y_p)$",
@@ -102,15 +103,22 @@ class Settings(NamedTuple):
 
 
 class Data(NamedTuple):
-    """Complete numbers: views (n x D each) and encoded covariates (n x P, by name)."""
+    """Complete numbers: views (n x D each), encoded covariates (n x P, by name), numbers of groups if rows have any."""
 
     views: dict[str, Array]
     Y: Array
     names: tuple[str, ...] = ()
+    groups: Array | None = None
+
+    @property
+    def n_groups(self) -> int | None:
+        """The number of groups, None if samples are taken as independent."""
+        return None if self.groups is None else len(np.unique(self.groups))
 
     def rows(self, which: Any) -> Data:
         """Some of the samples."""
-        return Data({name: view[which] for name, view in self.views.items()}, self.Y[which], self.names)
+        groups = None if self.groups is None else self.groups[which]
+        return Data({name: view[which] for name, view in self.views.items()}, self.Y[which], self.names, groups)
 
 
 def in_sample(method: Method, data: Data, settings: Settings) -> Iterator[Row]:
@@ -123,7 +131,7 @@ def held_out(method: Method, data: Data, settings: Settings, folds: int) -> Iter
     """Alignment and coupling of left-out samples, with factors from their features by a fit to the others."""
     sums, fitted, coupled = [], [], []
     origin = data.Y.mean(axis=0)
-    made = divisions(data.Y, folds, settings.seed)
+    made = divisions(data.Y, folds, settings.seed, data.groups)
     for train, test in made:
         old, new = data.rows(train), data.rows(test)
         result = run(method, old, settings)
@@ -132,7 +140,7 @@ def held_out(method: Method, data: Data, settings: Settings, folds: int) -> Iter
         own = Moments.from_arrays(result.informed, old.Y)
         # In the units of the factors of the fitted samples, so that the folds can be put together.
         z = (result.place(new.views) - own.mean_z) * quotient(1.0, np.sqrt(np.diag(own.cov_z)))
-        parts = [part for part in fold_moments(z, new.Y, PARTS) if part is not None]
+        parts = parts_of(z, new, folds)
         known = np.ptp(old.Y, axis=0) > 0
         sums += [np.where(known, part_sums(np.eye(len(known)), part, origin), 0.0) for part in parts]
         fitted.append(np.diag(cross_correlation(own)))
@@ -144,7 +152,20 @@ def held_out(method: Method, data: Data, settings: Settings, folds: int) -> Iter
     yield Row(method.name, "held-out se", float(found.se))
     among_fitted = float(np.mean([of.fitted for of in coupled]))
     yield Row(method.name, "held-out coupling", coupling_on_new_rows(among_fitted, coupled))
-    yield Row(method.name, "folds", folds)
+    yield Row(method.name, "folds", len(made))
+
+
+def parts_of(z: Array, data: Data, folds: int) -> list[Moments]:
+    """Moments of left-out factors and covariates in parts that count as independent: buckets of groups, or of rows."""
+    if data.groups is None:
+        return [part for part in fold_moments(z, data.Y, PARTS) if part is not None]
+    bucket = buckets_of(data.groups, folds)
+    return [Moments.from_arrays(z[bucket == b], data.Y[bucket == b]) for b in np.unique(bucket)]
+
+
+def buckets_of(groups: Array, folds: int) -> Any:
+    """The bucket of every sample, which follows from its group."""
+    return grouping.buckets(groups, MANY)
 
 
 def run(method: Method, data: Data, settings: Settings) -> face.Result:
@@ -152,12 +173,18 @@ def run(method: Method, data: Data, settings: Settings) -> face.Result:
     return face.run(method, data.views, data.Y, settings.n_factors, settings.seed, settings.budget)
 
 
-def divisions(Y: Array, folds: int, seed: int) -> list[tuple[Any, Any]]:
-    """(rows to fit, rows left out) of each fold: the same for all methods, stratified by flags and classes."""
+def divisions(Y: Array, folds: int, seed: int, groups: Array | None = None) -> list[tuple[Any, Any]]:
+    """(rows to fit, rows left out) of each fold: the same for all methods, stratified by flags and classes.
+
+    A group (a number for every row) is on one side; there are fewer folds if there are fewer groups.
+    """
     from sklearn.model_selection import KFold, StratifiedKFold
 
     if folds == 0:
         return []
+    if groups is not None:
+        fold = fold_packing.fold_of_rows(buckets_of(groups, folds), Y, folds)
+        return [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(fold.max() + 1)]
     flags = [p for p in range(Y.shape[1]) if len(np.unique(Y[:, p])) == 2]
     _, group = np.unique(Y[:, flags], axis=0, return_inverse=True)
     stratified = flags and np.bincount(group.reshape(-1)).min() >= folds

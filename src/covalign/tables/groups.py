@@ -7,13 +7,17 @@ Labels become numbers, which decide the bucket of a row as its content does othe
 from __future__ import annotations
 
 import re
+import warnings
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from covalign._core.linalg import Array
 from covalign._core.messages import listed, message
+from covalign.exceptions import NotHeldOutWarning, UngroupedRowsWarning
+from covalign.stream.folds import fold_of_groups
 from covalign.tables.join import in_order
 
 COLUMN = "group number"  # of encoded covariates, the last one
@@ -51,7 +55,8 @@ def separated(Y: Any, groups: Any, confounders: Any = None) -> tuple[Any, Any]:
 def numbers(groups: Any, n: int | None, index: pd.Index | None = None, *, several: bool = True) -> Array:
     """A number for each of n rows, equal within groups; labels with names are matched by ``index``.
 
-    Labels are compared as text. ``several`` refuses a single group, of which nothing can be left out.
+    Labels are compared as text, and 1.0 is written as 1: the labels 1, 1.0 and "1" are one group, also in different
+    batches. ``several`` refuses a single group, of which nothing can be left out.
     """
     labels = _as_series(groups)
     named = isinstance(groups, pd.Series | pd.DataFrame)
@@ -66,12 +71,18 @@ def numbers(groups: Any, n: int | None, index: pd.Index | None = None, *, severa
         remedy = "leave these rows out, or give each of them a label of its own"
         raise ValueError(message(need, got=got, remedy=remedy))
     codes, levels = pd.factorize(labels)
-    if several and len(levels) == 1:
-        need, got = "leaving groups out needs at least two groups", f"only {str(levels[0])!r}"
+    texts = [_text(level) for level in levels]
+    if several and len(set(texts)) == 1:
+        need, got = "leaving groups out needs at least two groups", f"only {texts[0]!r}"
         raise ValueError(message(need, got=got, remedy="pass groups=None if rows are independent"))
-    hashed = pd.util.hash_array(np.array([str(level) for level in levels], dtype=object), categorize=False)
+    hashed = pd.util.hash_array(np.array(texts, dtype=object), categorize=False)
     # 52 bits, which a float64 holds exactly.
     return np.asarray((hashed >> np.uint64(12)).astype(np.float64)[codes])
+
+
+def _text(label: Any) -> str:
+    whole = isinstance(label, float | np.floating) and float(label).is_integer()
+    return str(int(label)) if whole else str(label)
 
 
 def _as_series(groups: Any) -> pd.Series:
@@ -79,7 +90,8 @@ def _as_series(groups: Any) -> pd.Series:
         groups = groups.iloc[:, 0] if groups.shape[1] == 1 else groups
     if isinstance(groups, pd.Series):
         return groups
-    values = groups.to_numpy() if hasattr(groups, "to_numpy") else np.asarray(groups)
+    # As objects, or numpy would write a gap among text as "nan".
+    values = groups.to_numpy() if hasattr(groups, "to_numpy") else np.asarray(groups, getattr(groups, "dtype", object))
     values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
     if values.ndim != 1:
         need, got = "groups need one label for every row", f"a table of shape {values.shape}"
@@ -108,6 +120,29 @@ def likely_column(Y: pd.DataFrame, *others: Any) -> tuple[str, str] | None:
                 if pairs == len(levels) and len(np.unique(values)) > 1:
                     return str(name), str(covariate)
     return None
+
+
+def buckets(numbers: Array, most: int) -> NDArray[np.int64]:
+    """The bucket of every row, for rows in memory: its group, or one of ``most`` parts if there are more groups."""
+    levels, place = np.unique(numbers, return_inverse=True)
+    return np.asarray(place, dtype=np.int64) if len(levels) <= most else fold_of_groups(numbers, most)
+
+
+def count(groups: Any) -> int:
+    """How many groups there are; labels are compared as text."""
+    return len(np.unique(numbers(groups, None, several=False)))
+
+
+def warn(n_groups: int | None, likely: tuple[str, str] | None, stacklevel: int = 3) -> None:
+    """Warn where there are few groups, or none although a column is ``likely`` to name them."""
+    if n_groups is None and likely is not None:
+        warnings.warn(advice(*likely), UngroupedRowsWarning, stacklevel=stacklevel)
+    if n_groups is not None and n_groups < FEW:
+        text = (
+            f"Held-out numbers rest on {n_groups} groups, so their intervals are very wide. "
+            "More groups are needed to know more."
+        )
+        warnings.warn(text, NotHeldOutWarning, stacklevel=stacklevel)
 
 
 def advice(column: str, covariate: str) -> str:

@@ -24,6 +24,7 @@ from covalign.stream.h5ad import pulling
 from covalign.stream.memory import frame_dtype, frame_values
 from covalign.stream.npy import members
 from covalign.stream.parquet import columns_of, schema_of
+from covalign.tables import groups as grouping
 from covalign.tables import join
 from covalign.tables import table_files as files
 
@@ -170,13 +171,14 @@ def modalities(path: Path, key: str | None = None, wanted: Sequence[str] | None 
 
 
 class Study(NamedTuple):
-    """Views and their table of covariates and confounders, not yet in the same order."""
+    """Views and their table of covariates, confounders and groups, not yet in the same order."""
 
     views: dict[str, Representation]
     table: pd.DataFrame
     where: str  # the file of the table
     together: bool  # views and table are in one file, hence in the same order
     notes: list[str]
+    likely: tuple[str, str] | None = None  # a column that may name groups, and a covariate that is constant within them
 
 
 def open_study(
@@ -188,6 +190,7 @@ def open_study(
     index: str | None = None,
     key: str | None = None,
     chunk_rows: int | None = None,
+    groups: str | None = None,
 ) -> Study:
     """One file of rows, or views by name, and a table. Without a table its columns come from the file of the rows."""
     several = data is None or is_study(data)
@@ -199,11 +202,13 @@ def open_study(
     together = table is None and not several
     among = together and files.suffix_of(source) not in (".h5ad", ".npz")  # covariates are columns among the rows
     if among:
-        known = _columns_beside(source, [*(covariates or []), *(confounders or [])] if covariates else [], index)
+        asked = [*covariates, *(confounders or []), *([] if groups is None else [groups])] if covariates else []
+        every_column = _columns_beside(source, asked, index)
     else:
-        known = files.read_table(source, index)
-    notes = [] if covariates else files.numbers_as_names(known, source)
-    known = files.chosen(known, covariates, confounders, source)
+        every_column = files.read_table(source, index)
+    notes = [] if covariates else files.numbers_as_names(every_column, source)
+    known = files.chosen(every_column, covariates, confounders, source, groups)
+    likely = grouping.likely_column(known, every_column) if groups is None else None
     without = list(known.columns) if among else []
     if data is None:
         views = open_views(paths, key, index)
@@ -211,7 +216,7 @@ def open_study(
         views = modalities(data, key)
     else:
         views = {SINGLE: open_representation(data, key, index, without=without, chunk_rows=chunk_rows)}
-    return Study(views, known, str(source), together, notes)
+    return Study(views, known, str(source), together, notes, likely)
 
 
 def _columns_beside(path: Path, names: Sequence[str], index: str | None) -> pd.DataFrame:

@@ -222,22 +222,32 @@ def columns_in(path: Path) -> list[str]:
 
 
 def chosen(
-    frame: pd.DataFrame, covariates: Sequence[str] | None, confounders: Sequence[str] | None, where: Any
+    frame: pd.DataFrame,
+    covariates: Sequence[str] | None,
+    confounders: Sequence[str] | None,
+    where: Any,
+    groups: str | None = None,
 ) -> pd.DataFrame:
-    """The columns asked for, covariates first; without a choice all columns but the confounders are covariates."""
+    """The columns asked for: covariates, confounders, groups. Without a choice all other columns are covariates."""
     confounders = list(dict.fromkeys(confounders or []))
-    covariates = list(dict.fromkeys(covariates or [name for name in frame.columns if name not in confounders]))
-    wrong = [name for name in [*covariates, *confounders] if name not in frame.columns]
+    grouped = [] if groups is None else [groups]
+    others = [*confounders, *grouped]
+    covariates = list(dict.fromkeys(covariates or [name for name in frame.columns if name not in others]))
+    wrong = [name for name in [*covariates, *others] if name not in frame.columns]
     if wrong:
         raise unknown_columns(where, wrong, list(frame.columns))
     both = sorted(set(covariates) & set(confounders))
     if both:
         need = "a column needs to be a covariate or a confounder"
         raise ValueError(message(need, got=f"{listed(both)} as both", remedy="name it once"))
+    if groups in [*covariates, *confounders]:
+        need, kind = "the column of groups is no covariate and no confounder", "covariate"
+        kind = "confounder" if groups in confounders else kind
+        raise ValueError(message(need, got=f"{groups!r} as groups and as a {kind}", remedy="name it once"))
     if not covariates:
-        remedy = "leave a column of interest besides the confounders"
+        remedy = "leave a column of interest besides the confounders and the groups"
         raise ValueError(message("at least one covariate is needed", got=f"none in {str(where)!r}", remedy=remedy))
-    return frame[[*covariates, *confounders]]
+    return frame[[*covariates, *others]]
 
 
 def numbers_as_names(frame: pd.DataFrame, where: Any) -> list[str]:

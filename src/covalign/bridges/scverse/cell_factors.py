@@ -54,6 +54,7 @@ def ifa(
     lam: float | None = None,
     regime: str | None = None,
     confounders: str | Sequence[str] | None = None,
+    groups: str | None = None,
     use_rep: str | Mapping[str, str] = "X",
     mask_var: Any = "auto",
     modalities: str | Sequence[str] | None = None,
@@ -73,6 +74,9 @@ def ifa(
         (their chosen features); those in a file are loaded.
     covariates, confounders : names of columns of ``obs``
         Factor p is informed by covariate p. Of a MuData also ``"rna:age"``, or a column that only one modality has.
+    groups : name of a column of ``obs``, or None
+        Which cells belong together, such as ``"donor"``: these are held out as a whole, and intervals count groups.
+        None takes cells as independent.
     n_factors : int or "auto"
         Informed and free ones together.
     lam, regime : float, str or None
@@ -114,13 +118,15 @@ def ifa(
     (['age', 'dose', 'free0', 'free1'], (30, 4))
     """
     views = _views(data, modalities, use_rep, mask_var)
-    asked = elements.Asked.of(covariates, confounders)
+    asked = elements.Asked.of(covariates, confounders, groups)
     places = [(name, view.part.varm) for name, view in views.items() if view.element.of_var]
     key = slots.check_place(data, key_added, copy, places)
-    Y, C = asked.tables(data)
+    Y, C, labels = asked.tables(data)
     _check_cells(data, views)
     model = InformedFactorAnalysis(n_factors, folds=folds, **settings)
-    model.fit({name: view.table() for name, view in views.items()}, Y, confounders=C)
+    model.fit({name: view.table() for name, view in views.items()}, Y, confounders=C, groups=labels)
+    if folds:
+        asked.advise(data, Y, C)
     if lam is not None or regime is not None:
         model = model.at(lam, regime=regime)
     reps = [_of(use_rep, name, "X") for name in views]
@@ -189,5 +195,6 @@ def _found(model: InformedFactorAnalysis, views: dict[str, View]) -> dict[str, A
         "active": np.asarray(model.active_factors_),
         "elbo": np.asarray(model.elbo_),
         "converged": bool(model.converged_),
+        **({} if model.n_groups_ is None else {"n_groups": model.n_groups_}),
         "transform": np.asarray(model.T_),
     }

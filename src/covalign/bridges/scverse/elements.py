@@ -15,6 +15,7 @@ from covalign._core.linalg import Array, dense
 from covalign._core.messages import listed, message
 from covalign.stream.formats import from_object
 from covalign.stream.source import Table
+from covalign.tables import groups as grouping
 
 
 class Element(NamedTuple):
@@ -113,25 +114,35 @@ class Asked(NamedTuple):
 
     covariates: list[str]
     confounders: list[str]
+    groups: str | None
 
     @classmethod
-    def of(cls, covariates: Any, confounders: Any) -> Asked:
+    def of(cls, covariates: Any, confounders: Any, groups: Any = None) -> Asked:
         """Lists, also where one name was given alone; refused where a name occurs twice or no covariate is named."""
-        asked = cls(_listed(covariates), _listed(confounders))
-        both = [*asked.covariates, *asked.confounders]
+        if not (groups is None or isinstance(groups, str)):
+            need, remedy = "groups needs the name of a column of obs", "put the labels into obs, groups='donor'"
+            raise ValueError(message(need, got=type(groups).__name__, remedy=remedy))
+        asked = cls(_listed(covariates), _listed(confounders), groups)
+        both = [*asked.covariates, *asked.confounders, *_listed(groups)]
         twice = [name for name in dict.fromkeys(both) if both.count(name) > 1]
         if not asked.covariates:
             remedy = "Name at least one column of obs, covariates=['age']"
             raise ValueError(message("covariates is empty", remedy=remedy))
         if twice:
-            need = "a column needs to be named once, as a covariate or as a confounder"
+            need = "a column needs to be named once, as a covariate, as a confounder or as groups"
             raise ValueError(message(need, got=f"{listed(twice)} more than once"))
         return asked
 
-    def tables(self, data: Any) -> tuple[pd.DataFrame, pd.DataFrame | None]:
-        """Covariates, and confounders where there are any, of all cells in the order of obs."""
-        frame = obs_columns(data, [*self.covariates, *self.confounders])
-        return frame[self.covariates], frame[self.confounders] if self.confounders else None
+    def tables(self, data: Any) -> tuple[pd.DataFrame, pd.DataFrame | None, pd.Series | None]:
+        """Covariates, confounders and groups (None if there are none) of all cells in the order of obs."""
+        frame = obs_columns(data, [*self.covariates, *self.confounders, *_listed(self.groups)])
+        confounders = frame[self.confounders] if self.confounders else None
+        return frame[self.covariates], confounders, None if self.groups is None else frame[self.groups]
+
+    def advise(self, data: Any, Y: pd.DataFrame, C: pd.DataFrame | None) -> None:
+        """Warn if no groups are given and another column of obs may name them; of Y and C the estimators warn."""
+        if self.groups is None and grouping.likely_column(Y, C) is None:
+            grouping.warn(None, grouping.likely_column(Y, loaded(data.obs)), stacklevel=4)
 
 
 def _listed(names: Any) -> list[str]:

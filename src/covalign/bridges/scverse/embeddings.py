@@ -23,6 +23,7 @@ def align(
     covariates: str | Sequence[str] = (),
     *,
     confounders: str | Sequence[str] | None = None,
+    groups: str | None = None,
     regime: str = "tunable",
     lam: float = 0.5,
     shrinkage: float | str = "auto",
@@ -47,13 +48,17 @@ def align(
     covariates, confounders : names of columns of ``obs``
         Numbers, flags, text and categories, with gaps or without; confounders are regressed out and may have none. Of
         a MuData also ``"rna:age"``, or a column that only one modality has.
+    groups : name of a column of ``obs``, or None
+        Which cells belong together, such as ``"donor"``: these are fitted or held out as a whole, and intervals count
+        groups. None takes cells as independent.
     regime, lam, shrinkage, keep_rest, folds, drop_first, missing
         Those of ``LatentAligner``.
     key_added : str
         ``obsm[key_added]`` gets a table with a column per covariate (then ``rest0``, ... with ``keep_rest``), and
         ``uns`` under the same name without ``X_``: ``params``; ``alignment`` (in sample, held out, low, high and rows
-        per covariate) and ``mean_alignment``; ``shrinkage`` as chosen; ``coupling``; ``transform`` (T) and ``mean``,
-        which make it ``(Z - mean) @ transform.T`` where there are no confounders; ``columns`` and ``names``; ``model``.
+        per covariate) and ``mean_alignment``; ``n_groups`` if there are groups; ``shrinkage`` as chosen; ``coupling``;
+        ``transform`` (T) and ``mean``, which make it ``(Z - mean) @ transform.T`` where there are no confounders;
+        ``columns`` and ``names``; ``model``.
     store_model : bool
         Keep in ``uns`` what ``aligner`` and ``transform`` need: sums over cells, no cell; ``folds + 1`` times the size
         of the covariance of the embedding at most.
@@ -77,14 +82,15 @@ def align(
     ['in_sample', 'held_out', 'se', 'low', 'high', 'rows']
     """
     elements.is_mudata(data)
-    asked = elements.Asked.of(covariates, confounders)
+    asked = elements.Asked.of(covariates, confounders, groups)
     key = slots.check_place(data, key_added, copy)
     rows = elements.element(data, use_rep, "data").rows(data.obs_names)
-    Y, C = asked.tables(data)
+    Y, C, labels = asked.tables(data)
     model = LatentAligner(
         regime, lam, shrinkage, keep_rest=keep_rest, folds=folds, drop_first=drop_first, missing=missing
     )
-    model.fit(rows, Y, confounders=C)
+    model.fit(rows, Y, confounders=C, groups=labels)
+    asked.advise(data, Y, C)
     params = slots.parameters(use_rep=use_rep, key_added=key, **asked._asdict(), **model.get_params())
     table = _table(model, rows, C)
     uns = slots.head(KIND, table.columns, params) | _found(model)
@@ -108,6 +114,7 @@ def _found(model: LatentAligner) -> dict[str, Any]:
         "mean_alignment": {name: float(value) for name, value in model.mean_alignment_.items()},
         "shrinkage": float(model.shrinkage_),
         "coupling": float(model.coupling_),
+        **({} if model.n_groups_ is None else {"n_groups": model.n_groups_}),
         "transform": np.asarray(model.transform_),
         "mean": np.asarray(model.moments_.mean_z),
     }

@@ -100,11 +100,14 @@ def page(facts: dict[str, Any], title: str) -> str:
 def _subtitle(facts: dict[str, Any]) -> str:
     p = len(facts["covariates"])
     named = f"{p} covariate{'s' if p > 1 else ''}"
+    in_groups = "" if facts["groups"] is None else f" in {facts['groups']:,} groups"
     if "factors" in facts:
         views = facts["factors"]["views"]
         listed = ", ".join(f"{view['name']} ({view['features']:,})" for view in views)
-        return f"{facts['rows']:,} samples; {listed}; {facts['dimensions']} factors, {p} of them informed by {named}"
-    return f"{facts['rows']:,} rows, {facts['dimensions']:,} dimensions, {named}; shrinkage {facts['shrinkage']:.3g}"
+        factors = f"{facts['dimensions']} factors, {p} of them informed by {named}"
+        return f"{facts['rows']:,} samples{in_groups}; {listed}; {factors}"
+    size = f"{facts['rows']:,} rows{in_groups}, {facts['dimensions']:,} dimensions"
+    return f"{size}, {named}; shrinkage {facts['shrinkage']:.3g}"
 
 
 def as_json(facts: dict[str, Any]) -> str:

@@ -35,6 +35,7 @@ from covalign.closed_form.pooled_correlation import LEVEL, Pairs, estimate
 from covalign.closed_form.regimes import Polar
 from covalign.moments.incomplete import Rows
 from covalign.moments.moments import Moments
+from covalign.tables.groups import FEW
 
 FORMAT = 2
 AS_FITTED = "as fitted"  # a factor model before it is realigned
@@ -64,6 +65,8 @@ def of_estimator(
         "covariates": list(model.covariate_names_),
         "confounders": list(model.confounder_names_),
         "rows": model.n_rows_,
+        "groups": model.n_groups_,
+        "about_groups": about_groups(model.n_groups_, "samples" if name == "fa" else "rows") if held else None,
         "pairs": model.n_pairs_.tolist(),
         "regime": AS_FITTED if model.regime_ is None else model.regime_,
         "lam": 0.5 if lam is None or np.isnan(lam) else float(lam),  # where the slider starts
@@ -86,6 +89,14 @@ def of_rows(polar: Polar, rows: Rows, held: HeldOut | None, why_not_held_out: st
         "held_out_exclusive": held is not None and held.all_exclusive,
         "why_not_held_out": why_not_held_out,
     }
+
+
+def about_groups(n: int | None, rows: str) -> str | None:
+    """The sentence about left-out groups; None if rows were taken as independent."""
+    if n is None:
+        return None
+    found = f"only {n} groups, so little is known about new groups" if n < FEW else f"{n:,} groups"
+    return f"{rows.capitalize()} were left out by group; there are {found}."
 
 
 def regime(polar: Polar) -> dict[str, Any]:
@@ -154,12 +165,13 @@ def plain(matrix: Any, digits: int = 12) -> list[list[float]]:
 
 
 def code(estimator: Any, name: str, data: str, leave: tuple[str, ...] = ()) -> str:
-    """Python code that fits the estimator: its class, its parameters that differ from the defaults, its confounders."""
+    """Python code that fits the estimator: its class, its parameters that differ from the defaults, its data."""
     kind = type(estimator)
     asked, usual = estimator.get_params(), kind().get_params()
     chosen = {key: value for key, value in asked.items() if key not in leave and value != usual[key]}
     options = [f"{key}={_literal(value, key)}" for key, value in chosen.items()]
     given = f"{data}, confounders=C" if estimator.confounder_names_ else data
+    given += "" if estimator.n_groups_ is None else ", groups=groups"
     return f"{name} = ca.{kind.__name__}({', '.join(options)}).fit({given})"
 
 

@@ -187,6 +187,7 @@ const view = (() => {
       : gap < -0.05 ? `, ${shown(-gap)} higher than on the fitted ${rows}: the folds differ, or they are small`
         : `: fitted and held-out numbers agree${overfitted.length ? " on average" : ""}`;
     const said = unjudged.length === P ? [] : [`On new ${rows} the mean alignment is ${shown(height(out), 3)}${verdict}.`];
+    if (facts.about_groups) said.push(facts.about_groups);
     if (overfitted.length && overfitted.length < P) said.push(`Much better on fitted ${rows} than on new ones (overfitted): ${few(overfitted)}.`);
     const lost = which((p) => known(out.low[p]) && out.low[p] <= 0 && out.high[p] >= 0);
     if (lost.length) said.push(`On new ${rows}, alignment cannot be distinguished from zero: ${few(lost)}.`);
