@@ -154,12 +154,13 @@ def plain(matrix: Any, digits: int = 12) -> list[list[float]]:
 
 
 def code(estimator: Any, name: str, data: str, leave: tuple[str, ...] = ()) -> str:
-    """Python code that fits the estimator: its class, its parameters that differ from the defaults, its confounders."""
+    """Python code that fits the estimator: its class, its parameters that differ from the defaults, its data."""
     kind = type(estimator)
     asked, usual = estimator.get_params(), kind().get_params()
     chosen = {key: value for key, value in asked.items() if key not in leave and value != usual[key]}
     options = [f"{key}={_literal(value, key)}" for key, value in chosen.items()]
     given = f"{data}, confounders=C" if estimator.confounder_names_ else data
+    given += "" if estimator.n_groups_ is None else ", groups=groups"
     return f"{name} = ca.{kind.__name__}({', '.join(options)}).fit({given})"
 
 
