@@ -142,13 +142,13 @@ def test_lanes_over_a_file_are_the_lanes_over_an_array(tmp_path, data, monkeypat
     monkeypatch.setattr(reduction.Size, "threads", (3, 3))
     monkeypatch.setattr("covalign.moments.moments.BLOCK_BYTES", 0)
     rng = np.random.default_rng(0)
-    Z, Y = rng.standard_normal((3000, 5)), rng.standard_normal((3000, 2))
+    Z, Y = rng.standard_normal((6000, 5)), rng.standard_normal((6000, 2))
     spans = []
     original = reduction.portions
     monkeypatch.setattr(reduction, "portions", lambda t, a, b, s: spans.append((a, b)) or original(t, a, b, s))
     whole = ca.LatentAligner(folds=2).fit(Z, Y)
     al = ca.LatentAligner(folds=2, chunk_rows=77).fit(npy(tmp_path, Z), Y)
-    assert sorted(spans) == sorted(2 * [(0, 1000), (1000, 2000), (2000, 3000)])
+    assert sorted(spans) == sorted(2 * [(0, 2000), (2000, 4000), (4000, 6000)])
     assert_array_equal(al.moments_.cov_z, whole.moments_.cov_z)
     assert_allclose(al.moments_.cov_z, np.cov(Z.T, ddof=0), rtol=1e-12, atol=1e-14)
 

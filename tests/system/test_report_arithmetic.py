@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import covalign.show.report
@@ -36,22 +37,68 @@ def by_node(known, settings, budgets):
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize(
-    "data", [correlated(0, 300, 6, 3), correlated(1, 60, 40, 5), correlated(2, 300, 4, 1), gappy(3)]
-)
-def test_the_script_gives_the_numbers_of_python(data):
-    aligner = LatentAligner().fit(*data)
+def rare():
+    """A covariate and a category: of its levels, one has a single row, which no fit knows when it is left out."""
+    Z, Y = correlated(6, 80, 8, 1)
+    return Z, pd.DataFrame({"dose": Y[:, 0], "site": ["north"] + ["east"] * 2 + ["south"] * 77})
+
+
+def few_labels():
+    Z, Y = correlated(10, 20, 4, 3)
+    Y[np.random.default_rng(0).random(Y.shape) < 0.4] = np.nan
+    return Z, Y
+
+
+def nuisance(n: int):
+    return np.random.default_rng(1).standard_normal((n, 2))
+
+
+FITS = {
+    "complete": lambda: LatentAligner().fit(*correlated(0, 300, 6, 3)),
+    "fewer rows than columns": lambda: LatentAligner().fit(*correlated(1, 60, 80, 5)),
+    "one covariate": lambda: LatentAligner().fit(*correlated(2, 300, 4, 1)),
+    "gaps": lambda: LatentAligner().fit(*gappy(3)),
+    "confounders": lambda: LatentAligner().fit(*correlated(5, 200, 6, 3), confounders=nuisance(200)),
+    "gaps and confounders": lambda: LatentAligner().fit(*gappy(4), confounders=nuisance(400)),
+    "rare levels": lambda: LatentAligner(drop_first=True).fit(*rare()),
+    "few labels": lambda: LatentAligner().fit(*few_labels()),
+    "two folds": lambda: LatentAligner(folds=2).fit(*correlated(7, 100, 6, 3)),
+    "ten folds": lambda: LatentAligner(folds=10).fit(*correlated(8, 400, 6, 3)),
+    "groups": lambda: LatentAligner().fit(*correlated(9, 120, 6, 3), groups=np.arange(120) % 7),
+    "three rows": lambda: LatentAligner().fit(*correlated(11, 3, 4, 1)),
+    "four rows": lambda: LatentAligner().fit(*correlated(12, 4, 4, 2)),
+}
+
+
+@pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
+def test_the_script_gives_the_numbers_of_python(fit):
+    aligner = fit()
     known, budgets = facts.of_aligner(aligner), [0.0, 0.01, 0.3, 100.0]
-    found, lams = by_node(known, SETTINGS, budgets)
-    for (regime, lam), got in zip(SETTINGS, found, strict=True):
+    settings = [setting for setting in SETTINGS if setting[0] != "exclusive" or known["held_out_exclusive"]]
+    found, lams = by_node(known, settings, budgets)
+    for (regime, lam), got in zip(settings, found, strict=True):
         need = facts.measured(known, regime, lam)
-        np.testing.assert_allclose(got["withY"], need["with_y"], atol=1e-9)
-        np.testing.assert_allclose(got["among"], need["among"], atol=1e-9)
-        np.testing.assert_allclose(got["coupling"], need["coupling"], atol=1e-9)
+        close(got["withY"], need["with_y"])
+        close(got["among"], need["among"])
+        close(got["coupling"], need["coupling"])
         for name in ("alignment", "se", "low", "high", "coupling"):
-            np.testing.assert_allclose(got["heldOut"][name], need["held_out"][name], atol=1e-9)
+            close(got["heldOut"][name], need["held_out"][name])
+        mean = (aligner.at(lam=lam) if regime == "tunable" else aligner.at(regime=regime)).mean_alignment_
+        close([got["heldOut"][name] for name in ("mean", "meanLow", "meanHigh")], mean[["held_out", "low", "high"]])
     for budget, lam in zip(budgets, lams, strict=True):
         assert lam == pytest.approx(aligner.at(max_coupling=budget).lam, abs=1e-6)
+
+
+def close(got, need):
+    """Numbers of the page and of Python; JSON has null for NaN."""
+    np.testing.assert_allclose(np.array(got, dtype=float), need, atol=1e-8)
+
+
+def test_a_level_with_one_row_is_not_held_out_and_the_others_are():
+    known = facts.of_aligner(LatentAligner(drop_first=True).fit(*rare()))
+    (got,), _ = by_node(known, [("tunable", 0.5)], [])
+    there = dict(zip(known["covariates"], got["heldOut"]["alignment"], strict=True))
+    assert [name for name, value in there.items() if value is None] == ["site_north"]
 
 
 def unseen():

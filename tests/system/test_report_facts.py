@@ -71,6 +71,12 @@ def test_facts_are_small():
     assert len(text) < 1_600_000
 
 
+def test_code_passes_confounders_and_groups():
+    Z, Y = correlated(7, 200, 6, 2)
+    aligner = LatentAligner().fit(Z, Y, confounders=Z[:, :1] + Y[:, :1], groups=np.arange(200) % 20)
+    assert facts.code(aligner, "aligner", "Z, Y").endswith(".fit(Z, Y, confounders=C, groups=groups)")
+
+
 def test_code_is_python_whatever_was_asked():
     Z, Y = correlated(7, 200, 6, 2)
     known = facts.of_aligner(LatentAligner(shrinkage=np.float64(0.25), folds=np.int64(4)).fit(Z, Y))

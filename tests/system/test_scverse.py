@@ -651,11 +651,14 @@ def test_errors_of_ifa_write_nothing():
     before = contents(adata)
     with pytest.raises(ValueError, match=r"varm\['ifa'\] already holds"):
         ca.scverse.ifa(adata, ["age"])
-    with pytest.raises(ValueError, match="at least 10 on either side"):  # noticed after the fit
-        ca.scverse.ifa(adata, ["age"], 3, folds=150, tol=1e-3, key_added="X_f")
     with pytest.raises(ValueError, match="lam"):
         ca.scverse.ifa(adata, ["age"], 3, lam=7, key_added="X_f", **QUICK)
     assert contents(adata) == before
+    few = scanpy_like(15)
+    before = contents(few)
+    with pytest.raises(ValueError, match="leaving samples out needs at least 20"):  # noticed after the fit
+        ca.scverse.ifa(few, ["age"], 3, folds=5, tol=1e-3, key_added="X_f")
+    assert contents(few) == before
 
 
 def test_names_that_no_file_can_hold():

@@ -107,6 +107,8 @@ def _some(views: dict[str, Array], which: NDArray[np.bool_]) -> dict[str, Array]
 
 
 def _varies(Y: Array) -> bool:
+    if len(Y) == 0:  # all groups share a bucket, and so a fold
+        return False
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # a column without any value
         spread = np.nanmax(Y, axis=0) - np.nanmin(Y, axis=0)

@@ -1,10 +1,12 @@
 """The facts of a report, as plain numbers and text. The page computes only with these facts, and so do the tests.
 
-Everything that a regime does follows from P x P matrices. In T_0's coordinates the fitted rows, and the rows of each
-left-out fold, have a covariance C and covariances c_p with y_p, whose standard deviation is s_p. A regime is
-F = unit_rows(f(M)), with the M of the rows it was fitted to (each fold has its own), and then
+Everything that a regime does follows from P x P matrices. In T_0's coordinates the fitted rows have a covariance C and
+covariances c_p with y_p, whose standard deviation is s_p. A regime is F = unit_rows(f(M)), and then
 
     corr(z~) = corr(F C F'),    corr(z~_p, y_q) = F_p c_q / (s_q |F_p|_C),    |F_p|_C^2 = F_p C F_p'.
+
+Each fold has an M of its own, fitted without it. Its left-out rows come in parts (``pooled_correlation``): second
+moments C, for coupling, and means of z~_p, z~_p^2 and z~_p y_p, for alignment, which are polynomials in lambda.
 
 If covariates have gaps, the rows that have y_p are a group of their own. In a factor model, z are the informed factors,
 and the model before any regime is one more F (``as_fitted``).
@@ -18,7 +20,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import t as student
 
-from covalign._core.linalg import Array, to_correlation, unit_rows
+from covalign._core.linalg import Array, rank_cutoff, to_correlation, unit_rows
 from covalign._core.messages import message
 from covalign.closed_form import regimes
 from covalign.closed_form.heldout import (
@@ -39,6 +41,7 @@ from covalign.tables.groups import FEW
 
 FORMAT = 2
 AS_FITTED = "as fitted"  # a factor model before it is realigned
+FIXED = {AS_FITTED: "as_fitted", "exclusive": "M_inverse"}  # regimes that do not depend on lambda, and their matrices
 
 
 def of_aligner(aligner: Any) -> dict[str, Any]:
@@ -118,34 +121,40 @@ def _judged(rows: Rows) -> dict[str, Any]:
 
 
 def _left_out(of: LeftOut, origin: Array) -> dict[str, Any]:
-    """A fit without a fold, and for each part of the left-out rows second moments of u = T_0 (z - its mean) and y."""
+    """A fit without a fold, and what the parts of its left-out rows add to alignment and coupling."""
+    fit = regime(of.polar)
+    forms = {"tunable": [np.eye(len(of.polar.M)), no_zero_rows(of.polar.M)]}
+    forms |= {name: [mixing(fit, name, 0.0)] for name, matrix in FIXED.items() if fit[matrix] is not None}
     return {
-        **regime(of.polar),
+        **fit,
         "known": of.known.tolist(),
         "n_train": of.n_train,
-        "parts": [_part(rows, origin) for rows in of.parts],
+        "parts": [_part(rows, origin, forms) for rows in of.parts],
     }
 
 
-def _part(rows: Rows, origin: Array) -> dict[str, Any]:
+def _part(rows: Rows, origin: Array, forms: dict[str, list[Array]]) -> dict[str, Any]:
+    """Second moments of u = T_0 (z - its mean), and what alignment needs of the rows that have a covariate."""
     u = all_rows(rows)
     groups = []
     for columns, seen in rows.pairs:
-        y = seen.mean_y - origin[columns]
-        shared = seen.cov_z is u.cov_z
-        groups.append(
-            {
-                "columns": np.arange(len(origin))[columns].tolist(),
-                "n": int(seen.n or 0),
-                # None: that of the part.
-                "C": None if shared else plain(seen.cov_z + np.outer(seen.mean_z, seen.mean_z)),
-                "mean": plain(seen.mean_z[None])[0],
-                "c": plain(seen.cov_zy + np.outer(seen.mean_z, y)),
-                "y": plain(y[None])[0],
-                "yy": plain((np.diag(seen.cov_y) + y**2)[None])[0],
-            }
-        )
-    return {"n": int(u.n or 0), "C": plain(u.cov_z + np.outer(u.mean_z, u.mean_z)), "groups": groups}
+        at, y = np.arange(len(origin))[columns], seen.mean_y - origin[columns]
+        C, c = seen.cov_z + np.outer(seen.mean_z, seen.mean_z), seen.cov_zy + np.outer(seen.mean_z, y)
+        of_y = dict(zip(("y", "yy"), plain([y, np.diag(seen.cov_y) + y**2], 10), strict=True))
+        means = {name: _means([F[at] for F in some], seen.mean_z, C, c) for name, some in forms.items()}
+        groups.append({"columns": at.tolist(), "n": int(seen.n or 0), **of_y, **means})
+    whole = plain(u.cov_z + np.outer(u.mean_z, u.mean_z), 10)
+    return {"n": int(u.n or 0), "C": [row[p:] for p, row in enumerate(whole)], "groups": groups}  # from the diagonal on
+
+
+def _means(forms: list[Array], u: Array, C: Array, c: Array) -> dict[str, Any]:
+    """Means of z_p, z_p^2 and z_p y_p, z = sum_i w_i F_i u: the coefficients of w_i, of w_i w_j (i <= j), and of w_i.
+
+    A page that had C and c for the rows of every covariate would be P times as large.
+    """
+    zz = [(1 + (j > 0)) * np.sum((F @ C) * G, axis=1) for i, F in enumerate(forms) for j, G in enumerate(forms[i:])]
+    means = {"z": [F @ u for F in forms], "zz": zz, "zy": [np.sum(F * c.T, axis=1) for F in forms]}
+    return {name: plain(values, 10) for name, values in means.items()}
 
 
 def _group(columns: Any, seen: Moments, rows: Rows) -> dict[str, Any]:
@@ -190,11 +199,16 @@ def _literal(value: Any, name: str) -> str:
 
 def mixing(of: dict[str, Any], regime: str, lam: float) -> Array:
     """F of a regime, for the fitted rows or for a fold."""
-    if regime == AS_FITTED:
-        return unit_rows(np.array(of["as_fitted"]))
-    if regime == "exclusive":
-        return unit_rows(np.array(of["M_inverse"]))
+    if regime in FIXED:
+        return unit_rows(np.array(of[FIXED[regime]]))
     return regimes.mixed(np.array(of["M"]), regimes.ENDS.get(regime, lam))
+
+
+def no_zero_rows(M: Any) -> Array:
+    """M, in which a row of zeros p becomes e_p, the limit of (1 - lam) e_p + lam 0."""
+    M = np.array(M)
+    zero = np.linalg.norm(M, axis=1, keepdims=True) <= rank_cutoff(len(M), 1.0)
+    return np.where(zero, np.eye(len(M)), M)
 
 
 def correlations(of: dict[str, Any], F: Array) -> tuple[Array, Array]:
@@ -225,29 +239,42 @@ def measured(facts: dict[str, Any], regime: str, lam: float) -> dict[str, Any]:
 def _held_out(facts: dict[str, Any], regime: str, lam: float) -> dict[str, Any]:
     folds = facts["folds"]
     mixings = [mixing(of, regime, lam) for of in folds]
-    sums = [part for F, of in zip(mixings, folds, strict=True) for part in _pair_sums(F, of)]
+    sums = [part for of in folds for part in _pair_sums(of, regime, lam)]
     pairs = Pairs(*np.stack(sums, axis=1))
     fitted = np.mean([np.diag(F @ np.array(of["M"])) for F, of in zip(mixings, folds, strict=True)], axis=0)
     found = estimate(pairs, fitted, len(folds))
     left_out = []
     for F, of in zip(mixings, folds, strict=True):
-        n, C = np.array([float(part["n"]) for part in of["parts"]]), np.array([part["C"] for part in of["parts"]])
+        n = np.array([float(part["n"]) for part in of["parts"]])
+        C = np.array([_symmetric(part["C"]) for part in of["parts"]])
         left_out.append(CoupledFold(left_out_coupling(n, F @ C @ F.T), coupling_of(F @ F.T), n.sum(), of["n_train"]))
     whole = mixing(facts["fitted"], regime, lam)
     coupling = coupling_on_new_rows(coupling_of(whole @ whole.T), left_out)
     return {**dict(zip(("alignment", "se", "low", "high"), found, strict=True)), "coupling": coupling}
 
 
-def _pair_sums(F: Array, of: dict[str, Any]) -> list[Array]:
+def _symmetric(rows: list[list[float]]) -> Array:
+    """A matrix whose rows are given from the diagonal on."""
+    upper = np.zeros((len(rows), len(rows)))
+    upper[np.triu_indices(len(rows))] = np.concatenate(rows)
+    return upper + np.triu(upper, 1).T
+
+
+def _pair_sums(of: dict[str, Any], regime: str, lam: float) -> list[Array]:
     """The sums of ``Pairs`` of every part of a fold (fields x P)."""
+    p, lam = len(of["M"]), regimes.ENDS.get(regime, lam)
+    name, w = (regime, np.ones(1)) if regime in FIXED else ("tunable", np.array([1 - lam, lam]))
+    norm = np.ones(p) if regime in FIXED else np.linalg.norm(w[0] * np.eye(p) + w[1] * no_zero_rows(of["M"]), axis=1)
+    pairs_of_w = np.outer(w, w)[np.triu_indices(len(w))]
     made = []
     for part in of["parts"]:
-        sums = np.zeros((len(Pairs._fields), len(F)))
+        sums = np.zeros((len(Pairs._fields), p))
         for group in part["groups"]:
             at, n = group["columns"], group["n"]
-            f, C = F[at], np.array(part["C"] if group["C"] is None else group["C"])
-            zz, zy = np.sum((f @ C) * f, axis=1), np.sum(f * np.array(group["c"]).T, axis=1)
-            sums[:, at] = n * np.array([np.ones(len(at)), f @ np.array(group["mean"]), group["y"], zz, group["yy"], zy])
+            of_w, scale = group[name], norm[at]
+            z, zy = w @ np.array(of_w["z"]) / scale, w @ np.array(of_w["zy"]) / scale
+            zz = pairs_of_w @ np.array(of_w["zz"]) / scale**2
+            sums[:, at] = n * np.array([np.ones(len(at)), z, group["y"], zz, group["yy"], zy])
         made.append(np.where(of["known"], sums, 0.0))
     return made
 

@@ -134,38 +134,31 @@ const arithmetic = (() => {
       return [C, MC.map((row, p) => row.map((value, q) => value + MC[q][p])), multiply(MC, turned)];
     };
     const identity = fold.M.map((row, p) => row.map((_, q) => Number(p === q)));
-    const parts = fold.parts.map(({ n, C, groups }) => {
-      const all = around(C);
-      return {
-        n,
-        all,
-        groups: groups.map((group) => ({
-          ...group,
-          variances: (group.C === null ? all : around(group.C)).map(diagonal),
-          Mc: multiply(M, group.c),
-          Mmean: multiply(M, group.mean.map((value) => [value])).map((row) => row[0]),
-        })),
-      };
-    });
+    const parts = fold.parts.map(({ n, C }) => ({ n, all: around(symmetric(C)) }));
     return { unit: around(identity), fittedWith: multiply(M, fold.M), parts };
   }
+
+  // A matrix whose rows are given from the diagonal on
+  const symmetric = (rows) => rows.map((_, p) => Float64Array.from(rows, (__, q) => rows[Math.min(p, q)][Math.abs(p - q)]));
 
   const quadratic = ([none, one, two], w, p) => (1 - w) ** 2 * none[p] + w * (1 - w) * one[p] + w ** 2 * two[p];
 
   // For every part of a fold the sums of pooled_correlation.Pairs, a list of six for each covariate.
   function pairSums(fold, regime, lam) {
-    const { unit, parts, fixed } = foldProducts(fold, regime);
+    const { unit, fixed } = foldProducts(fold, regime);
     const w = fixed ? 1 : weightOf(regime, lam);
     const norms = unit.map(diagonal);
-    return parts.map(({ groups }) => {
+    const linear = (terms, j) => (fixed ? terms[0][j] : (1 - w) * terms[0][j] + w * terms[1][j]);
+    return fold.parts.map(({ groups }) => {
       const sums = fold.M.map(() => [0, 0, 0, 0, 0, 0]);
-      for (const { columns, n, mean: u, Mmean, c, Mc, y, yy, variances } of groups) {
-        columns.forEach((p, j) => {
+      for (const group of groups) {
+        const { z, zz, zy } = group[fixed ? regime : "tunable"];
+        group.columns.forEach((p, j) => {
           if (!fold.known[p]) return;
           const norm = Math.sqrt(quadratic(norms, w, p));
-          const z = ((1 - w) * u[p] + w * Mmean[p]) / norm;
-          const zy = ((1 - w) * c[p][j] + w * Mc[p][j]) / norm;
-          sums[p] = [1, z, y[j], quadratic(variances, w, p) / norm ** 2, yy[j], zy].map((value) => n * value);
+          const square = (fixed ? zz[0][j] : quadratic(zz, w, j)) / norm ** 2;
+          const means = [1, linear(z, j) / norm, group.y[j], square, group.yy[j], linear(zy, j) / norm];
+          sums[p] = means.map((value) => group.n * value);
         });
       }
       return sums;
