@@ -481,7 +481,8 @@ class LatentAligner(EditedRows, BaseEstimator):
         ridge = Ridge(self.shrinkage_, self.scale_)
         if self._held is None and len(self._folds) > 1:
             made = heldout.splits(self._folds, self.folds, self._coding.q)
-            self._held = heldout.held_out(self._polar(), made, [ridge] * len(made)) if made else None
+            ridges, grouped = [ridge] * len(made), self._groups is not None
+            self._held = heldout.held_out(self._polar(), made, ridges, grouped=grouped) if made else None
         return self._held
 
     def _alignment_on(self, X: Any, y: Any, confounders: Any) -> Array:

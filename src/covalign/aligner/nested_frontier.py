@@ -71,7 +71,7 @@ def cross_validated_frontier(
         overall = Ridge(fixed)
         chosen = [overall] * len(made)
     polar = regimes.whitened_polar(fitted, *overall)
-    left_out = held_out(polar, made, chosen)
+    left_out = held_out(polar, made, chosen, grouped=groups is not None)
     if left_out is None:
         raise too_few_rows(whole.n or 0, 2 * folds)
     held = held_out_frontier(left_out, lams, whole.covariate_names)

@@ -362,10 +362,10 @@ class LeftOut(NamedTuple):
     known: NDArray[np.bool_]  # covariates that the fit knows
     n_train: int
 
-    def coupled(self, F: Array) -> CoupledFold:
+    def coupled(self, F: Array, grouped: bool) -> CoupledFold:
         """The coupling of F T_0 z."""
         n, C = second_moments(self.parts)
-        return CoupledFold(left_out_coupling(n, F @ C @ F.T), coupling_of(F @ F.T), n.sum(), self.n_train)
+        return CoupledFold(left_out_coupling(n, F @ C @ F.T, grouped), coupling_of(F @ F.T), n.sum(), self.n_train)
 
 
 class HeldOut(NamedTuple):
@@ -373,6 +373,7 @@ class HeldOut(NamedTuple):
 
     whole: Polar
     folds: list[LeftOut]
+    grouped: bool = False  # rows belong together, and parts are groups
 
     @property
     def all_exclusive(self) -> bool:
@@ -392,7 +393,7 @@ class HeldOut(NamedTuple):
         for F, of in zip(map(unit_rows, mixings), self.folds, strict=True):
             sums += [np.where(of.known, part_sums(F, part, origin), 0.0) for part in of.parts]
             fitted.append(np.diag(F @ of.polar.M))
-            coupled.append(of.coupled(F))
+            coupled.append(of.coupled(F, self.grouped))
         pairs, own = Pairs(*np.stack(sums, axis=1)), np.mean(fitted, axis=0)
         coupling = coupling_on_new_rows(coupling_of(whole @ whole.T), coupled)
         return Measured(estimate(pairs, own, k), mean_estimate(pairs, own, k), coupling)
@@ -438,23 +439,26 @@ def coupling_on_new_rows(fitted: float, folds: Sequence[CoupledFold]) -> float:
     return max(0.0, fitted + beyond)
 
 
-def left_out_coupling(n: Array, C: Array) -> float:
-    """sum_{p != q} (C_pq^2 - var(C_pq)), C = corr(z~) of left-out rows, given in parts: rows n, moments E[z~ z~'].
+def left_out_coupling(n: Array, C: Array, grouped: bool = False) -> float:
+    """|corr(z~) - I|_F^2 of left-out rows, without what is due to chance; given in parts: rows n, E[z~ z~'].
 
-    z~ has the mean 0 on the training set. C_pq^2 alone would be too large by the variance of C_pq. The parts estimate
-    it (their influences on C_pq), or where there is one part only the normal distribution: (1 - C_pq^2)^2 / (n - 1).
+    z~ has the mean 0 on the training set. Of m independent rows, C_pq^2 is 1 / m on average where nothing couples, so
+
+        sum_{p != q} 1 - (1 - C_pq^2) m / (m - 1)
+
+    is 0 on average there. With groups, parts are independent and rows are not: C_pq^2 less its variance between parts,
+    sum_a (C_pq,a - C_pq h_ap)^2 / (1 - h_ap), where h_ap is the share of part a in the sum of squares of dimension p.
     """
-    parts, scatter = len(n), n[:, None, None] * C
+    scatter = n[:, None, None] * C
     whole = scatter.sum(axis=0)
     scale = quotient(1.0, np.sqrt(np.diag(whole)))
-    C = whole * scale[:, None] * scale
-    if parts > 1:
-        shares = np.einsum("app->ap", scatter) * scale**2
-        influence = scatter * scale[:, None] * scale - C / 2 * (shares[:, :, None] + shares[:, None, :])
-        variance = parts / (parts - 1) * np.sum(influence**2, axis=0)
-    else:
-        variance = (1 - C**2) ** 2 / max(n[0] - 1, 1)
-    return float(off_diagonal_squares(C) - np.sum(np.where(np.eye(len(C), dtype=bool), 0.0, variance)))
+    C, rows = whole * scale[:, None] * scale, max(float(n.sum()), 2.0)
+    off = ~np.eye(len(C), dtype=bool)
+    if not grouped or len(n) == 1:
+        return float(np.sum(1 - (1 - C[off] ** 2) * rows / (rows - 1)))
+    share = (np.einsum("app->ap", scatter) * scale**2)[:, :, None]
+    one = np.sum(quotient((scatter * scale[:, None] * scale - C * share) ** 2, 1 - share), axis=0)
+    return float(np.sum((C**2 - (one + one.T) / 2)[off]))
 
 
 def second_moments(parts: Sequence[Rows]) -> tuple[Array, Array]:
@@ -469,7 +473,7 @@ def all_rows(part: Rows) -> Moments:
     return part if isinstance(part, Moments) else part.rows
 
 
-def held_out(whole: Polar, made: Sequence[Split], ridges: Sequence[Ridge]) -> HeldOut | None:
+def held_out(whole: Polar, made: Sequence[Split], ridges: Sequence[Ridge], *, grouped: bool = False) -> HeldOut | None:
     """Fit every training set with its own ridge, and reduce its left-out rows to moments.
 
     A training set whose rows span fewer dimensions than there are covariates cannot be fitted, and is left out; None if
@@ -488,7 +492,7 @@ def held_out(whole: Polar, made: Sequence[Split], ridges: Sequence[Ridge]) -> He
         few = [merged(split.parts[i::most]) for i in range(min(most, len(split.parts)))]
         parts = [part.shifted(-split.train.mean_z).transform(polar.T_0) for part in few if part is not None]
         found.append(LeftOut(polar, parts, split.known, split.train.n or 0))
-    return HeldOut(whole, found)
+    return HeldOut(whole, found, grouped)
 
 
 def _spans(train: Moments) -> bool:

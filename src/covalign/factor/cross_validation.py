@@ -58,7 +58,7 @@ def held_out(model: Any, folds: int) -> HeldOut:
         need = f"leaving samples out needs at least {LEAST}, with every covariate varying in the rest"
         got, remedy = f"{len(rows.Y)} in all", "use fewer folds (0: none) or more samples"
         raise CannotHoldOutError(message(need, got=got, remedy=remedy))
-    return HeldOut(polar_of(model), made)
+    return HeldOut(polar_of(model), made, model._groups is not None)
 
 
 def buckets_of(model: Any, folds: int) -> NDArray[np.int64]:

@@ -144,7 +144,7 @@ def held_out(method: Method, data: Data, settings: Settings, folds: int) -> Iter
         known = np.ptp(old.Y, axis=0) > 0
         sums += [np.where(known, part_sums(np.eye(len(known)), part, origin), 0.0) for part in parts]
         fitted.append(np.diag(cross_correlation(own)))
-        among = left_out_coupling(*second_moments(parts))
+        among = left_out_coupling(*second_moments(parts), data.groups is not None)
         coupled.append(CoupledFold(among, coupling_of(own.cov_z), len(test), len(train)))
     pairs = Pairs(*np.stack(sums, axis=1))
     found = mean_estimate(pairs, np.mean(fitted, axis=0), len(made))

@@ -247,7 +247,8 @@ def _held_out(facts: dict[str, Any], regime: str, lam: float) -> dict[str, Any]:
     for F, of in zip(mixings, folds, strict=True):
         n = np.array([float(part["n"]) for part in of["parts"]])
         C = np.array([_symmetric(part["C"]) for part in of["parts"]])
-        left_out.append(CoupledFold(left_out_coupling(n, F @ C @ F.T), coupling_of(F @ F.T), n.sum(), of["n_train"]))
+        among = left_out_coupling(n, F @ C @ F.T, facts["groups"] is not None)
+        left_out.append(CoupledFold(among, coupling_of(F @ F.T), n.sum(), of["n_train"]))
     whole = mixing(facts["fitted"], regime, lam)
     coupling = coupling_on_new_rows(coupling_of(whole @ whole.T), left_out)
     return {**dict(zip(("alignment", "se", "low", "high"), found, strict=True)), "coupling": coupling}

@@ -204,7 +204,8 @@ const arithmetic = (() => {
     };
   }
 
-  function leftOutCoupling(fold, regime, lam) {
+  // heldout.left_out_coupling
+  function leftOutCoupling(fold, regime, lam, grouped) {
     const { parts, fixed } = foldProducts(fold, regime);
     const w = fixed ? 1 : weightOf(regime, lam);
     const at = ([none, one, two], p, q) => (1 - w) ** 2 * none[p][q] + w * (1 - w) * one[p][q] + w ** 2 * two[p][q];
@@ -215,15 +216,19 @@ const arithmetic = (() => {
       return variance > 0 ? 1 / Math.sqrt(variance) : 0;
     });
     const shares = parts.map(({ n, all }) => scale.map((s, p) => n * at(all, p, p) * s * s));
+    const rows = Math.max(total, 2);
+    // of C_pq, by the shares of parts in dimension p
+    const spread = (own, C, p) => own.reduce((sum, a, i) => {
+      const h = shares[i][p];
+      return h < 1 ? sum + (a - C * h) ** 2 / (1 - h) : sum;
+    }, 0);
     let sum = 0;
     for (let p = 0; p < P; p += 1) {
       for (let q = 0; q < p; q += 1) {
         const own = parts.map(({ n, all }) => n * at(all, p, q) * scale[p] * scale[q]);
         const C = own.reduce((a, b) => a + b, 0);
-        const spread = own.reduce((a, b, i) => a + (b - (C / 2) * (shares[i][p] + shares[i][q])) ** 2, 0);
-        const variance = parts.length > 1
-          ? (parts.length / (parts.length - 1)) * spread : (1 - C * C) ** 2 / Math.max(total - 1, 1);
-        sum += 2 * (C * C - variance);
+        if (grouped && parts.length > 1) sum += 2 * C * C - spread(own, C, p) - spread(own, C, q);
+        else sum += 2 * (1 - ((1 - C * C) * rows) / (rows - 1));
       }
     }
     return { coupling: sum, n: total };
@@ -236,7 +241,7 @@ const arithmetic = (() => {
   }
 
   function couplingOnNewRows(facts, regime, lam) {
-    const found = facts.folds.map((fold) => leftOutCoupling(fold, regime, lam));
+    const found = facts.folds.map((fold) => leftOutCoupling(fold, regime, lam, facts.groups !== null));
     const total = found.reduce((sum, { n }) => sum + n, 0);
     const beyond = facts.folds.reduce((sum, fold, i) => {
       const { coupling: c, n } = found[i];
