@@ -306,6 +306,11 @@ def tables(out: Path) -> str:
     return "\n".join(made)
 
 
+def shown(value: float, factor: float = 1.0, digits: int = 3) -> str:
+    """A number without -0.000; a dash where there is none."""
+    return "-" if np.isnan(value) else f"{round(factor * value, digits) + 0.0:.{digits}f}"
+
+
 def donors_table(wide: pd.DataFrame) -> str:
     header = [
         "",
@@ -343,9 +348,9 @@ def coverage_table(wide: pd.DataFrame) -> str:
         mean = row["mean"]
         share = f"{100 * mean['covered']:.1f} ± {100 * row['error']['covered']:.1f}"
         sides = [f"{100 * mean[side]:.1f}" for side in ("below", "above")]
-        numbers = [f"{mean[key] + 0.0:.3f}" for key in ("true", "reported", "width")]
+        numbers = [shown(mean[key]) for key in ("true", "reported", "width")]
         rows.append([name, int(row["reps"]["covered"]), share, *sides, *numbers, f"{100 * (1 - mean['known']):.1f}"])
-    return "### Coverage of 90 % intervals\n\n" + markdown(header, rows)
+    return "### Coverage of intervals\n\n" + markdown(header, rows)
 
 
 def coupling_table(wide: pd.DataFrame) -> str:
@@ -355,7 +360,8 @@ def coupling_table(wide: pd.DataFrame) -> str:
         mean = row["mean"]
         pairs = [(mean[f"true {lam:g}"], mean[f"reported {lam:g}"]) for lam in LAMS]
         near = all(abs(b - a) <= max(NEAR, NEAR_SHARE * a) for a, b in pairs)
-        cells = [f"{a:.3f}, {b:.3f}" for a, b in pairs]
+        errors = [row["error"][f"bias {lam:g}"] for lam in LAMS]
+        cells = [f"{a:.3f}, {b:.3f} ± {e:.3f}" for (a, b), e in zip(pairs, errors, strict=True)]
         rows.append([name, int(row["reps"]["true 0"]), *cells, "yes" if near else "no"])
     return "### Coupling on new rows\n\n" + markdown(header, rows)
 
@@ -366,9 +372,9 @@ def labels_table(wide: pd.DataFrame) -> str:
     for name, row in wide.iterrows():
         for missing, used in (("pairs", "all"), ("drop", "labelled")):
             mean = {key: row["mean"].get(f"{missing} {key}", np.nan) for key in _LABELS}
-            of = [f"{mean[key]:.3f}" for key in ("true", "reported")]
-            inside, works = f"{100 * mean['covered']:.0f}", f"{100 * mean['works']:.0f}"
-            rows.append([name, used, works, *of, inside, f"{mean['width']:.2f}", f"{100 * (1 - mean['known']):.0f}"])
+            row_of = [shown(mean["works"], 100, 0), shown(mean["true"]), shown(mean["reported"])]
+            row_of += [shown(mean["covered"], 100, 0), shown(mean["width"]), shown(1 - mean["known"], 100, 0)]
+            rows.append([name, used, *row_of])
     return "### Few labels\n\n" + markdown(header, rows)
 
 
@@ -379,7 +385,7 @@ def nested_table(wide: pd.DataFrame) -> str:
     header = ["setting", "repetitions", "true", "`summary()`", "`cross_validated_frontier`", "difference"]
     rows = []
     for name, row in wide.iterrows():
-        numbers = [f"{row['mean'][key] + 0.0:.3f}" for key in ("true", "summary", "nested")]
+        numbers = [shown(row["mean"][key]) for key in ("true", "summary", "nested")]
         gap = f"{row['mean']['gap']:.3f} ± {row['error']['gap']:.3f}"
         rows.append([name, int(row["reps"]["gap"]), *numbers, gap])
     return "### One shrinkage, or one for each training set\n\n" + markdown(header, rows)
