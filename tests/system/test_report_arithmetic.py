@@ -84,14 +84,15 @@ def test_the_script_gives_the_numbers_of_python(fit):
         for name in ("alignment", "se", "low", "high", "coupling"):
             close(got["heldOut"][name], need["held_out"][name])
         mean = (aligner.at(lam=lam) if regime == "tunable" else aligner.at(regime=regime)).mean_alignment_
-        close([got["heldOut"][name] for name in ("mean", "meanLow", "meanHigh")], mean[["held_out", "low", "high"]])
+        of_page = [got["heldOut"][name] for name in ("mean", "meanLow", "meanHigh")]
+        close(of_page, mean[["held_out", "low", "high"]], 1e-8)  # facts are rounded
     for budget, lam in zip(budgets, lams, strict=True):
         assert lam == pytest.approx(aligner.at(max_coupling=budget).lam, abs=1e-6)
 
 
-def close(got, need):
+def close(got, need, atol=1e-9):
     """Numbers of the page and of Python; JSON has null for NaN."""
-    np.testing.assert_allclose(np.array(got, dtype=float), need, atol=1e-8)
+    np.testing.assert_allclose(np.array(got, dtype=float), need, atol=atol)
 
 
 def test_a_level_with_one_row_is_not_held_out_and_the_others_are():
