@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ import pytest
 
 import covalign as ca
 from covalign import InformedFactorAnalysis, LatentAligner
+from covalign.exceptions import NotHeldOutWarning
 from covalign.show import report
 from tests.conftest import correlated
 from tests.system.test_report_page import NASTY
@@ -452,6 +454,21 @@ def test_without_scripts_there_is_a_figure(browser, tmp_path, viewport):
         assert [row.split("\t")[1] for row in rows] == [f"{value:.3f}" for value in model.alignment_]
         assert page.page.locator("html").bounding_box()["width"] <= viewport["width"]
         page.screenshot(f"static_{viewport['width']}")
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "plain"])
+def test_groups_are_spoken_of_with_and_without_scripts(browser, tmp_path, scripts):
+    Z, Y = correlated(0, 120, 6, 2)
+    place = "#reading" if scripts else ".static"
+    for n_groups, said in ((12, "there are 12 groups."), (4, "there are only 4 groups, so little is known")):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NotHeldOutWarning)
+            model = LatentAligner().fit(Z, Y, groups=np.arange(120) % n_groups)
+        with Page(browser, model, tmp_path, java_script_enabled=scripts) as page:
+            assert f"Rows were left out by group; {said}" in page.page.locator(place).inner_text()
+            page.screenshot(f"groups_{n_groups}_{'scripts' if scripts else 'plain'}")
+    with Page(browser, LatentAligner().fit(Z, Y), tmp_path, java_script_enabled=scripts) as page:
+        assert "by group" not in page.page.locator(place).inner_text()
 
 
 # -- factor models ----------------------------------------------------------------------------------------------------
