@@ -38,15 +38,12 @@ def test_intervals_hold_the_alignment_on_new_rows(setting):
     assert abs(found["reported"] - found["true"]) < 0.04
 
 
-FEW_ROWS = pytest.mark.xfail(reason="coupling is too high if folds have few rows: docs/held_out.md")
-
-
 @pytest.mark.parametrize(
     "setting",
     [
         Setting(500, 20, 2, noise=0.5),
         Setting(1000, 20, 5, noise=0.5),
-        pytest.param(Setting(100, 20, 5, noise=0.5), marks=FEW_ROWS),
+        Setting(100, 20, 5, noise=0.5),
     ],
     ids=Setting.named,
 )

@@ -88,7 +88,7 @@ class EditedRows(AlignedModel):
     def erase(
         self, Z: Any, names: str | Iterable[str], *, protect_others: bool = False, confounders: Any = None
     ) -> Any:
-        """Z without a linear trace of these covariates: Z - S_zy (B'S_zy)^+ B'(Z - mean).
+        """Z without what it shares linearly with these covariates: Z - S_zy (B'S_zy)^+ B'(Z - mean).
 
         On the fitted rows the result is uncorrelated with every named covariate, whatever the shrinkage; unshrunk it is
         the smallest change of these rows that achieves this. With ``shrinkage="auto"`` B is shrunk for the smallest

@@ -31,7 +31,7 @@ from covalign.closed_form import heldout, permutation, regimes
 from covalign.closed_form.budget import Budget
 from covalign.closed_form.heldout import Ridge
 from covalign.closed_form.regimes import Polar
-from covalign.exceptions import NotHeldOutWarning, SingularTransformWarning, UngroupedRowsWarning
+from covalign.exceptions import NotHeldOutWarning, SingularTransformWarning
 from covalign.moments.adjustment import Adjustment, adjusted
 from covalign.moments.incomplete import Rows, merged
 from covalign.moments.moments import Moments
@@ -183,17 +183,8 @@ class LatentAligner(EditedRows, BaseEstimator):
 
     def _advise(self, Y: Any, confounders: Any) -> None:
         """Warn where rows seem to belong together, or where there are few groups."""
-        if self.n_groups_ is not None:
-            if self.n_groups_ < grouping.FEW:
-                text = (
-                    f"Held-out numbers rest on {self.n_groups_} groups, so their intervals are very wide. "
-                    "More groups are needed to know more."
-                )
-                warnings.warn(text, NotHeldOutWarning, stacklevel=3)
-            return
         likely = grouping.likely_column(Y, confounders) if isinstance(Y, pd.DataFrame) else None
-        if likely is not None:
-            warnings.warn(grouping.advice(*likely), UngroupedRowsWarning, stacklevel=3)
+        grouping.warn(self.n_groups_, likely, stacklevel=4)
 
     def partial_fit(self, Z: Any, Y: Any = None, *, confounders: Any = None, groups: Any = None) -> LatentAligner:
         """Add rows to the moments (the same as ``fit`` on all rows at once); solved when something asks for it.
@@ -266,11 +257,11 @@ class LatentAligner(EditedRows, BaseEstimator):
         if ridge is None:
             path = heldout.shrinkage_path(self._folds, self.folds, self._coding.q)
             ridge = heldout.best_ridge(path)
+        rho, scale = Ridge(heldout.analytic_shrinkage(self.moments_)) if ridge is None else ridge
+        found = solved(self.moments_, self.regime, self.lam, rho, self.keep_rest, path, self._budget, scale)
         if ridge is None:
-            ridge = Ridge(heldout.analytic_shrinkage(self.moments_))
-            warnings.warn(cannot_hold_out(ridge.shrinkage), NotHeldOutWarning, stacklevel=3)
-        rho, scale = ridge
-        return warned(solved(self.moments_, self.regime, self.lam, rho, self.keep_rest, path, self._budget, scale))
+            warnings.warn(cannot_hold_out(rho), NotHeldOutWarning, stacklevel=3)
+        return warned(found)
 
     # -- what was found -----------------------------------------------------------------------------------------------
 

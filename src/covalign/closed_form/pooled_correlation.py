@@ -14,7 +14,8 @@ that of c'e + |e|^2 - E|e|^2 instead of c'e alone. This multiplies the variance 
 
     1 + k / (k - 1) (1 - share),     share = |c|^2 / |c + e|^2, of k folds,
 
-by 1 if the direction is certain, by more than 2 if there is nothing to find. The share is r / r_fitted, r_fitted the
+by 1 if the direction is certain, by more than 2 if there is nothing to find (to first order without k / (k - 1); with
+it, the factor agrees with simulations of directions of unit length to .15). The share is r / r_fitted, r_fitted the
 alignment of the fits on their own rows, or less, since r_fitted cannot exceed 1: we take (r / r_fitted)^2.
 
 The interval is tanh(atanh r -+ t sd). The degrees of freedom of t are 3 (sum d^2)^2 / sum d^4 - 1, d = atanh r_(-a) -
