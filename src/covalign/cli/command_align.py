@@ -24,6 +24,7 @@ from covalign.cli.outputs import (
     working,
     write_aligned,
 )
+from covalign.closed_form.regimes import SCALED
 from covalign.show import report
 from covalign.tables.representations import open_study
 
@@ -106,11 +107,12 @@ def answer(aligner: LatentAligner, files: list[str], as_json: bool) -> None:
     facts = {
         **{"regime": aligner.regime_, "lam": aligner.lam_, "coupling": aligner.coupling_},
         **({"gap": aligner.gap_} if aligner.regime_ == "exact" else {}),
-        **{"shrinkage": aligner.shrinkage_, "rows": aligner.n_rows_, "groups": aligner.n_groups_},
+        **{"shrinkage": aligner.shrinkage_, "scale": aligner.scale_},
+        **{"rows": aligner.n_rows_, "groups": aligner.n_groups_},
         **{"dimensions": aligner.n_features_in_, "confounders": aligner.confounder_names_},
         "alignment": aligner.summary()[[*ALIGNMENT, "rows"]].to_dict("index"),
         **{"mean": aligner.mean_alignment_[list(ALIGNMENT)].to_dict(), "files": files},
     }
-    setting = f"{regime_line(aligner)}, shrinkage {aligner.shrinkage_:.3g}"
+    setting = f"{regime_line(aligner)}, shrinkage {aligner.shrinkage_:.3g}{SCALED[aligner.scale_]}"
     size = size_line(aligner.n_rows_, aligner.n_groups_, f"{aligner.n_features_in_} dimensions")
     reply(as_json, facts, *alignment_lines(aligner), setting, size, *files)

@@ -90,7 +90,7 @@ def answer(frame: pd.DataFrame, about: dict[Any, Any], files: list[str], as_json
     shown = list(HEAD)
     covariates = [name for name in frame.columns if name not in HEAD]
     points = [{**row[shown].to_dict(), "covariates": row[covariates].to_dict()} for _, row in frame.iterrows()]
-    facts = {"shrinkage": about["shrinkage"], "rows": about["n"], "groups": about["groups"]}
+    facts = {"shrinkage": about["shrinkage"], "scale": about["scale"], "rows": about["n"], "groups": about["groups"]}
     reply(
         as_json,
         {**facts, "no_exclusive": about["exclusive"], "frontier": points, "files": files},

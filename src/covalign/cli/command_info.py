@@ -13,6 +13,7 @@ from covalign._core.text_tables import plain
 from covalign.aligner.latent import LatentAligner
 from covalign.cli import options
 from covalign.cli.application import answering, app, reply
+from covalign.closed_form.regimes import SCALED
 from covalign.factor import InformedFactorAnalysis
 from covalign.persist.reader import opened
 from covalign.study import costs as planning
@@ -68,6 +69,7 @@ def _of_aligner(model: LatentAligner) -> dict[str, Any]:
         "regime": solution.regime,
         "lam": solution.lam if solution.regime == "tunable" else None,
         "shrinkage": solution.shrinkage,
+        "scale": solution.scale,
         "shrinkage_was": "fixed" if solution.path is None else "cross-validated",
         "rest_dimensions": len(solution.rest),
         "coupling": model.coupling_,
@@ -145,7 +147,7 @@ def _lines(found: dict[str, Any]) -> list[tuple[str, str]]:
         lam = found["lam"]
         known.append(("regime", found["regime"] + (f", lam = {lam:g}" if lam is not None and lam == lam else "")))
     if "shrinkage" in found:
-        known.append(("shrinkage", f"{found['shrinkage']:.4g}, {found['shrinkage_was']}"))
+        known.append(("shrinkage", f"{found['shrinkage']:.4g}, {found['shrinkage_was']}{SCALED[found['scale']]}"))
         known.append(("coupling", f"{found['coupling']:.4g}"))
         rest = found["rest_dimensions"]
         known += [("rest", f"{rest} dimensions")] if rest else []

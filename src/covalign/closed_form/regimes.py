@@ -56,6 +56,7 @@ from covalign.moments.incomplete import Rows
 from covalign.moments.moments import Moments
 
 POWERS = {"raw": 0.0, "root": 0.5, "standard": 1.0}  # of the deviations by which columns are divided before the ridge
+SCALED = {"raw": "", "root": ", columns divided by the root of their deviations", "standard": ", columns standardised"}
 ENDS = {"independent": 0.0, "strongest": 1.0}  # regimes that are an end of the lambda scale
 DEFAULT_LAMS = tuple(np.linspace(0, 1, 21).round(2).tolist())
 FRONTIER_COLUMNS = (  # of all kinds of frontiers; a covariate of the same name becomes "... (covariate)" in all of them

@@ -113,6 +113,7 @@ def _found(model: LatentAligner) -> dict[str, Any]:
         "alignment": model.summary(),
         "mean_alignment": {name: float(value) for name, value in model.mean_alignment_.items()},
         "shrinkage": float(model.shrinkage_),
+        "scale": model.scale_,
         "coupling": float(model.coupling_),
         **({} if model.n_groups_ is None else {"n_groups": model.n_groups_}),
         "transform": np.asarray(model.transform_),

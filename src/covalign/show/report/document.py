@@ -14,6 +14,7 @@ from covalign._core.files import target_exists, write_text
 from covalign._core.json_values import json_value
 from covalign._core.messages import message
 from covalign.aligner.latent import LatentAligner
+from covalign.closed_form.regimes import SCALED
 from covalign.factor import InformedFactorAnalysis
 from covalign.show.report import factor_facts as factors
 from covalign.show.report import facts as known
@@ -107,7 +108,7 @@ def _subtitle(facts: dict[str, Any]) -> str:
         factors = f"{facts['dimensions']} factors, {p} of them informed by {named}"
         return f"{facts['rows']:,} samples{in_groups}; {listed}; {factors}"
     size = f"{facts['rows']:,} rows{in_groups}, {facts['dimensions']:,} dimensions"
-    return f"{size}, {named}; shrinkage {facts['shrinkage']:.3g}"
+    return f"{size}, {named}; shrinkage {facts['shrinkage']:.3g}{SCALED[facts['scale']]}"
 
 
 def as_json(facts: dict[str, Any]) -> str:

@@ -50,6 +50,7 @@ def of_aligner(aligner: Any) -> dict[str, Any]:
         **of_estimator(aligner, "aligner", "Z, Y", aligner._held_out(), leave=("regime", "lam")),
         "dimensions": aligner.n_features_in_,
         "shrinkage": aligner.shrinkage_,
+        "scale": aligner.scale_,
         "between_covariates": plain(to_correlation(aligner.moments_.cov_y)),
     }
 
