@@ -35,11 +35,13 @@ from covalign.tables import groups as grouping
 LEAST = 20  # samples: fewer say nothing
 
 
-def held_out(model: Any, folds: int) -> HeldOut:
+def held_out(model: Any, folds: int, settings: Any = None) -> HeldOut:
     """Fit without each fold, and look at its left-out samples; folds where a covariate does not vary are left out.
 
-    A sample's fold follows from its numbers, not from its position.
+    A sample's fold follows from its numbers, not from its position. Fits have the settings of the model, or others.
     """
+    settings = clone(model).set_params(supervision=model.supervision_) if settings is None else settings
+    settings = settings.set_params(n_factors=model.n_factors_, folds=0)
     rows: Any = model._rows
     if not isinstance(rows, Rows):
         need = "leaving samples out needs rows in memory, and this model was fitted to data that were read by chunks"
@@ -52,13 +54,13 @@ def held_out(model: Any, folds: int) -> HeldOut:
         test = fold_of == fold
         if not _varies(rows.Y[~test]):
             continue
-        polar, parts = without(model, rows, test, bucket)
+        polar, parts = without(model, settings, test, bucket)
         made.append(LeftOut(polar, parts, np.ones(rows.Y.shape[1], dtype=bool), int((~test).sum())))
     if not made:
         need = f"leaving samples out needs at least {LEAST}, with every covariate varying in the rest"
         got, remedy = f"{len(rows.Y)} in all", "use fewer folds (0: none) or more samples"
         raise CannotHoldOutError(message(need, got=got, remedy=remedy))
-    return HeldOut(polar_of(model), made, model._groups is not None)
+    return HeldOut(model._polar(), made, model._groups is not None)
 
 
 def buckets_of(model: Any, folds: int) -> NDArray[np.int64]:
@@ -73,9 +75,12 @@ def buckets_of(model: Any, folds: int) -> NDArray[np.int64]:
     return fold_of_rows(table, np.empty((len(Y), 0)), bucket_count(folds, 0))
 
 
-def without(model: Any, rows: Rows, test: NDArray[np.bool_], bucket: NDArray[np.int64]) -> tuple[Polar, list[Sums]]:
+def without(
+    model: Any, settings: Any, test: NDArray[np.bool_], bucket: NDArray[np.int64]
+) -> tuple[Polar, list[Sums]]:
     """The polar form of a fit without these samples, and the moments of (T_0 z, y) on every bucket of them."""
     table: Table = model._table
+    rows: Rows = model._rows
     X, Y = rows.X + table.nuisance.of_x(rows.C), rows.Y * table.sd_y + table.mean_y + table.nuisance.of_y(rows.C)
     named = pd.DataFrame(Y, columns=table.encoding.names)
     C = pd.DataFrame(rows.C, columns=model.confounder_names_) if rows.C.shape[1] else None
@@ -85,20 +90,20 @@ def without(model: Any, rows: Rows, test: NDArray[np.bool_], bucket: NDArray[np.
         for name, where in zip(table.views, table.bounds, strict=True)
         if seen[where].any()
     }
-    fit = clone(model).set_params(n_factors=model.n_factors_, folds=0)
+    fit = clone(settings)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         fit.fit(_some(views, ~test), named[~test], confounders=None if C is None else C[~test])
-    polar = polar_of(fit)
-    z = fit.transform(_some(views, test), confounders=None if C is None else C[test])[:, : Y.shape[1]] @ polar.T_0.T
+    polar, T_0 = fit._polar(), fit._polar().T_0
+    z = fit.transform(_some(views, test), confounders=None if C is None else C[test])[:, : T_0.shape[1]] @ T_0.T
     left = named[test] - fit._table.nuisance.of_y(rows.C[test])
     blocks, own = table.encoding.blocks, bucket[test]
     parts = [fold_moments(z[own == b], left[own == b], 1, blocks)[0] for b in np.unique(own)]
     return polar, [part for part in parts if part is not None]
 
 
-def polar_of(model: Any) -> Polar:
-    """What every regime of the informed factors is a function of."""
+def model_polar(model: Any) -> Polar:
+    """What every regime of the informed factors is a function of in the paper's way: beta and the covariates alone."""
     return regimes.whitened_polar(model_moments(model._stage_1.beta, model._sy, model.covariate_names_))
 
 

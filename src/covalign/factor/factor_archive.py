@@ -42,6 +42,8 @@ def pack(model: Any) -> tuple[dict[str, Any], dict[str, Array]]:
     arrays |= _pack_state("now", model._state) | _pack_state("stage1", model._stage_1)
     if realigned is not None:
         arrays["realigned.T"] = realigned.T
+        if realigned.R is not None:
+            arrays["realigned.R"] = realigned.R
     meta = {
         "kind": KIND,
         "parameters": {name: plain(value) for name, value in model.get_params().items()},
@@ -49,6 +51,7 @@ def pack(model: Any) -> tuple[dict[str, Any], dict[str, Array]]:
         "n": problem.n,
         "k": problem.k,
         "full": problem.full,
+        "of_y": problem.of_y,
         "views": {name: view.names for name, view in table.views.items()},
         "single": table.single,
         "samples": None if table.samples is None else [label(name) for name in table.samples],
@@ -74,11 +77,14 @@ def unpack(meta: dict[str, Any], arrays: dict[str, Array], model: Any) -> Any:
     engine = Gram(meta["n"], *saved) if kind is Gram else kind(*saved)
     p = len(table.mean_y)
     model._table, model._rows, model._groups = table, _unpack_rows(arrays), arrays.get("groups")
-    model._problem = Problem(engine, meta["n"], p, meta["k"], table.bounds, meta["full"])
+    d, of_y = table.bounds[-1].stop, meta.get("of_y", 0.0)
+    bounds = (*table.bounds, slice(d, d + p)) if of_y else table.bounds
+    model._problem = Problem(engine, meta["n"], p, meta["k"], bounds, meta["full"], of_y)
     tried = pd.Index(arrays["tried.k"], name="n_factors")
     model.n_factors_path_ = pd.Series(arrays["tried.elbo"], index=tried, name="elbo")
-    model._stage_1 = _unpack_state("stage1", arrays, len(views))
-    return _unpack_state("now", arrays, len(views))
+    weights = [model._problem.weight(where) for where in bounds]
+    model._stage_1 = _unpack_state("stage1", arrays, weights)
+    return _unpack_state("now", arrays, weights)
 
 
 def _pack_rows(rows: Any) -> dict[str, Array]:
@@ -104,7 +110,7 @@ def _pack_state(prefix: str, state: State) -> dict[str, Array]:
     return arrays
 
 
-def _unpack_state(prefix: str, arrays: dict[str, Array], n_views: int) -> State:
+def _unpack_state(prefix: str, arrays: dict[str, Array], weights: list[float]) -> State:
     def gamma(i: int, name: str) -> Gamma:
         shape = arrays[f"{prefix}.{i}.{name}.shape"]
         return Gamma(float(shape) if shape.ndim == 0 else shape, arrays[f"{prefix}.{i}.{name}.rate"])
@@ -118,8 +124,9 @@ def _unpack_state(prefix: str, arrays: dict[str, Array], n_views: int) -> State:
             of_loadings(*(arrays[f"{prefix}.{i}.w.{name}"] for name in of_loadings._fields)),
             gamma(i, "ard"),
             gamma(i, "noise"),
+            weight,
         )
-        for i in range(n_views)
+        for i, weight in enumerate(weights)
     )
     z = of_factors(*(arrays[f"{prefix}.z.{name}"] for name in of_factors._fields))
     return State(z, views, arrays[f"{prefix}.beta"])

@@ -43,7 +43,8 @@ class FittedRows(ABC):
         out = np.empty((problem.n, problem.k))
         for here, parts, Y, C in self.chunks(table):
             if isinstance(state.z, Factors):
-                out[here] = table.mapped(parts, C, state.z.of_x) + Y @ state.z.of_y
+                of_x, of_y = _maps(table, state.z)
+                out[here] = table.mapped(parts, C, of_x) + Y @ of_y
                 continue
             for at in slices(len(Y), table.bounds[-1].stop):
                 some = {name: part[at] for name, part in parts.items()}
@@ -55,7 +56,7 @@ class FittedRows(ABC):
         """The number of the combination of gaps of each row."""
         data: Gapped = problem.data
         number, first = np.unique(data.samples[0], return_index=True)
-        flags = np.hstack([data.observed, data.has_y])[first]
+        flags = np.hstack([data.observed[:, : table.bounds[-1].stop], data.has_y])[first]
         known = {row.tobytes(): int(c) for row, c in zip(flags, number, strict=True)}
         at = np.empty(problem.n, dtype=np.intp)
         for here, parts, Y, _ in self.chunks(table):
@@ -132,4 +133,11 @@ class Streamed(FittedRows):
 
 def _mapped_block(parts: list[Any], t: Array, table: Table, z: Factors) -> Array:
     p, views = len(table.mean_y), dict(zip(table.views, parts, strict=True))
-    return table.mapped(views, t[:, p:], z.of_x) + t[:, :p] @ z.of_y
+    of_x, of_y = _maps(table, z)
+    return table.mapped(views, t[:, p:], of_x) + t[:, :p] @ of_y
+
+
+def _maps(table: Table, z: Factors) -> tuple[Array, Array]:
+    """E[Z] = X of_x + Y of_y, where Y may also be the last features of the fit."""
+    d = table.bounds[-1].stop
+    return (z.of_x, z.of_y) if len(z.of_x) == d else (z.of_x[:d], z.of_y + z.of_x[d:])

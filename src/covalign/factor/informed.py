@@ -18,7 +18,16 @@ from covalign.closed_form import regimes
 from covalign.closed_form.aligned_model import AlignedModel
 from covalign.closed_form.heldout import HeldOut
 from covalign.closed_form.regimes import Polar
-from covalign.factor import chunked_fit, cross_validation, factor_archive, new_samples, placement, preparation
+from covalign.factor import (
+    chunked_fit,
+    cross_validation,
+    factor_archive,
+    label_free,
+    new_samples,
+    placement,
+    preparation,
+    supervision,
+)
 from covalign.factor.dask_views import is_lazy
 from covalign.factor.fit_search import Search
 from covalign.factor.inference import realignment, sweeps, updates
@@ -109,6 +118,7 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
     _realigned: Realigned | None
     _held: dict[int, HeldOut]  # by the number of folds, once asked for
     _sums: Rows | None = None  # of stage 1, once asked for
+    _placing: dict[str, label_free.Placing]  # once asked for
 
     def __init__(
         self,
@@ -126,6 +136,8 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         drop_first: bool = False,
         folds: int = 5,
         chunk_rows: int | None = None,
+        supervision: Any = "auto",
+        regime_from: str = "features",
     ) -> None:
         self.n_factors = n_factors
         self.posterior = posterior
@@ -140,6 +152,8 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         self.drop_first = drop_first
         self.folds = folds
         self.chunk_rows = chunk_rows
+        self.supervision = supervision
+        self.regime_from = regime_from
 
     @classmethod
     def paper(cls, n_factors: int | str = 10, **settings: Any) -> InformedFactorAnalysis:
@@ -155,6 +169,8 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
             "max_iter": 2000,
             "tol": 5e-7,
             "pretrain_iter": 250,
+            "supervision": 1.0,
+            "regime_from": "model",
         }
         return cls(n_factors, **{**paper, **settings})
 
@@ -189,7 +205,7 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         y, groups = grouping.separated(y, groups, confounders)
         table, engine, rows = prepare(X, y, confounders, asked)
         samples = None if table.samples is None else pd.Index(table.samples)
-        self._groups = None if groups is None else grouping.numbers(groups, len(rows.Y), samples)
+        numbers = None if groups is None else grouping.numbers(groups, len(rows.Y), samples)
         p, n, d = len(table.mean_y), len(rows.Y), table.bounds[-1].stop
         if d == 0:
             raise ValueError(f"X has 0 feature(s) (shape=({n}, 0)) while a minimum of 1 is required.")
@@ -198,23 +214,45 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         if p > k:
             raise too_many_factors_asked(p, k)
         problem = Problem(engine, n, p, k, table.bounds, self.posterior == "full")
-        tried: dict[int, float] = {}
-        with sweeps.few_threads(problem):
-            if resume:
-                best = self._search().run(problem, Fit(self._resumed(problem), [], False))
-            else:
-                problem, best, tried = self._search().best(problem)
-        tried[problem.k] = sweeps.height(best)
-        self.n_factors_path_ = pd.Series(tried, name="elbo").rename_axis("n_factors").sort_index()
-        self._table, self._problem, self._rows, self._realigned = table, problem, rows, None
-        best = best._replace(state=updates.in_order(best.state, p))
-        self._stage_1, self._laplace, self._sums, self._held = best.state, None, None, {}
-        self._remember(best)
-        _warn_if_not_converged(best, stacklevel=3)
+        if resume and self._realigned is not None:
+            raise cannot_resume()
+        made = copy.copy(self)  # if the fit fails, this model stays as it is
+        made._table, made._rows, made._groups, made._realigned = table, rows, numbers, None
+        made._fit_supervised(problem, resume)
+        self.__dict__ = made.__dict__
+        _warn_if_not_converged(self.converged_, self.n_iter_, stacklevel=3)
         if self.folds:
             likely = grouping.likely_column(y, confounders) if groups is None and isinstance(y, pd.DataFrame) else None
             grouping.warn(self.n_groups_, likely)
         return self
+
+    def _fit_supervised(self, problem: Problem, resume: bool) -> None:
+        """Stage 1 with the supervision that was asked for, or that left-out samples ask for."""
+        self.supervision_ = self.supervision_ if resume else 1.0 if self.supervision == "auto" else self.supervision
+        self._fit_stage_1(problem.supervised(self.supervision_ - 1), self._search(), resume)
+        if resume or self.supervision != "auto":
+            return
+        factors = label_free.moments(self._problem, self._stage_1, self.covariate_names_, self._table.encoding.blocks)
+        if supervision.is_lost(problem, label_free.completed(factors)):
+            self.supervision_ = supervision.chosen(self)
+        if self.supervision_ > 1:
+            again = problem._replace(k=self._problem.k).supervised(self.supervision_ - 1)
+            self._fit_stage_1(again, self._search()._replace(choose_factors=False), resume=False)
+
+    def _fit_stage_1(self, problem: Problem, search: Search, resume: bool) -> None:
+        """Sweeps from the start, or from the present fit, and what follows from them."""
+        tried: dict[int, float] = {}
+        with sweeps.few_threads(problem):
+            if resume:
+                best = search.run(problem, Fit(self._resumed(problem), [], False))
+            else:
+                problem, best, tried = search.best(problem)
+        tried[problem.k] = sweeps.height(best)
+        self.n_factors_path_ = pd.Series(tried, name="elbo").rename_axis("n_factors").sort_index()
+        self._problem = problem
+        best = best._replace(state=updates.in_order(best.state, problem.p, problem.features[-1].stop))
+        self._stage_1, self._laplace, self._sums, self._held, self._placing = best.state, None, None, {}, {}
+        self._remember(best)
 
     @property
     def n_groups_(self) -> int | None:
@@ -260,7 +298,7 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
 
     def _resumed(self, problem: Problem) -> State:
         same = [len(v.w.mean) for v in self._state.views] == [b.stop - b.start for b in problem.bounds]
-        if not same or problem.k != self._problem.k or problem.p != self._problem.p or self._realigned is not None:
+        if not same or problem.k != self._problem.k or problem.p != self._problem.p:
             raise cannot_resume()
         return kernel_of(problem).resumed(problem, self._state)
 
@@ -274,7 +312,7 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         self.confounder_names_ = table.nuisance.coding.confounders.names
         free = numbered("free", self._problem.k - self._problem.p, self.covariate_names_)
         self.factor_names_ = [*self.covariate_names_, *free]
-        named = dict(zip(table.views, state.views, strict=True))
+        named = dict(zip(table.views, state.views[: len(table.views)], strict=True))
         self.loadings_ = {name: view.w.mean for name, view in named.items()}
         self.loadings_std_ = {name: np.sqrt(view.w.variance) for name, view in named.items()}
         self.noise_precision_ = {name: view.noise.mean for name, view in named.items()}
@@ -292,15 +330,28 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
     realign = AlignedModel.at
 
     def _moved(self, regime: str, lam: float) -> Self:
-        problem, first = self._problem, self._stage_1
+        problem, first, p = self._problem, self._stage_1, self._problem.p
+        other = copy.copy(self)
+        if self.regime_from == "features":
+            R = self._label_free.map(regime, lam)
+            other._realigned = Realigned(regime, float(lam), R[:p], R)
+            other._remember(Fit(updates.moved_by_map(first, R), self.elbo_.tolist(), self.converged_))
+            return other
         T = regimes.turned(self._polar(), regime, lam)
         with sweeps.few_threads(problem):
             fit = realignment.realign(problem, first, T, self.accelerate, self.max_iter, self.tol)
-        other = copy.copy(self)
         other._realigned = Realigned(regime, float(lam), T)
         other._remember(fit)
-        _warn_if_not_converged(fit, stacklevel=4)
+        _warn_if_not_converged(fit.converged, len(fit.elbo), stacklevel=4)
         return other
+
+    @property
+    def _label_free(self) -> label_free.Placing:
+        """The factors that features alone give; all regimes share them."""
+        if "here" not in self._placing:
+            names, blocks = self.covariate_names_, self._table.encoding.blocks
+            self._placing["here"] = label_free.Placing.of(self._problem, self._stage_1, names, blocks)
+        return self._placing["here"]
 
     @property
     def T_(self) -> Array:
@@ -313,7 +364,9 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         (5.0, (5, 5))
         """
         self._check_fitted()
-        return np.eye(self._problem.p) if self._realigned is None else self._realigned.T
+        if self._realigned is not None:
+            return self._realigned.T
+        return np.eye(self._problem.p, self._problem.k if self.regime_from == "features" else None)
 
     @property
     def regime_(self) -> str | None:
@@ -360,7 +413,7 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         return self._table.encoding
 
     def _polar(self) -> Polar:
-        return cross_validation.polar_of(self)
+        return self._label_free.polar if self.regime_from == "features" else cross_validation.model_polar(self)
 
     def _default_lam(self) -> float | None:
         return None
@@ -373,7 +426,12 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         return data.label_counts if isinstance(data, Gapped) else np.full(self._problem.p, self._problem.n)
 
     def _fitted_sums(self) -> Rows:
-        """Moments of the informed factors before any regime, and of the covariates."""
+        """Moments of the factors that features alone give, before any regime, and of the covariates.
+
+        In the paper's way, those of the informed factors of the fitted samples, which know their covariates.
+        """
+        if self.regime_from == "features":
+            return self._label_free.rows
         if self._sums is None:
             p, first = self._problem.p, self._stage_1
             if isinstance(first.z, Factors):  # from sums: no row is read again
@@ -445,7 +503,8 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
 
     @property
     def _stage(self) -> new_samples.Stage:
-        return new_samples.Stage(self._state, self._sy, self.T_)
+        R = None if self._realigned is None else self._realigned.R
+        return new_samples.Stage(self._state if R is None else self._stage_1, self._sy, self._paper_T, R)
 
     def _opened(self, X: Any, y: Any) -> tuple[Any, Any]:
         """New samples with their files opened, the features of the fit where they have names."""
@@ -487,11 +546,16 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
     @classmethod
     def _restored(cls, meta: dict[str, Any], arrays: dict[str, Array]) -> InformedFactorAnalysis:
         """The model ``factor_archive.pack`` packed."""
-        model = cls(**meta["parameters"])
-        model._held = {}
+        # Files of earlier versions have regimes of the model's covariances.
+        model = cls(**{"regime_from": "model", "supervision": 1.0, **meta["parameters"]})
+        model.supervision_ = 1.0 + meta.get("of_y", 0.0)
+        model._held, model._placing = {}, {}
         state = factor_archive.unpack(meta, arrays, model)
         realigned = meta["realigned"]  # regime and lambda
-        model._realigned = None if realigned is None else Realigned(realigned[0], realigned[1], arrays["realigned.T"])
+        if realigned is not None:
+            model._realigned = Realigned(*realigned, arrays["realigned.T"], arrays.get("realigned.R"))
+        else:
+            model._realigned = None
         model._remember(Fit(state, arrays["elbo"].tolist(), meta["converged"]))
         return model
 
@@ -504,11 +568,9 @@ def _feature_names(table: Table) -> Any:
     return np.array([name if table.single else f"{view}:{name}" for view, name in names], dtype=object)
 
 
-def _warn_if_not_converged(fit: Fit, stacklevel: int) -> None:
-    if not fit.converged:
-        text = (
-            f"the bound was still rising after {len(fit.elbo)} sweeps: raise max_iter, or tol if this is close enough."
-        )
+def _warn_if_not_converged(converged: bool, n_sweeps: int, stacklevel: int) -> None:
+    if not converged:
+        text = f"the bound was still rising after {n_sweeps} sweeps: raise max_iter, or tol if this is close enough."
         warnings.warn(text, ConvergenceWarning, stacklevel=stacklevel)
 
 

@@ -29,11 +29,26 @@ from covalign.tables import covariates
 
 
 class Stage(NamedTuple):
-    """What decides the factors of a sample: a state, the covariance of the covariates, and T of the regime."""
+    """What decides the factors of a sample: a state, the covariance of the covariates, and the regime.
+
+    A regime of factors that features alone give is R (K x K), which moves all factors of stage 1. In the paper's way
+    the state itself is that of the regime, and T (P x P) moves the prior of the informed factors.
+    """
 
     state: State
     S_y: Array
     T: Array
+    R: Array | None = None
+
+    def linear(self, present: list[bool], has_y: bool) -> placing.Linear:
+        """The map from rows to factors."""
+        made = placing.linear(self.state, self.S_y, self.T, present, has_y)
+        return made if self.R is None else made.moved(self.R)
+
+    def place(self, X: Array, Y: Array) -> placing.Placed:
+        """The factors of rows with gaps."""
+        made = placing.place(self.state, self.S_y, X, Y, self.T)
+        return made if self.R is None else made.moved(self.R)
 
 
 class Arrived(NamedTuple):
@@ -133,7 +148,7 @@ class Placer:
     def of(cls, new: Arrived, stages: list[Stage], std: Finish | None) -> Placer:
         """If nothing is missing, the means are one linear map of the rows, which is computed once."""
         present = [name in new.present for name in new.table.views]
-        maps = [placing.linear(s.state, s.S_y, s.T, present, new.Y is not None) for s in stages]
+        maps = [stage.linear(present, new.Y is not None) for stage in stages]
         return cls(new, stages, std, maps)
 
     @property
@@ -141,7 +156,7 @@ class Placer:
         """Everything that decides the factors besides the views: model, scales, covariates and confounders."""
         table, new = self.new.table, self.new
         of_stages = [
-            (stage.state.beta, stage.S_y, stage.T, [(view.w.mean, view.noise.mean) for view in stage.state.views])
+            (stage.state.beta, *stage[1:], [(view.w.mean, view.precision) for view in stage.state.views])
             for stage in self.stages
         ]
         scales = [(name, view.names, view.mean, view.sd) for name, view in table.views.items()]
@@ -169,7 +184,7 @@ class Placer:
         Y = np.full((len(C), len(table.mean_y)), np.nan) if Y is None else Y
         for at in slices(len(C), table.bounds[-1].stop):
             X = table.standardised({name: part[at] for name, part in parts.items()}, C[at])
-            placed = [placing.place(s.state, s.S_y, X, Y[at], s.T) for s in self.stages]
+            placed = [stage.place(X, Y[at]) for stage in self.stages]
             means.append([p.mean for p in placed])
             own.append(placed[-1].variances)
         return [np.vstack(stage) for stage in zip(*means, strict=True)], np.vstack(own)

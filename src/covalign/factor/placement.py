@@ -24,6 +24,10 @@ class Placed(NamedTuple):
     cov: Array
     group: Index
 
+    def moved(self, R: Array) -> Placed:
+        """z -> R z."""
+        return Placed(self.mean @ R.T, R @ self.cov @ R.T, self.group)
+
     @property
     def variances(self) -> Array:
         """Var(z_nk) of every sample (n x K)."""
@@ -51,7 +55,7 @@ def evidence(views: tuple[View, ...], new: Gapped) -> tuple[Array, Array]:
     Q, r = np.zeros((len(new.rows.distinct), k, k)), np.zeros((len(new.X), k))
     for view in views:
         d = len(view.w.mean)
-        flags, tau, W = new.rows.distinct[:, at : at + d], view.noise.mean, view.w.mean
+        flags, tau, W = new.rows.distinct[:, at : at + d], view.precision, view.w.mean
         if flags.all():  # the same sum for all rows
             Q += view.w.weighted_second_moment(tau)
         elif flags.any():
@@ -72,6 +76,8 @@ def posterior_covariance(prior_cov: Array, Q: Array) -> Array:
 
 def place(state: State, S_y: Array, X: Array, Y: Array, T: Array) -> Placed:
     """q(z) of new samples from their observed cells (NaN where missing), informed factors in the regime of T."""
+    if sum(len(view.w.mean) for view in state.views) > X.shape[1]:  # covariates are a view, too
+        X = np.hstack([X, Y])
     new, beta = Gapped.of_rows(X, Y, S_y), state.beta
     k, p = state.views[0].w.mean.shape[1], len(beta)
     group, of_row, of_label = new.samples
@@ -94,11 +100,20 @@ class Linear(NamedTuple):
     shift: Array
     cov: Array
 
+    def moved(self, R: Array) -> Linear:
+        """z -> R z."""
+        return Linear(self.of_x @ R.T, self.of_y @ R.T, self.shift @ R.T, R @ self.cov @ R.T)
+
 
 def linear(state: State, S_y: Array, T: Array, present: list[bool], has_y: bool) -> Linear:
-    """``place`` as a linear map, for rows whose only gaps are absent views and, unless ``has_y``, all covariates."""
+    """``place`` as a linear map, for rows whose only gaps are absent views and, unless ``has_y``, all covariates.
+
+    ``present`` are views of features; where covariates are a view, it is the last one.
+    """
     k, p, beta = state.views[0].w.mean.shape[1], len(state.beta), state.beta
-    tau = [view.noise.mean * there for view, there in zip(state.views, present, strict=True)]
+    supervised = len(state.views) > len(present)
+    present = [*present, has_y] if supervised else present
+    tau = [view.precision * there for view, there in zip(state.views, present, strict=True)]
     direct = np.vstack([view.w.mean * t[:, None] for view, t in zip(state.views, tau, strict=True)])
     Q = np.sum([view.w.weighted_second_moment(t) for view, t in zip(state.views, tau, strict=True)], axis=0)
     prior_cov, prior_mean = np.eye(k), np.zeros((p, k))
@@ -107,7 +122,8 @@ def linear(state: State, S_y: Array, T: Array, present: list[bool], has_y: bool)
     cov = posterior_covariance(prior_cov, Q)
     of_x = direct @ cov
     intercepts = np.concatenate([intercept(view.w) for view in state.views])
-    return Linear(of_x, prior_mean - prior_mean @ Q @ cov, -intercepts @ of_x, cov)
+    of_y, shift, d = prior_mean - prior_mean @ Q @ cov, -intercepts @ of_x, len(of_x) - p * supervised
+    return Linear(of_x[:d], of_y + of_x[d:] if supervised else of_y, shift, cov)
 
 
 def fitted(first: State, state: State, S_y: Array, X: Array, Y: Array, T: Array) -> Array:
@@ -116,6 +132,8 @@ def fitted(first: State, state: State, S_y: Array, X: Array, Y: Array, T: Array)
     z = place(first, S_y, X, Y, np.eye(p)).mean
     if state is first:
         return z
+    if sum(len(view.w.mean) for view in state.views) > X.shape[1]:
+        X = np.hstack([X, Y])
     new, informed = Gapped.of_rows(X, Y, S_y), z[:, :p] @ T.T
     Q, r = evidence(state.views, new)
     C = updates.symmetric_inverse(updates.free_precision(Q, p))
@@ -163,10 +181,10 @@ def imputed(X: Array, scale: ViewScale, view: View, z: Placed) -> tuple[Array, A
 
 def shares(problem: Problem, state: State, kind: str) -> Array:
     """Variance explained by each factor in each view, over observed cells (views x K)."""
-    sums = [kernel_of(problem).observed_sums(problem, state, where) for where in problem.bounds]
+    sums = [kernel_of(problem).observed_sums(problem, state, where) for where in problem.features]
     if kind == "marginal":
         return np.array([marginal_shares(*of_view) for of_view in sums])
-    views = zip(state.views, sums, strict=True)
+    views = zip(state.views[: len(sums)], sums, strict=True)
     return np.array([loading_shares(*of_view, view.w.mean) for view, of_view in views])
 
 
@@ -175,7 +193,7 @@ def total_shares(problem: Problem, state: State) -> list[float]:
     zz, group = kernel_of(problem).centred_products_of_means(problem, state)
     inverse = np.asarray(np.linalg.pinv(zz, hermitian=True, rcond=1e-10), dtype=np.float64)
     out = []
-    for where in problem.bounds:
+    for where in problem.features:
         xx, xz, _ = kernel_of(problem).observed_sums(problem, state, where)
         explained = np.sum(grouped_product(xz, inverse, group[where]) * xz, axis=1)
         out.append(float(mean_share(quotient(explained, xx), xx)))

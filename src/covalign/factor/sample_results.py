@@ -15,6 +15,7 @@ from covalign.factor import placement
 from covalign.factor.fitted_rows import FittedRows, Rows
 from covalign.factor.inference import sweeps, uncertainty
 from covalign.factor.inference.patterns import Gapped
+from covalign.factor.inference.realignment import Realigned
 from covalign.factor.inference.state import Problem, State
 from covalign.factor.table import Table
 from covalign.tables.representations import SINGLE
@@ -32,6 +33,13 @@ class SampleResults(AlignedModel):
     _laplace: uncertainty.Laplace | None = None  # of stage 1
     _factor_std: Array | None = None
     _factors: Array | None = None
+    _realigned: Realigned | None
+
+    @property
+    def _paper_T(self) -> Array:
+        """T (P x P) of the paper's stage 2; the identity if the model is not in it."""
+        realigned = self._realigned
+        return np.eye(self._problem.p) if realigned is None or realigned.R is not None else realigned.T
 
     @property
     def factors_(self) -> Array:
@@ -71,7 +79,10 @@ class SampleResults(AlignedModel):
 
     def _means(self, state: State) -> Array:
         """E[z_n] of the fitted samples."""
-        return self._rows.means(self._table, self._problem, self._stage_1, state, self.T_)
+        R = None if self._realigned is None else self._realigned.R
+        if R is None or state is self._stage_1:
+            return self._rows.means(self._table, self._problem, self._stage_1, state, self._paper_T)
+        return np.asarray(self._means(self._stage_1) @ R.T)
 
     @property
     def _placed(self) -> placement.Placed:
@@ -101,7 +112,7 @@ class SampleResults(AlignedModel):
         return self._laplace
 
     def _finish(self) -> uncertainty.Finish:
-        return uncertainty.Finish(self._rotation().rows, self.T_, self._problem.n)
+        return uncertainty.Finish(self._rotation().rows, self.T_[:, : self._problem.p], self._problem.n)
 
     def impute(self, view: str | None = None, *, return_std: bool = False) -> Any:
         """A view as a DataFrame, observed cells as they were and gaps at their posterior means.
@@ -147,7 +158,7 @@ class SampleResults(AlignedModel):
         """
         self._check_fitted()
         explained, table = self._explained, self._table
-        parts = zip(table.views.items(), self._state.views, table.bounds, strict=True)
+        parts = zip(table.views.items(), self._state.views[: len(table.views)], table.bounds, strict=True)
         views = {
             name: (self.factors_ @ view.w.mean.T + placement.intercept(view.w)) * scale.sd
             + scale.mean

@@ -17,6 +17,6 @@ def of_views(problem: Problem, state: State) -> float:
     kernel, total = kernel_of(problem), 0.0
     for view, where in zip(state.views, problem.bounds, strict=True):
         residuals = kernel.expected_residuals(problem, state.z, where, view.w)
-        total += updates.expected_loglik(kernel.counts(problem, where), residuals, view.noise)
+        total += view.weight * updates.expected_loglik(kernel.counts(problem, where), residuals, view.noise)
         total -= updates.kl_loadings(view.w, view.ard) + view.ard.kl() + view.noise.kl()
     return total

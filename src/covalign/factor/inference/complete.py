@@ -20,7 +20,7 @@ def update_factors(problem: Problem, views: tuple[View, ...], beta: Array) -> Fa
     prior = updates.prior_precision(beta, k)
     precision = np.diag(prior) + updates.evidence(views)
     inverse = updates.symmetric_inverse(precision)
-    of_x = np.vstack([view.w.mean * view.noise.mean[:, None] for view in views]) @ inverse
+    of_x = np.vstack([view.w.mean * view.precision[:, None] for view in views]) @ inverse
     of_y = (beta * prior[:p])[:, None] * inverse[:p]
     cov = inverse if problem.full else updates.mean_field_covariance(precision, p)
     return Factors(of_x, of_y, cov, *problem.data.sums(of_x, of_y))
@@ -28,7 +28,7 @@ def update_factors(problem: Problem, views: tuple[View, ...], beta: Array) -> Fa
 
 def update_loadings(problem: Problem, z: Factors, where: slice, view: View) -> Loadings:
     """The loadings of a view, given the factors."""
-    return updates.update_loadings(z.second_moment(problem.n), z.xz[where], view.ard, view.noise, problem.full)
+    return updates.update_loadings(z.second_moment(problem.n), z.xz[where], view.ard, view.precision, problem.full)
 
 
 def expected_residuals(problem: Problem, z: Factors, where: slice, w: Loadings) -> Array:
@@ -66,7 +66,7 @@ def update_free(problem: Problem, views: tuple[View, ...], held: Held) -> Factor
     """q(z_F | z_I) = N(C (r - Q_FI z_I), C), C = (I + Q_FF)^-1, r_n = sum_d E[tau_d] x_nd E[w_d,F], q(z_I) held."""
     p, Q = problem.p, updates.evidence(views)
     inverse = updates.symmetric_inverse(updates.free_precision(Q, p))
-    direct = np.vstack([view.w.mean[:, p:] * view.noise.mean[:, None] for view in views])
+    direct = np.vstack([view.w.mean[:, p:] * view.precision[:, None] for view in views])
     of_x = np.hstack([held.z.of_x, (direct - held.z.of_x @ Q[:p, p:]) @ inverse])
     of_y = np.hstack([held.z.of_y, -held.z.of_y @ Q[:p, p:] @ inverse])
     cov = updates.held_covariance(Q, held.z.cov, problem.full)

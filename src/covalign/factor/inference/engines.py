@@ -44,6 +44,9 @@ class Engine(Protocol):
     def principal_map(self, k: int) -> Array:
         """(D x r), r <= k: X times this are the leading principal components, of unit variance, largest first."""
 
+    def with_covariates(self) -> Engine:
+        """The same rows, the covariates also as the last features."""
+
 
 class Gram(NamedTuple):
     """H'H for H = [X Y], N x N never needed."""
@@ -73,6 +76,11 @@ class Gram(NamedTuple):
         """Leading eigenvectors of X'X, scaled."""
         values, vectors = leading_eigh(self.gram, k)
         return largest_positive(vectors / np.sqrt(values) * np.sqrt(self.n))
+
+    def with_covariates(self) -> Gram:
+        """[X Y]'[X Y]."""
+        both = np.block([[self.gram, self.xy], [self.xy.T, self.yy]])
+        return Gram(self.n, both, np.vstack([self.xy, self.yy]), self.yy)
 
 
 class RowEngine(ABC):
@@ -143,6 +151,10 @@ class Dense(RowEngine):
         """X'Z."""
         return self.X.T @ Z
 
+    def with_covariates(self) -> Dense:
+        """[X Y]."""
+        return Dense(np.hstack([self.X, self.Y]), self.Y)
+
 
 @dataclass(frozen=True, eq=False)
 class Sparse(RowEngine):
@@ -180,6 +192,12 @@ class Sparse(RowEngine):
     def back(self, Z: Array) -> Array:
         """X'Z."""
         return np.asarray((self.S.T @ Z - np.outer(self.mean, Z.sum(axis=0))) * self.weight[:, None])
+
+    def with_covariates(self) -> Sparse:
+        """[S Y], Y with mean 0 and weight 1."""
+        S, p = sparse.hstack([self.S, sparse.csr_matrix(self.Y)], format="csr"), self.Y.shape[1]
+        mean, weight = np.concatenate([self.mean, np.zeros(p)]), np.concatenate([self.weight, np.ones(p)])
+        return Sparse(S.data, S.indices, S.indptr, mean, weight, self.Y)
 
 
 def squares(S: Any, mean: Array) -> Array:

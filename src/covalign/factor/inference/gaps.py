@@ -34,13 +34,13 @@ def evidence(problem: Problem, views: tuple[View, ...]) -> tuple[Array, Array]:
     k = views[0].w.mean.shape[1]
     by_column = np.zeros((data.between.shape[1], k, k))
     for view in views:
-        by_column[view.w.patterns] += view.w.by_pattern(view.noise.mean)
+        by_column[view.w.patterns] += view.w.by_pattern(view.precision)
     return symmetric_sums(data.between, by_column)[data.samples[1]], data.sizes
 
 
 def direct(data: Gapped, views: tuple[View, ...]) -> Array:
     """r_n = sum over observed features of E[tau_d] (x_nd - intercept_d) E[w_d] (N x K)."""
-    W = np.vstack([view.w.mean * view.noise.mean[:, None] for view in views])
+    W = np.vstack([view.w.mean * view.precision[:, None] for view in views])
     intercepts = np.concatenate([view.w.intercept for view in views])
     shift = np.zeros((data.between.shape[1], W.shape[1]))
     np.add.at(shift, data.columns, intercepts[:, None] * W)
@@ -163,7 +163,7 @@ def shifted(problem: Problem, state: State, held: int = 0) -> State:
     np.add.at(sums, data.labels.group, data.one[:, None] * away)
     curvature, slope = np.tensordot(data.of_label, Pi, 1), np.einsum("lkj,lj->k", Pi, sums)
     for view in state.views:
-        C = view.w.covariance_by_pattern(view.noise.mean)
+        C = view.w.covariance_by_pattern(view.precision)
         curvature += np.tensordot(data.column_counts[view.w.patterns], C, 1)
         slope += np.einsum("hkl,hl->k", C, z.sums[view.w.patterns])
     c = np.zeros(k)
@@ -196,7 +196,7 @@ def moved_by(data: Gapped, z: Factors, c: Array, beta: Array) -> Factors:
 def update_loadings(problem: Problem, z: Factors, where: slice, view: View) -> GroupedLoadings:
     """Loadings and intercepts of a view: ``updates.update_loadings`` with one S, and so one V, per column pattern."""
     data: Gapped = problem.data
-    a, tau, xz = view.ard.mean, view.noise.mean[:, None], centred_products(data, z, where, view.w.intercept)
+    a, tau, xz = view.ard.mean, view.precision[:, None], centred_products(data, z, where, view.w.intercept)
     patterns, group = np.unique(data.columns[where], return_inverse=True)
     S = (z.means + z.covs)[patterns]
     V, scale = decomposed(S, a, tau, group)
@@ -306,9 +306,9 @@ def started(problem: Problem, state: State) -> State:
         patterns, group = np.unique(data.columns[where], return_inverse=True)
         V = np.broadcast_to(w.V, (len(patterns), *w.V.shape)).copy()
         grouped = GroupedLoadings(w.mean, V, w.scale, group, patterns, np.zeros(len(w.mean)))
-        counts = data.counts[where]
+        counts = view.weight * data.counts[where]
         noise = Gamma(SHAPE_0 + counts / 2, view.noise.rate * (SHAPE_0 + counts / 2) / view.noise.shape)
-        views.append(View(grouped, view.ard, noise))
+        views.append(View(grouped, view.ard, noise, view.weight))
     made = tuple(views)
     return State(update_factors(problem, made, state.beta), made, state.beta)
 

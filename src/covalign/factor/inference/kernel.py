@@ -65,6 +65,8 @@ def update_views(problem: Problem, z: Any, views: tuple[View, ...]) -> tuple[Vie
     kernel, new = kernel_of(problem), []
     for view, where in zip(views, problem.bounds, strict=True):
         w = kernel.update_loadings(problem, z, where, view)
-        residuals = kernel.expected_residuals(problem, z, where, w)
-        new.append(View(w, updates.update_ard(w), updates.update_noise(kernel.counts(problem, where), residuals)))
+        noise = updates.update_noise(
+            view.weight * kernel.counts(problem, where), view.weight * kernel.expected_residuals(problem, z, where, w)
+        )
+        new.append(View(w, updates.update_ard(w), noise, view.weight))
     return tuple(new)

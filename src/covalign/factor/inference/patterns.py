@@ -166,6 +166,14 @@ class Gapped:
         """N S_y: what Y'Y is where nothing is missing."""
         return self.n * self.S_y
 
+    def with_covariates(self) -> Gapped:
+        """The same rows, the covariates also as the last features, with their gaps."""
+        X, observed = np.hstack([self.X, self.Y]), np.hstack([self.observed, self.has_y])
+        rows = Gapped(X, observed, self.Y, self.has_y, self.S_y, self.one, np.zeros(0))
+        sizes = np.zeros(len(self.sizes))
+        sizes[rows.samples[0]] = self.sizes[self.samples[0]]  # combinations are the same, their numbers may differ
+        return replace(rows, sizes=sizes)
+
 
 def compressed(data: Gapped) -> Gapped:
     """The same sums from fewer rows: H = [x_o, y_o, 1] of a combination becomes the root of H'H.

@@ -17,11 +17,12 @@ from covalign.moments.moments import Moments
 
 
 class Realigned(NamedTuple):
-    """The regime a model was moved to, and its T (P x P)."""
+    """The regime a model was moved to, and its map: R (K x K), or T (P x P) in the paper's way."""
 
     regime: str
     lam: float
     T: Array
+    R: Array | None = None
 
 
 def model_moments(beta: Array, S_y: Array, names: list[str]) -> Moments:

@@ -104,7 +104,7 @@ class Landscape(NamedTuple):
         means, covs = z.by_column(n)
         v, A = np.zeros(means.shape[:2]), np.zeros_like(means)
         for view in views:
-            of_v, of_A = view.w.held_by_column(view.noise.mean)
+            of_v, of_A = view.w.held_by_column(view.precision)
             v[view.w.patterns] += of_v
             A[view.w.patterns] += of_A
         held_z = np.diag(z.total_cov(n))[:p] + z.excess

@@ -127,10 +127,11 @@ def _view(problem: Problem, z: Factors, where: slice) -> View:
     regression = z.xz[where] / n
     variance = problem.data.xx[where] / n
     left = np.maximum(variance - np.sum(regression**2, axis=1), LEAST_NOISE * variance)
-    noise = Gamma(SHAPE_0 + n / 2, RATE_0 + n * left / 2)
+    weight = problem.weight(where)
+    noise = Gamma(SHAPE_0 + weight * n / 2, RATE_0 + weight * n * left / 2)
     ard = Gamma(SHAPE_0 + len(regression) / 2, RATE_0 + np.sum(regression**2, axis=0) / 2)
-    w = updates.update_loadings(S, z.xz[where], ard, noise, problem.full)
-    return View(w, updates.update_ard(w), noise)
+    w = updates.update_loadings(S, z.xz[where], ard, weight * noise.mean, problem.full)
+    return View(w, updates.update_ard(w), noise, weight)
 
 
 def _random_orthogonal(rng: np.random.Generator, size: int) -> Array:

@@ -139,6 +139,12 @@ class View(NamedTuple):
     w: Any  # Loadings, or grouped.GroupedLoadings
     ard: Gamma
     noise: Gamma
+    weight: float = 1.0  # the power of its likelihood; not 1 only for covariates that are a view (``supervision``)
+
+    @property
+    def precision(self) -> Array:
+        """weight E[tau_d]: what a cell of each feature counts."""
+        return self.weight * self.noise.mean
 
 
 class State(NamedTuple):
@@ -166,6 +172,25 @@ class Problem(NamedTuple):
     k: int
     bounds: tuple[slice, ...]  # where each view's features are among all D
     full: bool
+    of_y: float = 0.0  # the weight of the last view, if that is the covariates; 0: it is a view like the others
+
+    @property
+    def features(self) -> tuple[slice, ...]:
+        """The views of features: all but the covariates, where these are a view."""
+        return self.bounds[:-1] if self.of_y else self.bounds
+
+    def supervised(self, weight: float) -> Problem:
+        """The problem with the covariates as a further view whose likelihood has this power; 0 leaves them out."""
+        if not weight:
+            return self
+        d = self.bounds[-1].stop
+        return self._replace(
+            data=self.data.with_covariates(), bounds=(*self.bounds, slice(d, d + self.p)), of_y=float(weight)
+        )
+
+    def weight(self, where: slice) -> float:
+        """The power of the likelihood of a view."""
+        return self.of_y if self.of_y and where == self.bounds[-1] else 1.0
 
 
 def cannot_resume() -> ValueError:

@@ -22,16 +22,16 @@ def prior_precision(beta: Array, k: int) -> Array:
 
 def evidence(views: tuple[View, ...]) -> Array:
     """sum_d E[tau_d] E[w_d w_d'] over all views: what the data say about the precision of z."""
-    return np.asarray(np.sum([view.w.weighted_second_moment(view.noise.mean) for view in views], axis=0))
+    return np.asarray(np.sum([view.w.weighted_second_moment(view.precision) for view in views], axis=0))
 
 
-def update_loadings(S: Array, xz: Array, ard: Gamma, noise: Gamma, full: bool) -> Loadings:
-    """(A + E[tau_d] S) E[w_d] = E[tau_d] E[Z]'x_d for every d at once, A = diag(E[alpha]).
+def update_loadings(S: Array, xz: Array, ard: Gamma, precision: Array, full: bool) -> Loadings:
+    """(A + tau_d S) E[w_d] = tau_d E[Z]'x_d for every d at once, A = diag(E[alpha]), tau_d what a cell counts.
 
     With A^(-1/2) S A^(-1/2) = U L U' and V = A^(-1/2) U:  E[w_d] = V diag(tau_d / (1 + tau_d L)) V' E[Z]'x_d and, in
     the full posterior, Cov(w_d) = V diag(1 / (1 + tau_d L)) V'. Mean field: Var(w_dk) = 1 / (alpha_k + tau_d S_kk).
     """
-    a, tau = ard.mean, noise.mean[:, None]
+    a, tau = ard.mean, precision[:, None]
     root = 1 / np.sqrt(a)
     L, U = np.linalg.eigh(S * root * root[:, None])
     V, shrink = root[:, None] * U, 1 / (1 + tau * np.maximum(L, 0))
@@ -100,6 +100,16 @@ def transformed(state: State, R: Array, full: bool) -> State:
     return state._replace(z=state.z.moved(R, full), views=views)
 
 
+def moved_by_map(state: State, R: Array) -> State:
+    """z -> R z and w -> R^-T w in every q-factor; where R is singular, W R^+ explains as much of X as can be."""
+    undo = np.linalg.pinv(R)
+    views = []
+    for view in state.views:
+        w = view.w.moved(undo, full=True)
+        views.append(view._replace(w=w, ard=update_ard(w)))
+    return state._replace(z=state.z.moved(R, full=True), views=tuple(views))
+
+
 def point_at_covariates(state: State, p: int) -> State:
     """Turn round every informed factor whose correlation with its covariate is negative, with its loadings."""
     signs = np.ones(len(state.z.zz))
@@ -107,10 +117,10 @@ def point_at_covariates(state: State, p: int) -> State:
     return state if (signs > 0).all() else arranged(state, np.arange(len(signs)), signs)
 
 
-def in_order(state: State, p: int) -> State:
-    """Free factors in the order of what they explain, the largest first, each with its largest loading positive."""
-    W = np.vstack([view.w.mean for view in state.views])
-    explained = 2 * np.sum(W * state.z.xz, axis=0) - np.diag(state.z.zz) * np.sum(W**2, axis=0)
+def in_order(state: State, p: int, d: int) -> State:
+    """Free factors in the order of what they explain of d features, each with its largest loading positive."""
+    W = np.vstack([view.w.mean for view in state.views])[:d]
+    explained = 2 * np.sum(W * state.z.xz[:d], axis=0) - np.diag(state.z.zz) * np.sum(W**2, axis=0)
     order = np.concatenate([np.arange(p), p + np.argsort(-explained[p:], kind="stable")])
     largest = W[np.abs(W).argmax(axis=0), np.arange(W.shape[1])]
     signs = np.where((np.arange(len(order)) >= p) & (largest < 0), -1.0, 1.0)

@@ -1,0 +1,103 @@
+"""The factors that samples get from their features alone, and the regimes that follow from them.
+
+New samples come without covariates, so a regime has to hold for E[z | x]: its T (P x K) follows from the moments of
+these factors and of the covariates on the fitted rows, all K factors used, as ``LatentAligner`` does it with any
+representation. Below T stand K - P dimensions that are uncorrelated with T_0 E[z | x], turned as close to the free
+factors as they can be. Together they are one map R (K x K), and the model in a regime is z~ = R z with loadings W R^-1:
+it explains X as before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from covalign._core.linalg import Array
+from covalign.closed_form import regimes
+from covalign.closed_form.heldout import analytic_shrinkage
+from covalign.closed_form.regimes import Polar
+from covalign.factor import placement
+from covalign.factor.inference import gaps, updates
+from covalign.factor.inference.patterns import Gapped, grouped_product
+from covalign.factor.inference.state import Problem, State
+from covalign.moments.incomplete import Blocks, IncompleteMoments, Part, Rows
+from covalign.moments.moments import Moments
+
+
+def moments(problem: Problem, state: State, names: Sequence[str], blocks: Blocks) -> Rows:
+    """Moments of (E[z | x], y) on the fitted rows, from the sums of the fit."""
+    if isinstance(problem.data, Gapped):
+        return _with_gaps(problem.data, problem, state, names, blocks)
+    n, yy = problem.n, problem.data.yy
+    of_x = placement.linear(state, yy / n, np.eye(problem.p), [True] * len(problem.features), False).of_x
+    padded = np.vstack([of_x, np.zeros((len(problem.data.xx) - len(of_x), problem.k))])
+    zz, _, zy = problem.data.sums(padded, np.zeros((problem.p, problem.k)))
+    return Moments.from_covariances(zz / n, zy / n, yy / n, n=n, covariate_names=list(names))
+
+
+def _with_gaps(data: Gapped, problem: Problem, state: State, names: Sequence[str], blocks: Blocks) -> Rows:
+    """The sums of each pattern of missing covariates; rows may stand for several samples."""
+    u, parts = _means(data, problem, state), {}
+    for label in range(len(data.labels.cov)):
+        at = data.labels.group == label
+        columns = np.flatnonzero(data.has_y[at][0])
+        n, H = float(data.of_label[label]), np.hstack([u[at], data.Y[at][:, columns]])
+        mean = data.one[at] @ H / n
+        S = H.T @ H / n - np.outer(mean, mean)
+        z, y, k = slice(0, problem.k), slice(problem.k, None), problem.k
+        some = tuple(names[c] for c in columns)
+        parts[Part(tuple(columns.tolist()), True)] = Moments(
+            round(n), mean[z], mean[y], S[z, z], S[z, k:], S[y, y], some
+        )
+    complete = Part(tuple(range(problem.p)), True)
+    if list(parts) == [complete]:
+        return parts[complete]
+    made = IncompleteMoments(parts, blocks, tuple(names))
+    return made.sum_of([made])
+
+
+def _means(data: Gapped, problem: Problem, state: State) -> Array:
+    """E[z | x_o] of every row: covariates are no evidence, neither in the prior nor as a view."""
+    views = state.views[:-1] + (state.views[-1]._replace(weight=0.0),) if problem.of_y else state.views
+    prior = gaps.priors(data.S_y[None], state.beta, problem.k)
+    inverse = updates.symmetric_inverse(prior + gaps.evidence(problem, views)[0])
+    return grouped_product(gaps.direct(data, views), inverse, data.samples[0])
+
+
+def completed(rows: Rows) -> Moments:
+    """Moments as if no covariate were missing."""
+    return rows.completed() if isinstance(rows, IncompleteMoments) else rows
+
+
+class Placing(NamedTuple):
+    """What every regime of a model follows from: the moments of its label-free factors and their polar form."""
+
+    rows: Rows
+    polar: Polar
+    rest: Array  # (K - P) x K
+
+    @classmethod
+    def of(cls, problem: Problem, state: State, names: Sequence[str], blocks: Blocks) -> Placing:
+        """With the shrinkage that suits the number of rows."""
+        rows = moments(problem, state, names, blocks)
+        m = completed(rows)
+        polar = regimes.whitened_polar(m, analytic_shrinkage(m))
+        return cls(rows, polar, nearest_rest(m, polar))
+
+    def map(self, regime: str, lam: float) -> Array:
+        """R (K x K): T of the regime above the rest."""
+        return np.vstack([regimes.turned(self.polar, regime, lam), self.rest])
+
+
+def nearest_rest(m: Moments, polar: Polar) -> Array:
+    """K - P dimensions, uncorrelated with T_0 z and each other, as close to the free factors as they can be.
+
+    Each has the variance of its free factor: what is turned off stays small.
+    """
+    p = m.cov_zy.shape[1]
+    rest = regimes.rest_of_space(m, polar)
+    spread = np.sqrt(np.where(np.diag(m.cov_z) > 0, np.diag(m.cov_z), 1.0))
+    left, _, right = np.linalg.svd((rest @ m.cov_z / spread)[:, p:], full_matrices=False)  # corr(rest, free)
+    return np.asarray(spread[p:, None] * ((left @ right).T @ rest))

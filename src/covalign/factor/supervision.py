@@ -1,0 +1,98 @@
+"""How much the covariates count against the features: the weight of the supervision, chosen on left-out samples.
+
+With hundreds of features and a few covariates, the informed factors follow the variance of X. With supervision s, the
+covariates are also a view, y = V z + noise, whose likelihood has the power s - 1: covariates count s times, once in the
+prior of the informed factors. It is a bound on a proper objective (a power likelihood), so it never falls; s = 1 is the
+paper's model. New samples have no such view, and their factors come from their features.
+
+Most data need no choice: where ridge regression on the features predicts the covariates no better than the factors do
+(by generalised cross-validation, from sums that the fit has), supervision stays at 1.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from covalign._core.linalg import Array
+from covalign._core.progress import Progress
+from covalign.exceptions import CannotHoldOutError
+from covalign.factor import cross_validation
+from covalign.factor.fitted_rows import Rows
+from covalign.factor.inference.engines import Gram
+from covalign.factor.inference.kernel import kernel_of
+from covalign.factor.inference.state import Problem
+from covalign.moments.moments import Moments
+
+WEIGHTS = (1.0, 4.0, 16.0)
+LOST = 0.015  # of mean alignment: what features know and factors do not, before weights are tried
+FOLDS, SWEEPS = 3, 15
+LAM = 0.5
+PENALTIES = np.logspace(-4, 3, 29)  # of the mean eigenvalue
+
+
+def is_lost(problem: Problem, factors: Moments) -> bool:
+    """Whether features predict the covariates clearly better than the factors that they give."""
+    data = kernel_of(problem).filled(problem).data
+    return bool(np.mean(of_features(data, problem.n) - of_factors(factors)) > LOST)
+
+
+def of_features(data: Any, n: int) -> Array:
+    """The alignment that ridge regression on all features promises for new samples, one for each covariate.
+
+    By generalised cross-validation (Golub, Heath and Wahba 1979): 1 - R^2 = RSS / (1 - df / n)^2, at the best penalty.
+    """
+    if isinstance(data, Gram):
+        values, vectors = np.linalg.eigh(data.gram / n)
+        values = np.maximum(values, 0.0)
+        known = (vectors.T @ data.xy / n) ** 2 / np.where(values > 0, values, 1.0)[:, None]
+        known[values <= values[-1] * len(values) * np.finfo(np.float64).eps] = 0.0
+    else:
+        values, vectors = np.linalg.eigh(data.rows / n)
+        values = np.maximum(values, 0.0)
+        known = (vectors.T @ data.Y) ** 2 / n
+    kept = values[:, None] / (values[:, None] + PENALTIES * values.sum() / max(1, np.count_nonzero(values)))
+    left = np.diag(data.yy)[:, None] / n - known.T @ (kept * (2 - kept))  # P x penalties
+    errors = left / _room(kept.sum(axis=0), n)
+    return np.asarray(np.sqrt(np.clip(1 - errors[:, np.argmin(errors.mean(axis=0))], 0.0, 1.0)))
+
+
+def _room(df: Any, n: int) -> Any:
+    """(1 - df / n)^2, the mean among the df."""
+    return np.maximum(1 - (df + 1) / n, 1e-3) ** 2
+
+
+def of_factors(m: Moments) -> Array:
+    """The same for the factors, by ordinary regression."""
+    n, k = m.n or 1, len(m.cov_z)
+    explained = np.sum(m.cov_zy * (np.linalg.pinv(m.cov_z, hermitian=True) @ m.cov_zy), axis=0) / np.diag(m.cov_y)
+    return np.asarray(np.sqrt(np.clip(1 - (1 - explained) / _room(k, n), 0.0, 1.0)))
+
+
+def chosen(model: Any) -> float:
+    """The weight whose mean alignment on left-out samples is the highest, 1 unless another is clearly better.
+
+    ``model`` is fitted with supervision 1. Fits without a fold get a few sweeps: they rank weights, no more. Rows that
+    are not in memory cannot be left out; there the second weight is taken.
+    """
+    if not isinstance(model._rows, Rows):
+        return WEIGHTS[1]
+    reached = {}
+    with Progress(None) as bar, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for i, weight in enumerate(WEIGHTS):
+            bar.update(i, f"supervision {weight:g} on left-out samples")
+            trial = clone(model).set_params(supervision=weight, max_iter=SWEEPS, n_init=1, folds=FOLDS)
+            try:
+                held = cross_validation.held_out(model, FOLDS, trial)
+            except CannotHoldOutError:
+                return WEIGHTS[0]
+            reached[weight] = held.measure("tunable", LAM).mean[0]
+    best = max(reached, key=lambda weight: reached[weight])
+    clear = 0.01 + 0.1 / np.sqrt(model.n_rows_)
+    return best if reached[best] > reached[WEIGHTS[0]] + clear else WEIGHTS[0]
+
+
