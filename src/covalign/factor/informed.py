@@ -86,6 +86,17 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         of them is first asked for. 0: nothing is held out, and these numbers are NaN.
     chunk_rows : int or None
         Rows read at a time where X is not in memory; by default what suits the storage and the cache.
+    supervision : "auto" or float
+        How often the covariates count against the features. 1 is the paper's model, in which many features outvote few
+        covariates; with more, the covariates are also a view whose likelihood has the power ``supervision - 1``.
+        ``"auto"`` is 1 unless features predict the covariates better than the factors do and left-out samples are
+        placed clearly better with more. ``supervision_`` is the value in use.
+    beta_prior : float
+        kappa of the prior (1 - beta^2)^kappa. Where X says nothing of a covariate any beta would do; the prior then
+        says 0. Its weight is that of 2 kappa samples. 0 is the paper's flat prior.
+    regime_from : "features" or "model"
+        A regime holds for the factors that samples get from their features alone, or (the paper's way) for those of a
+        model with this beta and these covariates, which the factors of new samples may not follow.
 
     Attributes
     ----------
@@ -137,6 +148,7 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         folds: int = 5,
         chunk_rows: int | None = None,
         supervision: Any = "auto",
+        beta_prior: float = 4.0,
         regime_from: str = "features",
     ) -> None:
         self.n_factors = n_factors
@@ -153,6 +165,7 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         self.folds = folds
         self.chunk_rows = chunk_rows
         self.supervision = supervision
+        self.beta_prior = beta_prior
         self.regime_from = regime_from
 
     @classmethod
@@ -170,6 +183,7 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
             "tol": 5e-7,
             "pretrain_iter": 250,
             "supervision": 1.0,
+            "beta_prior": 0.0,
             "regime_from": "model",
         }
         return cls(n_factors, **{**paper, **settings})
@@ -213,7 +227,7 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         k = self._problem.k if resume else p if self.n_factors == "auto" else int(self.n_factors)
         if p > k:
             raise too_many_factors_asked(p, k)
-        problem = Problem(engine, n, p, k, table.bounds, self.posterior == "full")
+        problem = Problem(engine, n, p, k, table.bounds, self.posterior == "full", self.beta_prior)
         if resume and self._realigned is not None:
             raise cannot_resume()
         made = copy.copy(self)  # if the fit fails, this model stays as it is
@@ -547,7 +561,8 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
     def _restored(cls, meta: dict[str, Any], arrays: dict[str, Array]) -> InformedFactorAnalysis:
         """The model ``factor_archive.pack`` packed."""
         # Files of earlier versions have regimes of the model's covariances.
-        model = cls(**{"regime_from": "model", "supervision": 1.0, **meta["parameters"]})
+        earlier = {"regime_from": "model", "supervision": 1.0, "beta_prior": 0.0}
+        model = cls(**{**earlier, **meta["parameters"]})
         model.supervision_ = 1.0 + meta.get("of_y", 0.0)
         model._held, model._placing = {}, {}
         state = factor_archive.unpack(meta, arrays, model)

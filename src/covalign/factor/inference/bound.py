@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from covalign.factor.inference import updates
 from covalign.factor.inference.kernel import kernel_of
 from covalign.factor.inference.state import Problem, State
 
 
 def bound(problem: Problem, state: State) -> float:
-    """E_q[log p(X, Z, W, alpha, tau | Y)] - E_q[log q]."""
-    return of_views(problem, state) - kernel_of(problem).kl_factors(problem, state)
+    """E_q[log p(X, Z, W, alpha, tau | Y)] + log p(beta) - E_q[log q]."""
+    prior = problem.beta_prior * float(np.sum(np.log1p(-(state.beta**2))))
+    return of_views(problem, state) - kernel_of(problem).kl_factors(problem, state) + prior
 
 
 def of_views(problem: Problem, state: State) -> float:

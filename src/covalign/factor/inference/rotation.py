@@ -89,6 +89,7 @@ class Landscape(NamedTuple):
     shapes: list[float]
     Sw: list[Array]
     held_w: list[Array]
+    kappa: float = 0.0  # (1 - beta^2)^kappa is the prior of beta
 
     @classmethod
     def of(cls, problem: Problem, state: State) -> Landscape:
@@ -99,7 +100,8 @@ class Landscape(NamedTuple):
         if problem.full:
             Sw = [view.w.weighted_second_moment(np.ones(size)) for view, size in zip(views, sizes, strict=True)]
             held_w = [np.zeros(k)] * len(views)
-            return cls(n, z.second_moment(n), z.zy.T, z.excess, np.zeros(p), n - sum(sizes), None, shapes, Sw, held_w)
+            S, log_det, kappa = z.second_moment(n), n - sum(sizes), problem.beta_prior
+            return cls(n, S, z.zy.T, z.excess, np.zeros(p), log_det, None, shapes, Sw, held_w, kappa)
         Sw, held_w = [view.w.mean.T @ view.w.mean for view in views], [view.w.variance.sum(axis=0) for view in views]
         means, covs = z.by_column(n)
         v, A = np.zeros(means.shape[:2]), np.zeros_like(means)
@@ -109,7 +111,8 @@ class Landscape(NamedTuple):
             A[view.w.patterns] += of_A
         held_z = np.diag(z.total_cov(n))[:p] + z.excess
         c = (z.zy - z.zy_held).T
-        return cls(n, z.zz, c, held_z, np.diag(z.zy_held[:p]), 0, Held(v, means, A, covs), shapes, Sw, held_w)
+        held, kappa = Held(v, means, A, covs), problem.beta_prior
+        return cls(n, z.zz, c, held_z, np.diag(z.zy_held[:p]), 0, held, shapes, Sw, held_w, kappa)
 
     def moved(self, R: Array) -> Landscape:
         """The same landscape seen from R."""
@@ -131,7 +134,7 @@ class Landscape(NamedTuple):
         quadratic, C = np.sum((R @ self.S) * R, axis=1), np.sum(R[:p] * self.c, axis=1) + self.held_c
         weight, D = updates.prior_precision(beta, len(R)), 1 / (1 - beta**2)
         value = -weight @ quadratic / 2 - D @ self.held_z / 2 + D @ (beta * C - n * beta**2 / 2)
-        value += n / 2 * np.sum(np.log(D)) + self.log_det * log_det
+        value += (n / 2 - self.kappa) * np.sum(np.log(D)) + self.log_det * log_det
         if self.held is not None:
             value += self.held.value(R, P)
         for shape, Sw, held in zip(self.shapes, self.Sw, self.held_w, strict=True):
@@ -149,7 +152,7 @@ class Landscape(NamedTuple):
             by_R += self.held.gradient()
         for shape, Sw, held in zip(self.shapes, self.Sw, self.held_w, strict=True):
             by_R += shape * Sw / (RATE_0 + (np.diag(Sw) + held) / 2)
-        return by_R, D * ((1 + beta**2) * C - n * beta**3 - beta * own)
+        return by_R, D * ((1 + beta**2) * C - n * beta**3 - beta * own) - 2 * self.kappa * beta
 
     def curvature(self, gamma: Array, slope: Array) -> Curvature:
         """-L to second order at R = I + E + E^2 / 2, R^-1 = I - E + E^2 / 2, as a linear operator on (E, gamma).
@@ -173,7 +176,7 @@ class Landscape(NamedTuple):
             ard=ard,
             held=self.held,
             cross=(1 + 2 * beta**2 * D)[:, None] * self.c - (2 * beta * D)[:, None] * self.S[:p],
-            of_gamma=quadratic + self.held_z + 3 * n * beta**2 - 2 * beta * C - 2 * beta * D * u,
+            of_gamma=quadratic + self.held_z + 3 * n * beta**2 - 2 * beta * C - 2 * beta * D * u + 2 * self.kappa / D,
         )
 
 

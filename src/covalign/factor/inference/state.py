@@ -172,6 +172,7 @@ class Problem(NamedTuple):
     k: int
     bounds: tuple[slice, ...]  # where each view's features are among all D
     full: bool
+    beta_prior: float = 0.0  # kappa of p(beta) ~ (1 - beta^2)^kappa
     of_y: float = 0.0  # the weight of the last view, if that is the covariates; 0: it is a view like the others
 
     @property

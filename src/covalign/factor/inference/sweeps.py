@@ -55,7 +55,7 @@ def sweep(problem: Problem, state: State, accelerate: bool, supervised: bool = T
         state = kernel.shifted(problem, state)
     if supervised:
         state = updates.point_at_covariates(state, problem.p)
-        state = state._replace(beta=updates.update_beta(state.z, problem.n, problem.p))
+        state = state._replace(beta=updates.update_beta(state.z, problem.n, problem.p, problem.beta_prior))
     views = update_views(problem, state.z, state.views)
     return State(kernel.update_factors(problem, views, state.beta), views, state.beta)
 

@@ -67,30 +67,31 @@ def kl_loadings(w: Any, ard: Gamma) -> float:
     return float((ard.mean @ w.second_moment_diagonal - d * k - w.log_det - d * np.sum(ard.mean_log)) / 2)
 
 
-def update_beta(z: Any, n: int, p: int) -> Array:
-    """The root in (0, 1) of N b^3 - (1 + b^2) C + b S = 0 with the highest bound, C = E[z_p'y_p], S = E[z_p'z_p].
+def update_beta(z: Any, n: int, p: int, kappa: float = 0.0) -> Array:
+    """The root in (0, 1) of (N - 2 kappa) b^3 - (1 + b^2) C + b (S + 2 kappa) = 0 with the highest bound.
 
-    C > 0 is arranged by the caller (``point_at_covariates``). Where covariates are missing, E[y_p'y_p] is not N, and
-    what it exceeds N by adds to S: the bound then differs by a constant only.
+    C = E[z_p'y_p], S = E[z_p'z_p], and (1 - b^2)^kappa is the prior of b. C > 0 is arranged by the caller
+    (``point_at_covariates``). Where covariates are missing, E[y_p'y_p] is not N, and what it exceeds N by adds to S:
+    the bound then differs by a constant only.
     """
-    return best_beta(n, np.diag(z.zy[:p]), np.diag(z.second_moment(n))[:p] + z.excess)
+    return best_beta(n, np.diag(z.zy[:p]), np.diag(z.second_moment(n))[:p] + z.excess, kappa)
 
 
-def best_beta(n: int, C: Array, S: Array) -> Array:
+def best_beta(n: int, C: Array, S: Array, kappa: float = 0.0) -> Array:
     """Candidates are the real parts of the cubic's roots, and the ends: the bound itself decides among them."""
     companion = np.zeros((len(C), 3, 3))
-    companion[:, 0] = np.column_stack([C, -S, C]) / n
+    companion[:, 0] = np.column_stack([C, -S - 2 * kappa, C]) / (n - 2 * kappa)
     companion[:, 1, 0] = companion[:, 2, 1] = 1.0
     roots = np.clip(np.linalg.eigvals(companion).real, 0.0, BETA_MAX)
     candidates = np.column_stack([roots, np.zeros(len(C)), np.full(len(C), BETA_MAX)])
-    best = np.argmax(beta_bound(candidates, n, C[:, None], S[:, None]), axis=1)
+    best = np.argmax(beta_bound(candidates, n, C[:, None], S[:, None], kappa), axis=1)
     return np.where(C > 0, candidates[np.arange(len(C)), best], 0.0)
 
 
-def beta_bound(beta: Array, n: int, c: Any, s: Any) -> Array:
-    """-N/2 log(1 - b^2) - (S - 2 b C + N b^2) / (2 (1 - b^2))."""
+def beta_bound(beta: Array, n: int, c: Any, s: Any, kappa: float = 0.0) -> Array:
+    """(kappa - N/2) log(1 - b^2) - (S - 2 b C + N b^2) / (2 (1 - b^2))."""
     v = 1 - beta**2
-    return np.asarray(-n / 2 * np.log(v) - (s - 2 * beta * c + n * beta**2) / (2 * v))
+    return np.asarray((kappa - n / 2) * np.log(v) - (s - 2 * beta * c + n * beta**2) / (2 * v))
 
 
 def transformed(state: State, R: Array, full: bool) -> State:
