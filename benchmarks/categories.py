@@ -11,15 +11,11 @@ puts the table of --out into a page, between the lines '<!-- categories -->' and
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
-
-for threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
-    os.environ.setdefault(threads, "1")
 
 import numpy as np
 import pandas as pd
@@ -202,9 +198,8 @@ def main() -> None:
     warnings.simplefilter("ignore")  # all levels at lambda 1 merge dimensions: this is what is measured
     if args.write is None or not args.out.exists():
         asked = [(read, getattr(args, name)) for name, read in readers.items() if getattr(args, name) is not None]
-        run((case for part in (bundled(), *(read(at) for read, at in asked)) for case in part)).to_csv(
-            args.out, index=False
-        )
+        found = run(case for part in (bundled(), *(read(at) for read, at in asked)) for case in part)
+        found.to_csv(args.out, index=False)
     made = table(args.out)
     print(made)
     if args.write is not None:

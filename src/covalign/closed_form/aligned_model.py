@@ -39,6 +39,7 @@ class AlignedModel(OutputTables):
     confounder_names_: list[str]
     n_features_in_: int
     _budget: Budget | None = None  # of the exact regime
+    _dimensions = "dimensions"  # what stands for covariates, in sentences
 
     if TYPE_CHECKING:  # properties of the estimators, where their documentation is
 
@@ -179,7 +180,7 @@ class AlignedModel(OutputTables):
         >>> Y = pd.DataFrame({"dose": s.Y[:, 0], "stage": pd.qcut(s.Y[:, 1], 3, labels=["low", "mid", "high"])})
         >>> Y["stage"] = Y["stage"].astype(str)
         >>> ca.LatentAligner().fit(s.Z, Y).category_alignment_["dummies"].tolist()
-        [('stage_high', 'stage_low', 'stage_mid')]
+        [('stage_low', 'stage_mid')]
         """
         self._check_fitted()
         encoding = self._coded_covariates()
@@ -208,8 +209,9 @@ class AlignedModel(OutputTables):
         fit without a fold knows, for example a level with one row. A factor model is fitted again without each fold,
         and left-out samples are placed from their features alone. In sample, a factor also knows its covariate from the
         prior, so with few or noisy features it may show little else. Where there are categories, ``eta_squared`` is
-        that of ``category_alignment_``. ``frame.attrs`` has the number of groups (None: rows are independent) and, of
-        an aligner, the shrinkage and the scale of columns that were chosen.
+        that of ``category_alignment_``. ``frame.attrs`` has the number of groups (None: rows are independent), the
+        levels and the reference level of every category with more than two levels and a sentence about them
+        (``categories``) and, of an aligner, the shrinkage and the scale of columns that were chosen.
 
         >>> import covalign as ca
         >>> s = ca.simulate.scenario("PN", n_samples=200)
@@ -230,7 +232,10 @@ class AlignedModel(OutputTables):
 
     def _circumstances(self) -> dict[str, Any]:
         """What the numbers of ``summary`` depend on."""
-        return {"groups": self.n_groups_}
+        return {"groups": self.n_groups_, "categories": self._categories()}
+
+    def _categories(self) -> dict[str, dict[str, Any]]:
+        return self._coded_covariates().categories(self._dimensions)
 
     def _measured(self) -> Measured | None:
         """Alignment and coupling on left-out rows; None if nothing is held out."""
