@@ -99,7 +99,8 @@ class Encoding(NamedTuple):
     def learn(cls, frame: pd.DataFrame, *, drop_first: bool = True, declared: bool = False) -> Encoding:
         """Learn the coding of every column from the rows that have a value.
 
-        ``drop_first`` makes the first level of every category its reference level, which has no column. ``declared`` keeps levels of a category that do not occur in these rows: further rows may have them.
+        ``drop_first`` makes the first level of every category its reference level, which has no column. ``declared``
+        keeps levels of a category that do not occur in these rows: further rows may have them.
 
         >>> import pandas as pd, covalign as ca
         >>> stage = pd.Categorical(["I", "III", "I"], categories=["I", "II", "III"], ordered=True)
