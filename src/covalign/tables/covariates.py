@@ -248,7 +248,7 @@ def refuse_unused_reference(encoding: Encoding, rows: Any, sums: Any) -> None:
         reference, at = _reference(column), list(block)
         if reference is not None and np.sum(np.asarray(sums)[at]) > np.asarray(rows)[at[0]] - 0.5:
             problem = f"the reference level of {column.source!r} needs rows"
-            remedy = "Declare another level first: pandas.Categorical(values, categories=[...])"
+            remedy = "declare another level first: pandas.Categorical(values, categories=[...])"
             raise ValueError(message(problem, got=f"none with {reference!r}", remedy=remedy))
 
 
@@ -309,10 +309,8 @@ def _described(column: Column, called: str) -> dict[str, Any]:
     if reference is not None:
         about += f" except the reference level {reference!r}. Use drop_first=False for all levels."
     else:
-        about += (
-            f". {len(levels)} levels have only {len(levels) - 1} independent directions, so lambda 0 adds one that "
-        )
-        about += "no level determines. Use drop_first=True to leave out the first level."
+        about += f". {len(levels)} levels have only {len(levels) - 1} independent directions, so lambda 0 adds one "
+        about += "that no level determines. Use drop_first=True to leave out the first level."
     return {"reference": reference, "levels": levels, "about": about}
 
 
