@@ -174,13 +174,15 @@ def table(out: Path) -> str:
     """Alignment and, in brackets, coupling at lambda 0 of every coding."""
     data = pd.read_csv(out)
     codings = list(data["coding"].unique())
+    shown = [coding for coding in codings if coding not in ("worst", "best")]
     rows = []
     for (name, levels), part in data.groupby(["data", "levels"], sort=False):
         at = part.set_index(["coding", "lam"])
         at = at.reindex(pd.MultiIndex.from_product([codings, LAMS]))  # NaN where a coding was not measured
-        cells = [cell(*at.loc[(coding, 0.0), ["alignment", "coupling"]]) for coding in codings]
-        rows.append([f"{name} ({levels})", *cells])
-    return markdown(["data (levels)", *codings], rows)
+        cells = [cell(*at.loc[(coding, 0.0), ["alignment", "coupling"]]) for coding in shown]
+        span = " to ".join(f"{at.loc[(coding, 0.0), 'alignment']:.3f}" for coding in ("worst", "best"))
+        rows.append([f"{name} ({levels})", *cells, span])
+    return markdown(["data (levels)", *shown, "worst to best level"], rows)
 
 
 def cell(alignment: float, coupling: float) -> str:

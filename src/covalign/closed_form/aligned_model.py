@@ -194,7 +194,7 @@ class AlignedModel(OutputTables):
         return pd.DataFrame(rows, columns=["covariate", "eta_squared", "canonical", "dummies"])
 
     def _of_category(self, block: tuple[int, ...]) -> tuple[float, float]:
-        """Eta squared and canonical alignment over the rows that have the category, whose dummies are missing together."""
+        """Eta squared and canonical alignment, over the rows that have the category (all its dummies or none)."""
         T = self.T_[list(block)]
         for columns, seen in self._fitted_sums().pairs:
             at = np.arange(len(self.covariate_names_))[columns].tolist()
