@@ -448,7 +448,7 @@ def clinic(n: int = 200):
 
 def test_mixed_covariates_keep_their_names_and_categories_their_joint_share():
     X, Y = clinic()
-    fa = InformedFactorAnalysis(8).fit(X, Y)
+    fa = InformedFactorAnalysis(8, drop_first=False).fit(X, Y)
     names = ["age", "sex_m", "stage", "subtype_Basal", "subtype_Her2", "subtype_LumA"]
     assert fa.factor_names_ == [*names, "free0", "free1"]
     for model in (fa, fa.realign(0.8)):
