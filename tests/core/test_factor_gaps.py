@@ -392,7 +392,7 @@ def tumours(shared_data):
 
 @pytest.fixture(scope="module")
 def whole_fit(tumours):
-    return InformedFactorAnalysis(20).fit(tumours.views, tumours.covariates)
+    return InformedFactorAnalysis(20, drop_first=False).fit(tumours.views, tumours.covariates)
 
 
 def agreement(whole, part) -> float:

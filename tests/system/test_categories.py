@@ -58,7 +58,7 @@ def test_dask_has_the_reference_level_of_the_whole_table():
     da, dd = pytest.importorskip("dask.array"), pytest.importorskip("dask.dataframe")
     Z, Y = data()
     Y["kind"] = pd.Categorical(Y["kind"], categories=["b", "c", "a"])
-    lazy = ca.LatentAligner().fit(da.from_array(Z, chunks=(40, -1)), dd.from_pandas(Y, npartitions=4))
+    lazy = ca.LatentAligner().fit(da.from_array(Z, chunks=(50, -1)), dd.from_pandas(Y, npartitions=3))
     assert lazy.covariate_names_ == ["age", "kind_c", "kind_a"]
     np.testing.assert_allclose(lazy.T_, ca.LatentAligner().fit(Z, Y).T_, atol=1e-8)
 

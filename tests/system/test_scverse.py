@@ -110,7 +110,7 @@ def test_align_gives_the_numbers_of_the_aligner(rep):
     table, found = adata.obsm["X_aligned"], adata.uns["aligned"]
     np.testing.assert_allclose(table, plain.transform(Z, confounders=adata.obs[["batch"]]), rtol=1e-4, atol=1e-5)
     assert list(table.columns) == plain.covariate_names_
-    assert ["leiden_1", "leiden_2"] == [name for name in table if name.startswith("leiden")]
+    assert [name for name in table if name.startswith("leiden")] == ["leiden_1", "leiden_2"]
     assert "sex_M" in table
     assert table.index.equals(adata.obs_names)
     np.testing.assert_allclose(found["transform"], plain.transform_, rtol=1e-6, atol=1e-8)
