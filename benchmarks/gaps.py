@@ -50,7 +50,7 @@ def breast_cancer(folder: str) -> None:
     """Correlation of informed factors with the complete fit (realigned at lam = .75), and the error of filled cells."""
     tcga = datasets.breast_tcga(folder)
     X, Y = tcga.views, tcga.covariates
-    whole = informed(X, Y)
+    whole = aligned(informed(X, Y))
     columns = f"{'seed':>4} {'correlation':>12} {'error / sd':>11} {'mofapy2':>9} {'means':>7}"
     print(f"\n{'breast cancer, K = 20':44} {columns}")
     for seed in SEEDS:
@@ -61,17 +61,18 @@ def breast_cancer(folder: str) -> None:
         protein = {**X, "protein": X["protein"].drop(index=X["protein"].index[gone])}
         labels = Y.copy()
         labels.iloc[gone] = np.nan
-        fa = ca.InformedFactorAnalysis(K).fit(cells, Y)
+        fa = informed(cells, Y)
         filled = {name: fa.impute(name) for name in X}
         means = {name: view.fillna(view.mean()) for name, view in cells.items()}
         errors = [error(made, X, hidden) for made in (filled, by_mofa(cells, Y, seed), means)]
         line(f"20 % of the cells missing ({fa.n_iter_} sweeps)", seed, agreement(whole, fa), errors)
-        line("protein missing for half", seed, agreement(whole, ca.InformedFactorAnalysis(K).fit(protein, Y)))
-        line("labels missing for half", seed, agreement(whole, ca.InformedFactorAnalysis(K).fit(X, labels)))
+        line("protein missing for half", seed, agreement(whole, informed(protein, Y)))
+        line("labels missing for half", seed, agreement(whole, informed(X, labels)))
 
 
-def informed(X: dict[str, pd.DataFrame], Y: pd.DataFrame) -> np.ndarray:
-    return aligned(ca.InformedFactorAnalysis(K).fit(X, Y))
+def informed(X: dict[str, pd.DataFrame], Y: pd.DataFrame) -> ca.InformedFactorAnalysis:
+    """A factor for every subtype, as in the paper."""
+    return ca.InformedFactorAnalysis(K, drop_first=False).fit(X, Y)
 
 
 def aligned(fa: ca.InformedFactorAnalysis) -> np.ndarray:
@@ -88,7 +89,7 @@ def by_mofa(cells: dict[str, pd.DataFrame], Y: pd.DataFrame, seed: int) -> dict[
     if MOFA().absent() is not None:
         return None
     scaled = {name: ((view - view.mean()) / view.std(ddof=0)).to_numpy() for name, view in cells.items()}
-    fitted = MOFA().fit(scaled, ca.covariates.encode(Y).to_numpy(), K, seed, 1000)
+    fitted = MOFA().fit(scaled, ca.covariates.encode(Y, drop_first=False).to_numpy(), K, seed, 1000)
     return {
         name: pd.DataFrame(
             (fitted.factors @ fitted.loadings[name].T) * view.std(ddof=0).to_numpy() + view.mean().to_numpy(),

@@ -48,7 +48,7 @@ clinic.loc[tumours[5::9], "ER-alpha"] = None  # unknown
 clinic.loc[tumours[7::15], "subtype"] = None
 """
 FIT = """\
-fa = ca.InformedFactorAnalysis(n_factors=10, drop_first=True).fit(views, clinic[["ER-alpha", "subtype"]])
+fa = ca.InformedFactorAnalysis(n_factors=10).fit(views, clinic[["ER-alpha", "subtype"]])
 fa = fa.realign(lam=0.5)
 """
 
@@ -109,7 +109,7 @@ ca.plot.association(ca.metrics.association(fa.factors_frame(), clinic))""",
         "bound",
         "The bound after each sweep, with the inference of the paper (ours needs few sweeps).",
         """\
-paper = ca.InformedFactorAnalysis.paper(n_factors=10, drop_first=True).fit(views, clinic[["ER-alpha", "subtype"]])
+paper = ca.InformedFactorAnalysis.paper(n_factors=10).fit(views, clinic[["ER-alpha", "subtype"]])
 ca.plot.bound(paper.bound_frame())""",
     ),
     Figure(
@@ -133,7 +133,7 @@ from sklearn.decomposition import PCA
 
 known = clinic.dropna()
 Z = PCA(20, random_state=0).fit_transform(views["mrna"].loc[known.index])
-aligner = ca.LatentAligner(drop_first=True).fit(Z, known)
+aligner = ca.LatentAligner().fit(Z, known)
 ca.plot.frontier(aligner.frontier())""",
     ),
     Figure(

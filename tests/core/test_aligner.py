@@ -190,10 +190,10 @@ def test_sparse_and_float32():
 def test_names_go_through():
     Z, Y = categories()
     al = LatentAligner(keep_rest=True).set_output(transform="pandas").fit(Z, Y)
-    names = ["age", "subtype_Basal", "subtype_Her2", "subtype_LumA"]
+    names = ["age", "subtype_Her2", "subtype_LumA"]
     assert al.covariate_names_ == names
     out = al.transform(Z)
-    assert out.columns.tolist() == [*names, "rest0", "rest1"]
+    assert out.columns.tolist() == [*names, "rest0", "rest1", "rest2"]
     assert al.get_feature_names_out().tolist() == out.columns.tolist()
     assert out.index.equals(Z.index)
     assert al.alignment_.index.tolist() == names
@@ -202,7 +202,7 @@ def test_names_go_through():
 
 def test_all_dummies_need_no_drop_first_but_say_so():
     Z, Y = categories()
-    al = LatentAligner().fit(Z, Y)
+    al = LatentAligner(drop_first=False).fit(Z, Y)
     assert al.rank_ == 3
     assert al.coupling_ > 0
     with pytest.raises(DependentCovariatesError, match="'subtype_Basal', 'subtype_Her2', 'subtype_LumA'"):
@@ -211,7 +211,39 @@ def test_all_dummies_need_no_drop_first_but_say_so():
         strongest = al.at(regime="strongest")
     with pytest.raises(DependentCovariatesError, match="steering"):
         strongest.steer(Z, {"age": 1})
-    assert LatentAligner("exclusive", drop_first=True).fit(Z, Y).rank_ == 3
+    about = al.summary().attrs["categories"]["subtype"]
+    assert about["reference"] is None
+    assert "3 levels have only 2 independent directions" in about["about"]
+
+
+def test_a_reference_level_leaves_independent_covariates():
+    Z, Y = categories()
+    al = LatentAligner("exclusive").fit(Z, Y)
+    assert al.rank_ == 3 == len(al.covariate_names_)
+    about = al.summary().attrs["categories"]["subtype"]
+    assert (about["reference"], about["levels"]) == ("Basal", ["Basal", "Her2", "LumA"])
+    means = pd.DataFrame(al.transform(Z), columns=al.covariate_names_).groupby(Y["subtype"].to_numpy()).mean()
+    assert abs(means.loc["Her2", "subtype_LumA"]) < 1e-8  # exclusive: a level against the reference level alone
+    assert means.loc["LumA", "subtype_LumA"] > 0 > means.loc["Basal", "subtype_LumA"]
+
+
+@pytest.mark.parametrize("missing", ["pairs", "drop"])
+def test_a_declared_reference_level_needs_rows(missing):
+    Z, Y = categories()
+    Y.loc[::7, "age"] = None
+    Y["subtype"] = pd.Categorical(Y["subtype"], categories=["Normal", "Basal", "Her2", "LumA"])
+    assert LatentAligner(missing=missing).fit(Z, Y).covariate_names_ == ["age", "subtype_Her2", "subtype_LumA"]
+    batches = [(Z[i : i + 100], Y[i : i + 100]) for i in (0, 100, 200)]
+    with pytest.raises(ValueError, match="the reference level of 'subtype' needs rows, got none with 'Normal'"):
+        LatentAligner(missing=missing).fit(batches)
+    with pytest.raises(ValueError, match="the reference level of 'subtype' needs rows, got none with 'Normal'"):
+        ca.cross_validated_frontier(batches, None, missing=missing)
+    parts = LatentAligner(missing=missing).partial_fit(*batches[0])
+    with pytest.raises(ValueError, match="the reference level of 'subtype' needs rows, got none with 'Normal'"):
+        parts.summary()
+    last = Y[:1].assign(subtype="Normal", age=50.0)
+    assert parts.partial_fit(Z[:1], last).covariate_names_[1:] == ["subtype_Basal", "subtype_Her2", "subtype_LumA"]
+    assert parts.summary().attrs["categories"]["subtype"]["reference"] == "Normal"
 
 
 # -- other regimes ----------------------------------------------------------------------------------------------------
@@ -291,7 +323,7 @@ def test_inverse_without_the_rest_is_least_squares_and_says_so():
 def test_inverse_of_a_singular_map_is_least_squares_and_says_so():
     Z, Y = categories()
     with pytest.warns(SingularTransformWarning):
-        al = LatentAligner("strongest", keep_rest=True).fit(Z, Y)
+        al = LatentAligner("strongest", keep_rest=True, drop_first=False).fit(Z, Y)
     out = al.transform(Z)
     with pytest.warns(LeastSquaresWarning, match="singular"):
         back = al.inverse_transform(out)
@@ -514,11 +546,11 @@ def test_gaps_in_columns_of_every_type():
     Y["flag"] = pd.array(Z["d2"] > 0, dtype="boolean")
     Y["count"] = pd.array(rng.integers(0, 9, 300), dtype="Int64")
     Y["loose"] = (Z["d4"] > 0).astype(object)
-    full = LatentAligner().fit(Z.assign(extra=rng.standard_normal(300)), Y)
+    full = LatentAligner(drop_first=False).fit(Z.assign(extra=rng.standard_normal(300)), Y)
     for name in Y:
         Y.loc[rng.random(300) < 0.1, name] = None
     assert Y.isna().any().all()
-    al = LatentAligner().fit(Z.assign(extra=rng.standard_normal(300)), Y)
+    al = LatentAligner(drop_first=False).fit(Z.assign(extra=rng.standard_normal(300)), Y)
     assert al.covariate_names_ == full.covariate_names_
     assert al.n_pairs_["subtype_Her2"] == Y["subtype"].notna().sum()
     np.testing.assert_allclose(al.alignment_, full.alignment_, atol=0.15)
@@ -566,7 +598,7 @@ def test_a_batch_may_lack_a_covariate_altogether():
     parts = LatentAligner(shrinkage=0.1).partial_fit(Z[:100], Y[:100])
     for batch in (slice(100, 200), slice(200, 300)):
         parts.partial_fit(Z[batch], gaps[batch])
-    assert parts.n_pairs_.tolist() == [200, 200, 200, 200]
+    assert parts.n_pairs_.tolist() == [200, 200, 200]
     np.testing.assert_allclose(parts.transform_, LatentAligner(shrinkage=0.1).fit(Z, gaps).transform_, atol=1e-8)
 
 
@@ -586,6 +618,22 @@ def test_eta_squared_is_the_share_between_levels(drop_first):
     assert shown[list(row.dummies)].tolist() == [row.eta_squared] * len(row.dummies)
     assert np.isnan(shown["age"])
     assert LatentAligner().fit(Z, Y["age"]).category_alignment_.empty
+
+
+@pytest.mark.parametrize("shrinkage", [0.0, 0.3])
+def test_the_canonical_alignment_of_a_category_does_not_depend_on_its_coding(shrinkage):
+    Z, Y = categories()
+    orders = [["Basal", "Her2", "LumA"], ["LumA", "Basal", "Her2"], ["Her2", "LumA", "Basal"]]
+    tables = [pd.DataFrame({"subtype": pd.Categorical(Y["subtype"], categories=order)}) for order in orders]
+    fits = [LatentAligner(lam=lam, shrinkage=shrinkage).fit(Z, table) for table in tables for lam in (0.0, 0.5, 1.0)]
+    found = np.array([al.category_alignment_["canonical"].item() for al in fits])
+    np.testing.assert_allclose(found, found[0], rtol=1e-8)
+    if shrinkage == 0:  # then it is that of Z itself
+        z, y = (
+            np.linalg.qr(A - A.mean(axis=0))[0] for A in (Z.to_numpy(), ca.covariates.encode(Y["subtype"]).to_numpy())
+        )
+        assert found[0] == pytest.approx(np.sqrt(np.mean(np.linalg.svd(z.T @ y)[1] ** 2)), rel=1e-8)
+    assert 0 < found[0] < 1
 
 
 def test_eta_squared_of_a_perfect_representation_is_one():

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import covalign as ca
-from covalign.tables.covariates import Encoding, as_frame, encode, match_rows
+from covalign.tables.covariates import Encoding, as_frame, encode, match_rows, refuse_unused_reference
 
 
 def test_every_kind_of_column():
@@ -21,7 +23,7 @@ def test_every_kind_of_column():
             "dose": pd.array([1, 2, 3, 4], dtype="Int64"),
         }
     )
-    encoded = encode(Y)
+    encoded = encode(Y, drop_first=False)
     expected = pd.DataFrame(
         {
             "age": [40.0, 52, 61, 38],
@@ -37,9 +39,45 @@ def test_every_kind_of_column():
     pd.testing.assert_frame_equal(encoded, expected)
 
 
-def test_drop_first_leaves_two_level_categories_alone():
+def test_the_first_level_has_no_column_by_default():
     Y = pd.DataFrame({"subtype": ["b", "a", "c", "a"], "sex": ["F", "M", "M", "F"]})
-    assert encode(Y, drop_first=True).columns.tolist() == ["subtype_b", "subtype_c", "sex_M"]
+    assert encode(Y).columns.tolist() == ["subtype_b", "subtype_c", "sex_M"]
+    pd.testing.assert_frame_equal(encode(Y), encode(Y, drop_first=False).drop(columns="subtype_a"))
+
+
+def test_the_order_of_rows_does_not_choose_the_reference_level():
+    Y = pd.DataFrame({"subtype": ["b", "a", "c", "a"]})
+    assert {tuple(encode(Y.iloc[list(order)]).columns) for order in permutations(range(4))} == {
+        ("subtype_b", "subtype_c")
+    }
+
+
+def test_a_declared_order_chooses_the_reference_level():
+    Y = pd.Series(pd.Categorical(["a", "b", "c", "a"], categories=["c", "a", "b"]), name="g")
+    assert encode(Y).columns.tolist() == ["g_a", "g_b"]
+
+
+def test_categories_say_which_level_has_no_column():
+    Y = pd.DataFrame({"age": [1, 2, 3, 4], "sex": ["F", "M", "M", "F"], "g": pd.Categorical([3, 1, 2, 1])})
+    (found,) = Encoding.learn(Y).categories("factors").items()
+    assert found[0] == "g"
+    assert (found[1]["reference"], found[1]["levels"]) == ("1", ["1", "2", "3"])
+    assert found[1]["about"].startswith("g: 2 factors, one for every level except the reference level '1'.")
+    (every,) = Encoding.learn(Y, drop_first=False).categories().values()
+    assert every["reference"] is None
+    assert every["about"].startswith(
+        "g: 3 dimensions, one for every level. 3 levels have only 2 independent directions"
+    )
+
+
+def test_a_reference_level_without_rows_is_refused():
+    Y = pd.DataFrame({"g": pd.Categorical(["b", "c", "d", "b"], categories=["a", "b", "c", "d"])})
+    encoding = Encoding.learn(Y, declared=True)
+    with pytest.raises(ValueError, match="the reference level of 'g' needs rows, got none with 'a': declare another"):
+        refuse_unused_reference(encoding, [4, 4, 4], encoding.numbers(Y).sum(axis=0))
+    Y.loc[0, "g"] = "a"
+    refuse_unused_reference(encoding, [4, 4, 4], encoding.numbers(Y).sum(axis=0))
+    refuse_unused_reference(Encoding.learn(Y, drop_first=False), [4] * 4, [0, 1, 1, 2])  # has no reference level
 
 
 @pytest.mark.parametrize(
@@ -62,7 +100,9 @@ def test_names(Y, names):
 
 def test_levels_that_do_not_occur_are_left_out():
     Y = pd.Series(pd.Categorical(["a", "b", "a", "c"], categories=["a", "b", "c", "unused"]), name="g")
-    assert encode(Y).columns.tolist() == ["g_a", "g_b", "g_c"]
+    assert encode(Y).columns.tolist() == ["g_b", "g_c"]
+    first = pd.Series(pd.Categorical(["a", "b", "a", "c"], categories=["unused", "a", "b", "c"]), name="g")
+    assert encode(first).columns.tolist() == ["g_b", "g_c"]
 
 
 def test_missing_rows_can_be_dropped():
@@ -109,7 +149,9 @@ def test_a_learned_coding_applies_to_further_rows():
     first = pd.DataFrame({"g": pd.Categorical(["a", "b"], categories=["a", "b", "c"]), "age": [1, 2]})
     encoding = Encoding.learn(as_frame(first), declared=True)
     later = pd.DataFrame({"age": [3], "g": ["c"]})  # other order, plain text
-    assert encoding.apply(later).to_dict("records") == [{"g_a": 0, "g_b": 0, "g_c": 1, "age": 3}]
+    assert encoding.apply(later).to_dict("records") == [{"g_b": 0, "g_c": 1, "age": 3}]
+    every = Encoding.learn(as_frame(first), drop_first=False, declared=True)
+    assert every.apply(later).to_dict("records") == [{"g_a": 0, "g_b": 0, "g_c": 1, "age": 3}]
     with pytest.raises(ValueError, match="column 'g' needs the levels of the first rows, got 'd'"):
         encoding.apply(pd.DataFrame({"g": ["d"], "age": [3]}))
     with pytest.raises(ValueError, match="need the columns 'age'"):
@@ -163,4 +205,6 @@ def test_gaps_stay_where_they_are():
         "count": [1, 2, nan, 4],
         "any": [nan, 2.5, 1, 0],
     }
-    pd.testing.assert_frame_equal(encode(Y, missing="pairs"), pd.DataFrame(expected, dtype=float))
+    expected = pd.DataFrame(expected, dtype=float)
+    pd.testing.assert_frame_equal(encode(Y, drop_first=False, missing="pairs"), expected)
+    pd.testing.assert_frame_equal(encode(Y, missing="pairs"), expected.drop(columns="stage_x"))

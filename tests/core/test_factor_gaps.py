@@ -392,7 +392,7 @@ def tumours(shared_data):
 
 @pytest.fixture(scope="module")
 def whole_fit(tumours):
-    return InformedFactorAnalysis(20).fit(tumours.views, tumours.covariates)
+    return InformedFactorAnalysis(20, drop_first=False).fit(tumours.views, tumours.covariates)
 
 
 def agreement(whole, part) -> float:
@@ -448,7 +448,7 @@ def clinic(n: int = 200):
 
 def test_mixed_covariates_keep_their_names_and_categories_their_joint_share():
     X, Y = clinic()
-    fa = InformedFactorAnalysis(8).fit(X, Y)
+    fa = InformedFactorAnalysis(8, drop_first=False).fit(X, Y)
     names = ["age", "sex_m", "stage", "subtype_Basal", "subtype_Her2", "subtype_LumA"]
     assert fa.factor_names_ == [*names, "free0", "free1"]
     for model in (fa, fa.realign(0.8)):
@@ -466,7 +466,7 @@ def test_mixed_covariates_keep_their_names_and_categories_their_joint_share():
             means = f.groupby(known).transform("mean")
             share.append(((means - f.mean()) ** 2).sum() / ((f - f.mean()) ** 2).sum())
         pd.testing.assert_series_equal(model.alignment_, pd.Series(expected, name="alignment"), rtol=1e-9)
-        ((covariate, eta, dummies),) = model.category_alignment_.itertuples(index=False)
+        ((covariate, eta, _, dummies),) = model.category_alignment_.itertuples(index=False)
         assert (covariate, dummies) == ("subtype", tuple(names[3:]))
         assert eta == pytest.approx(np.mean(share), rel=1e-9)
     assert fa.realign(1.0).alignment_.min() > 0.6

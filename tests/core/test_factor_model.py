@@ -173,13 +173,16 @@ def test_informed_factors_point_at_their_covariates(fitted):
 def test_categories_become_named_factors():
     rng = np.random.default_rng(0)
     Y = pd.DataFrame({"subtype": rng.choice(["A", "B", "C"], 200), "smoker": rng.random(200) < 0.5})
-    dummies = ca.covariates.encode(Y)
+    dummies = ca.covariates.encode(Y, drop_first=False)
     X = dummies.to_numpy() @ rng.standard_normal((4, 25)) + rng.standard_normal((200, 25))
-    fa = InformedFactorAnalysis(6).fit(X, Y)
+    fa = InformedFactorAnalysis(6, drop_first=False).fit(X, Y)
     assert fa.covariate_names_ == ["subtype_A", "subtype_B", "subtype_C", "smoker"]
     with pytest.raises(DependentCovariatesError, match="subtype_A"):
         fa.realign(regime="exclusive")
     assert np.isfinite(fa.realign(1.0).factors_).all()  # T_1 is singular here
+    fa = InformedFactorAnalysis(6).fit(X, Y)
+    assert fa.covariate_names_ == ["subtype_B", "subtype_C", "smoker"]
+    assert np.isfinite(fa.realign(regime="exclusive").factors_).all()
 
 
 # -- realigning -------------------------------------------------------------------------------------------------------

@@ -236,9 +236,13 @@ def test_exclusive_point_is_left_out_with_a_reason_where_it_does_not_exist():
     rng = np.random.default_rng(0)
     group = rng.integers(0, 3, 300)
     Z = np.eye(3)[group] @ rng.standard_normal((3, 4)) + rng.standard_normal((300, 4))
-    frame = ca.cross_validated_frontier(Z, pd.Series(pd.Categorical(group), name="g"), [0, 1])
+    frame = ca.cross_validated_frontier(Z, pd.Series(pd.Categorical(group), name="g"), [0, 1], drop_first=False)
     assert frame["regime"].tolist() == ["independent", "strongest"]
     assert "'g_0', 'g_1', 'g_2'" in frame.attrs["exclusive"]
+    assert frame.attrs["categories"]["g"]["reference"] is None
+    frame = ca.cross_validated_frontier(Z, pd.Series(pd.Categorical(group), name="g"), [0, 1])
+    assert frame["regime"].tolist() == ["independent", "strongest", "exclusive"]
+    assert frame.attrs["categories"]["g"]["reference"] == "0"
 
 
 @pytest.mark.parametrize("scale", ["root", "standard"])

@@ -64,7 +64,7 @@ def correlations(z, y) -> np.ndarray:
 
 
 def dummies(Y: pd.DataFrame) -> pd.DataFrame:
-    return pd.get_dummies(Y, columns=["stage"], dtype=float)
+    return pd.get_dummies(Y, columns=["stage"], drop_first=True, dtype=float)
 
 
 # -- names ------------------------------------------------------------------------------------------------------------
@@ -87,6 +87,7 @@ def test_the_same_methods_take_the_same_words(name):
 
 def test_the_same_parameters():
     one, other = (kind().get_params() for kind in (LatentAligner, InformedFactorAnalysis))
+    assert one["drop_first"] is other["drop_first"] is True
     assert one["folds"] == other["folds"] == 5
     assert one["chunk_rows"] is other["chunk_rows"] is None
 
@@ -105,9 +106,10 @@ def test_attributes_say_the_same_things(fitted):
     assert fitted.alignment_.name == "alignment"
     assert fitted.mean_alignment_.index.tolist() == ["in_sample", "held_out", "se", "low", "high"]
     assert fitted.mean_alignment_["in_sample"] == pytest.approx(fitted.alignment_.mean())
-    assert fitted.category_alignment_.columns.tolist() == ["covariate", "eta_squared", "dummies"]
+    assert fitted.category_alignment_.columns.tolist() == ["covariate", "eta_squared", "canonical", "dummies"]
     assert fitted.summary().columns.tolist() == [*("in_sample", "held_out", "se", "low", "high", "rows"), "eta_squared"]
     pd.testing.assert_series_equal(fitted.summary()["held_out"], fitted.held_out_alignment_)
+    assert fitted.summary().attrs["categories"]["stage"]["reference"] == "i"
     assert repr(fitted).endswith("fitted on 240 rows")
 
 
@@ -148,7 +150,6 @@ def test_automatic_shrinkage_needs_folds():
 # -- regimes ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.filterwarnings("ignore::covalign.exceptions.SingularTransformWarning")  # all dummies of a category
 @pytest.mark.parametrize("move", ["at", "realign"])
 def test_at_moves_to_a_regime(fitted, move):
     at = getattr(fitted, move, fitted.at)  # only the factor model has both names
@@ -184,7 +185,6 @@ def test_at_checks_what_it_is_given(fitted, wrong, words):
         fitted.at(**wrong)
 
 
-@pytest.mark.filterwarnings("ignore::covalign.exceptions.SingularTransformWarning")  # all dummies of a category
 def test_the_coupling_budget_is_kept_and_used_up(fitted):
     low, high = (fitted.at(lam).coupling_ for lam in (0.0, 1.0))
     budget = (low + high) / 2
@@ -224,8 +224,8 @@ def test_the_frontier_is_what_at_reaches(make):
     assert len(ca.plot.frontier(frame).get_lines()) == 2
 
 
-def test_a_frontier_without_an_exclusive_point_says_why(fitted):
-    frame = fitted.frontier([0.5])
+def test_a_frontier_without_an_exclusive_point_says_why(make):
+    frame = make(folds=3, drop_first=False).fit(*rows()).frontier([0.5])
     assert frame["regime"].tolist() == ["tunable"]
     assert "stage_ii" in frame.attrs["exclusive"]
 

@@ -68,7 +68,7 @@ def test_categories_sparse_rows_and_batches(monkeypatch):
     Z = rng.standard_normal((150, 5)) + (group == "a")[:, None]
     Y = pd.DataFrame({"group": group, "x": Z[:, 1] + rng.standard_normal(150)})
     Y.loc[:9, "group"] = None
-    al = LatentAligner(shrinkage=0.1).fit(Z, Y)
+    al = LatentAligner(shrinkage=0.1, drop_first=False).fit(Z, Y)
     table = al.permutation_test(Z, Y, 199)
     assert table.loc["group_a", "p_value"] == table.loc["overall", "p_value"] == 0.005
     pd.testing.assert_frame_equal(al.permutation_test(sparse.csr_array(Z), Y, 199), table)

@@ -27,20 +27,20 @@ from tests.core.test_factor_gaps import (  # noqa: F401
 def test_breast_cancer_with_half_of_the_labels(tumours, whole_fit):
     some = tumours.covariates.copy()
     some.iloc[np.random.default_rng(0).permutation(150)[:75], 0] = np.nan
-    assert agreement(whole_fit, InformedFactorAnalysis(20).fit(tumours.views, some)) >= 0.9
+    assert agreement(whole_fit, InformedFactorAnalysis(20, drop_first=False).fit(tumours.views, some)) >= 0.9
 
 
 def test_breast_cancer_without_proteins_for_half(tumours, whole_fit):
     rows = tumours.views["protein"].index[np.random.default_rng(0).permutation(150)[:75]]
     views = {**tumours.views, "protein": tumours.views["protein"].drop(index=rows)}
-    assert agreement(whole_fit, InformedFactorAnalysis(20).fit(views, tumours.covariates)) >= 0.95
+    assert agreement(whole_fit, InformedFactorAnalysis(20, drop_first=False).fit(views, tumours.covariates)) >= 0.95
 
 
 def test_breast_cancer_with_a_fifth_of_the_cells_deleted(tumours, whole_fit):
     rng = np.random.default_rng(0)
     hidden = {name: rng.random(view.shape) < 0.2 for name, view in tumours.views.items()}
     views = {name: view.mask(hidden[name]) for name, view in tumours.views.items()}
-    fa = InformedFactorAnalysis(20, tol=1e-7).fit(views, tumours.covariates)
+    fa = InformedFactorAnalysis(20, tol=1e-7, drop_first=False).fit(views, tumours.covariates)
     assert agreement(whole_fit, fa) >= 0.95
     off, inside = [], []
     for name, view in tumours.views.items():
@@ -60,7 +60,7 @@ def test_trying_which_dummy_to_give_up_does_not_end_lower(tumours, whole_fit, mo
     from covalign.factor import fit_search
 
     monkeypatch.setattr(fit_search, "alternatives", lambda problem: [])
-    first = InformedFactorAnalysis(20).fit(tumours.views, tumours.covariates)
+    first = InformedFactorAnalysis(20, drop_first=False).fit(tumours.views, tumours.covariates)
     gain = whole_fit.elbo_[-1] - first.elbo_[-1]
     assert gain > 20 or abs(gain) < 1
 

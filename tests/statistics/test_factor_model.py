@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 
 import covalign as ca
@@ -28,12 +29,13 @@ def test_breast_cancer_subtypes(shared_data):
     folder = shared_data("breast_tcga")
     X = {view: pd.read_csv(folder / f"{view}.csv.gz", index_col=0) for view in ("mrna", "mirna", "protein")}
     y = pd.read_csv(folder / "subtype.csv", index_col=0)
-    fa = InformedFactorAnalysis(20, tol=1e-7).fit(X, y)
+    every = InformedFactorAnalysis(20, tol=1e-7, drop_first=False)  # a factor for each subtype
+    fa = clone(every).fit(X, y)
     shares = [fa.realign(lam).variance_explained().iloc[:, :3].to_numpy().mean() for lam in (0, 0.5, 0.9)]
     assert shares == sorted(shares)
     right = []
     for train, test in StratifiedKFold(5, shuffle=True, random_state=0).split(y, y["subtype"]):
-        model = InformedFactorAnalysis(20, tol=1e-7).fit({v: t.iloc[train] for v, t in X.items()}, y.iloc[train])
+        model = clone(every).fit({v: t.iloc[train] for v, t in X.items()}, y.iloc[train])
         Z = model.realign(0.75).transform({v: X[v].iloc[test] for v in ("mrna", "mirna")})
         named = np.array(model.covariate_names_)[Z[:, :3].argmax(axis=1)]
         right.extend(named == "subtype_" + y["subtype"].iloc[test].to_numpy())

@@ -212,7 +212,9 @@ def test_categories_are_coded_in_the_cluster():
     encoding = cluster.learn(table)
     coded = cluster.encoded(table, encoding).compute(scheduler="sync")
     pd.testing.assert_frame_equal(coded, encoding.apply(Y), check_index_type=False)
-    assert encoding.names == ["y0", "y1", "y2", "stage_a", "stage_b", "stage_c", "flag"]
+    assert encoding.names == ["y0", "y1", "y2", "stage_b", "stage_c", "flag"]
+    every = cluster.learn(table, drop_first=False)
+    assert every.names == ["y0", "y1", "y2", "stage_a", "stage_b", "stage_c", "flag"]
     with pytest.raises(ValueError, match=r"'stage'.*categorize"):
         cluster.learn(dd.from_pandas(Y.astype({"stage": str}), npartitions=4))
 

@@ -214,9 +214,11 @@ def test_slow_methods_are_left_out_or_not_divided_unless_asked(data):
 
 def test_the_exclusive_regime_is_absent_where_it_does_not_exist(data):
     Y = pd.DataFrame({"subtype": np.tile(["a", "b", "c", "a", "b"], 14)})
-    table = compare(data.X, Y, 5, ["iFA (ex)", "PCA"], folds=0).set_index("method")
+    table = compare(data.X, Y, 5, ["iFA (ex)", "PCA"], folds=0, drop_first=False).set_index("method")
     assert table["status"].to_dict() == {"PCA": "done", "iFA (ex)": "absent"}
     assert "linearly dependent" in table.loc["iFA (ex)", "note"]
+    table = compare(data.X, Y, 5, ["iFA (ex)"], folds=0).set_index("method")
+    assert table["status"].to_dict() == {"iFA (ex)": "done"}  # with a reference level it exists
 
 
 def test_one_failure_is_not_the_others(data):

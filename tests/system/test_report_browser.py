@@ -224,10 +224,11 @@ def test_the_strongest_within_a_budget(browser, tmp_path):
 def test_where_there_is_no_exclusive_point_the_page_says_why(browser, tmp_path):
     Z, Y = correlated(5, 300, 6, 2)
     levels = pd.DataFrame({"site": np.select([Y[:, 0] > 1, Y[:, 0] > 0], ["north", "east"], "south")})
-    with Page(browser, LatentAligner().fit(Z, levels), tmp_path) as page:
+    with Page(browser, LatentAligner(drop_first=False).fit(Z, levels), tmp_path) as page:
         assert page.page.is_disabled("#exclusive")
         assert "'site_north'" in page.text("#why-not")
         assert "drop_first=True" in page.text("#why-not")
+        assert "3 levels have only 2 independent directions" in page.text("#reading")
 
 
 def test_everything_works_by_keyboard(browser, tmp_path):
@@ -487,7 +488,8 @@ def clinic():
     Y["stage"] = pd.Categorical(np.digitize(s.Y[:, 2], [-0.5, 0.5]).astype(str))
     Y.iloc[3:9, 1] = np.nan
     Y["batch"] = ["a", "b"] * 100
-    return InformedFactorAnalysis(n_factors=8, tol=1e-6, folds=3).fit(views, Y, confounders=["batch"])
+    model = InformedFactorAnalysis(n_factors=8, tol=1e-6, folds=3, drop_first=False)
+    return model.fit(views, Y, confounders=["batch"])
 
 
 @pytest.mark.parametrize("viewport", [WIDE, PHONE], ids=["wide", "narrow"])

@@ -36,7 +36,8 @@ def gappy():
     Y["subtype"] = np.array(["x", "y", "z"])[np.digitize(s.Y[:, 3], [-0.5, 0.5])]
     Y.loc[0:3, "subtype"] = None
     Y["batch"] = np.array(["p", "q"])[np.arange(200) % 2]
-    return InformedFactorAnalysis(9, tol=1e-2, folds=3).fit(views, Y, confounders=["batch"])
+    model = InformedFactorAnalysis(9, tol=1e-2, folds=3, drop_first=False)  # dependent covariates
+    return model.fit(views, Y, confounders=["batch"])
 
 
 @pytest.fixture(scope="module", params=[complete, gappy], ids=["complete", "gaps"])

@@ -58,7 +58,7 @@ def test_a_fixed_shrinkage_has_no_folds_and_dependent_covariates_no_exclusive_po
     assert known["folds"] == []
     assert facts.measured(known, "tunable", 0.5)["held_out"] is None
     levels = pd.DataFrame({"site": np.select([Y[:, 0] > 1, Y[:, 0] > 0], ["north", "east"], "south")})
-    known = facts.of_aligner(LatentAligner().fit(Z, levels))
+    known = facts.of_aligner(LatentAligner(drop_first=False).fit(Z, levels))
     assert known["covariates"] == ["site_east", "site_north", "site_south"]
     assert "site_north" in known["why_no_exclusive"]
     assert known["fitted"]["M_inverse"] is None

@@ -45,7 +45,7 @@ def given(
     missing: str,
     groups: Any = None,
     *,
-    drop_first: bool = False,
+    drop_first: bool = True,
     partial: bool,
 ) -> Lazy:
     """Rows and covariates to be summed; ``coding`` is that of earlier rows."""

@@ -62,7 +62,8 @@ class LatentAligner(EditedRows, BaseEstimator):
         have nearly equal numbers of rows, labels and rows of every level. A fixed ``shrinkage`` needs no folds,
         so nothing is held out then; 0 says so, too.
     drop_first : bool
-        Leave out the first dummy of every category.
+        Leave out the first level of every category, its reference level: the first declared category, otherwise the
+        first in sorted order. False gives every level a dimension; L levels have only L - 1 independent directions.
     missing : "pairs", "drop" or "raise"
         What to do with rows whose covariates are incomplete: use every pair (z, y_p) that is there, and Z of all rows;
         leave them out; refuse them. How pairs become moments is in ``covalign.moments.incomplete``.
@@ -86,7 +87,7 @@ class LatentAligner(EditedRows, BaseEstimator):
     mean_alignment_ : Series
         Means over covariates: in_sample, held_out, and the latter's se and 90 % interval (low, high).
     category_alignment_ : DataFrame
-        covariate, eta_squared, dummies of every category with several dummies.
+        covariate, eta_squared, canonical, dummies of every category with several dummies.
     n_rows_, n_pairs_ : int, Series
         Rows of Z, and rows with each covariate.
     confounder_names_ : list of str
@@ -142,7 +143,7 @@ class LatentAligner(EditedRows, BaseEstimator):
         *,
         keep_rest: bool = False,
         folds: int = 5,
-        drop_first: bool = False,
+        drop_first: bool = True,
         missing: str = "pairs",
         chunk_rows: int | None = None,
     ) -> None:
@@ -252,6 +253,7 @@ class LatentAligner(EditedRows, BaseEstimator):
         self.confounder_names_ = self._coding.confounders.names
 
     def _solve(self) -> Solution:
+        refuse_unused_reference(self._coding.covariates, self._whole)
         fixed, path = check_shrinkage(self.shrinkage), None
         ridge = None if fixed is None else Ridge(fixed)
         if ridge is None:
@@ -645,6 +647,14 @@ class LatentAligner(EditedRows, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def refuse_unused_reference(encoding: covariates.Encoding, rows: Rows) -> None:
+    """``covariates.refuse_unused_reference``, from the sums over rows."""
+    sums = np.zeros(len(encoding.names))
+    for columns, seen in rows.pairs:
+        sums[columns] = (seen.n or 0) * seen.mean_y
+    covariates.refuse_unused_reference(encoding, rows.n_pairs, sums)
 
 
 def cannot_hold_out(rho: float) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from covalign._core.checks import check_folds, too_few_rows
-from covalign.aligner.latent import LatentAligner
+from covalign.aligner.latent import LatentAligner, refuse_unused_reference
 from covalign.aligner.solution import check_shrinkage
 from covalign.closed_form import regimes
 from covalign.closed_form.heldout import (
@@ -32,7 +32,7 @@ def cross_validated_frontier(
     folds: int = 5,
     *,
     shrinkage: float | str = "auto",
-    drop_first: bool = False,
+    drop_first: bool = True,
     missing: str = "pairs",
     confounders: Any = None,
     groups: Any = None,
@@ -45,7 +45,7 @@ def cross_validated_frontier(
     its own by cross-validation inside it, so the left-out rows take no part in any choice. Z may be a path, or anything
     else ``covalign.open_rows`` takes. ``missing``, ``confounders``, ``groups`` and ``chunk_rows`` are those of
     ``LatentAligner``; the training set also decides what confounders explain of left-out rows. ``frame.attrs`` has the
-    numbers of rows (``n``) and of rows with each covariate (``n_pairs``).
+    numbers of rows (``n``) and of rows with each covariate (``n_pairs``), and the ``categories`` as in ``summary``.
 
     >>> import covalign as ca
     >>> s = ca.simulate.scenario("PN", n_samples=300)
@@ -58,6 +58,7 @@ def cross_validated_frontier(
     coding, buckets, *_ = model._fitting().moments(Z, Y, confounders, None, groups)
     whole = merged(buckets)
     assert whole is not None  # empty input was refused before
+    refuse_unused_reference(coding.covariates, whole)
     fitted, _ = adjusted(whole, coding.q)
     made = splits(buckets, folds, coding.q)
     if not made:
@@ -82,5 +83,6 @@ def cross_validated_frontier(
     held.insert(6, "coupling_in_sample", in_sample[:, 1])
     held.attrs.update(shrinkage=overall.shrinkage, scale=overall.scale, n=whole.n)
     held.attrs["fold_shrinkages"] = [ridge.shrinkage for ridge in chosen]
+    held.attrs["categories"] = coding.covariates.categories()
     held.attrs["n_pairs"] = dict(zip(whole.covariate_names, whole.n_pairs.tolist(), strict=True))
     return held

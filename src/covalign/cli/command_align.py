@@ -18,6 +18,7 @@ from covalign.cli.outputs import (
     NUMBERS,
     PAGES,
     alignment_lines,
+    category_lines,
     check_outputs,
     regime_line,
     size_line,
@@ -51,7 +52,7 @@ def align(
         bool, flag(METHOD, "Append the dimensions that are unrelated to all covariates.", "--keep-rest")
     ] = False,
     missing: options.MissingCovariates = Missing.pairs,
-    drop_first: options.DropFirst = False,
+    drop_first: options.DropFirst = True,
     folds: options.Folds = 5,
     out: Annotated[
         Path | None, option(OUTPUT, "PATH", f"The aligned rows ({', '.join(NUMBERS)}).", "--out", "-o")
@@ -104,15 +105,18 @@ def align(
 
 def answer(aligner: LatentAligner, files: list[str], as_json: bool) -> None:
     """Print the alignment of every covariate, and the coupling."""
+    summary = aligner.summary()
+    categories = summary.attrs["categories"]
     facts = {
         **{"regime": aligner.regime_, "lam": aligner.lam_, "coupling": aligner.coupling_},
         **({"gap": aligner.gap_} if aligner.regime_ == "exact" else {}),
         **{"shrinkage": aligner.shrinkage_, "scale": aligner.scale_},
         **{"rows": aligner.n_rows_, "groups": aligner.n_groups_},
         **{"dimensions": aligner.n_features_in_, "confounders": aligner.confounder_names_},
-        "alignment": aligner.summary()[[*ALIGNMENT, "rows"]].to_dict("index"),
+        "categories": categories,
+        "alignment": summary[[*ALIGNMENT, "rows"]].to_dict("index"),
         **{"mean": aligner.mean_alignment_[list(ALIGNMENT)].to_dict(), "files": files},
     }
     setting = f"{regime_line(aligner)}, shrinkage {aligner.shrinkage_:.3g}{SCALED[aligner.scale_]}"
     size = size_line(aligner.n_rows_, aligner.n_groups_, f"{aligner.n_features_in_} dimensions")
-    reply(as_json, facts, *alignment_lines(aligner), setting, size, *files)
+    reply(as_json, facts, *alignment_lines(aligner), *category_lines(categories), setting, size, *files)

@@ -13,7 +13,17 @@ from covalign.cli import options
 from covalign.cli.application import FAILED, RESUMES, app, in_flags, note_reasons, reply
 from covalign.cli.data_files import aligned_views, counted_groups, named_paths
 from covalign.cli.options import METHOD, flag, option
-from covalign.cli.outputs import FIGURES, TABLES, check_outputs, drawing, save_figure, size_line, working, write_frame
+from covalign.cli.outputs import (
+    FIGURES,
+    TABLES,
+    category_lines,
+    check_outputs,
+    drawing,
+    save_figure,
+    size_line,
+    working,
+    write_frame,
+)
 from covalign.tables.representations import SINGLE, Representation, loaded, open_study
 
 NOT_KEPT = "nothing was written (with -o, finished methods would be kept)"
@@ -71,6 +81,7 @@ def compare(
             "Missing values: leave out incomplete samples (drop) or fill in means of features (mean). Default: stop.",
         ),
     ] = None,
+    drop_first: options.DropFirst = True,
     folds: options.FoldsOrNone = 5,
     slow_folds: Annotated[int, option(METHOD, "INT", "Number of folds for SOFA, MOFA-FLEX and MuVI.", min=0)] = 0,
     skip_slow: Annotated[bool, flag(METHOD, "Leave out SOFA, MOFA-FLEX and MuVI.", "--skip-slow")] = False,
@@ -123,8 +134,10 @@ def compare(
             skip_slow=skip_slow,
             timeout=timeout,
             groups=groups,
+            drop_first=drop_first,
             keep=None if out is None else out.with_name(f"{out.name}.kept"),
         )
+        categories, table.attrs = table.attrs["categories"], {}
         table["note"] = [in_flags(why) for why in table["note"]]
         made = []
         if out is not None:
@@ -133,7 +146,7 @@ def compare(
         if draw is not None and figure is not None and table["alignment"].notna().any():
             save_figure(draw(table)[0], figure)
             made.append(figure)
-    _answer(table, [str(file) for file in made], (len(ready.Y), n_groups), ready.said, as_json)
+    _answer(table, [str(file) for file in made], (len(ready.Y), n_groups), ready.said, categories, as_json)
     if (table["status"] == "failed").any():
         raise typer.Exit(FAILED)
 
@@ -153,19 +166,28 @@ def _data_and_covariates(files: list[Path], covariates: Path | None) -> tuple[Pa
     return files[0] if files else None, files[1] if len(files) == 2 else covariates
 
 
-def _answer(table: Any, files: list[str], size: tuple[int, int | None], said: str | None, as_json: bool) -> None:
+def _answer(
+    table: Any,
+    files: list[str],
+    size: tuple[int, int | None],
+    said: str | None,
+    categories: dict[str, Any],
+    as_json: bool,
+) -> None:
     """Print the table and its notes; print the methods without numbers, and why, to standard error."""
     shown = table[table["alignment"].notna()]
     missing = {
         status: dict(table.loc[table["status"] == status, ["method", "note"]].itertuples(index=False))
         for status in ("absent", "failed")
     }
-    facts = {"samples": size[0], "groups": size[1], "gaps": said, "methods": shown.to_dict("records"), **missing}
+    facts = {"samples": size[0], "groups": size[1], "gaps": said, "categories": categories}
+    facts |= {"methods": shown.to_dict("records"), **missing}
     rounded = shown.assign(seconds=[f"{seconds:.3g}" if seconds == seconds else "-" for seconds in shown["seconds"]])
     lines = plain(["method", *HEADS.values()], rounded[["method", *HEADS]].to_numpy().tolist())
     done = shown[(shown["status"] == "done") & (shown["note"] != "")]
     reasons = done.groupby("note", sort=False)["method"].agg(", ".join)  # every reason once, with its methods
     lines += [f"{names}: {why}" for why, names in reasons.items()]
+    lines += category_lines(categories)
     lines += [size_line(*size, called="samples")] if size[1] is not None else []
     reply(as_json, {**facts, "files": files}, *([said] if said else []), *lines)
     note_reasons(missing)

@@ -24,6 +24,7 @@ from covalign.cli.outputs import (
     PAGES,
     TABLES,
     alignment_lines,
+    category_lines,
     check_outputs,
     filled_folder,
     frame_of,
@@ -69,7 +70,7 @@ def fit(
         int, option(METHOD, "INT", "Number of starts. The first is deterministic, the others are random.")
     ] = 1,
     random_state: options.RandomState = 0,
-    drop_first: options.DropFirst = False,
+    drop_first: options.DropFirst = True,
     folds: options.FoldsOrNone = 5,
     out: Annotated[
         Path | None, option(OUTPUT, "PATH", "The fitted model, for covalign transform.", "--out", "-o")
@@ -201,6 +202,7 @@ def answer(model: InformedFactorAnalysis, converged: bool, samples: int, files: 
         **{"regime": model.regime_, "lam": model.lam_, "coupling": model.coupling_},
         "alignment": summary["in_sample"].to_dict(),
         "mean": model.mean_alignment_[list(ALIGNMENT)].to_dict(),
+        "categories": summary.attrs["categories"],
         "held_out": summary[["held_out", "low", "high"]].to_dict("index"),
         "beta": dict(zip(summary.index, model.beta_, strict=True)),
         "variance_explained": {n: {"total": total[n], "factors": shares.loc[n].to_dict()} for n in shares.index},
@@ -213,6 +215,7 @@ def answer(model: InformedFactorAnalysis, converged: bool, samples: int, files: 
         as_json,
         facts,
         *alignment_lines(model, beta=model.beta_),
+        *category_lines(summary.attrs["categories"]),
         *plain(["view", "variance explained"], total.items()),
         regime_line(model),
         size_line(samples, model.n_groups_, f"{model.n_factors_} factors ({active} active)", called="samples"),

@@ -12,7 +12,17 @@ from covalign.cli import options
 from covalign.cli.application import app, reply
 from covalign.cli.data_files import aligned_rows, counted_groups, one_view
 from covalign.cli.options import METHOD, Missing, option
-from covalign.cli.outputs import FIGURES, TABLES, check_outputs, drawing, save_figure, size_line, working, write_frame
+from covalign.cli.outputs import (
+    FIGURES,
+    TABLES,
+    category_lines,
+    check_outputs,
+    drawing,
+    save_figure,
+    size_line,
+    working,
+    write_frame,
+)
 from covalign.tables.representations import open_study
 
 HEAD = {
@@ -41,7 +51,7 @@ def frontier(
     ] = None,
     shrinkage: options.Shrinkage = "auto",
     missing: options.MissingCovariates = Missing.pairs,
-    drop_first: options.DropFirst = False,
+    drop_first: options.DropFirst = True,
     folds: options.Folds = 5,
     out: options.TableFile = None,
     figure: options.FigureFile = None,
@@ -91,11 +101,13 @@ def answer(frame: pd.DataFrame, about: dict[Any, Any], files: list[str], as_json
     covariates = [name for name in frame.columns if name not in HEAD]
     points = [{**row[shown].to_dict(), "covariates": row[covariates].to_dict()} for _, row in frame.iterrows()]
     facts = {"shrinkage": about["shrinkage"], "scale": about["scale"], "rows": about["n"], "groups": about["groups"]}
+    facts["categories"] = about["categories"]
     reply(
         as_json,
         {**facts, "no_exclusive": about["exclusive"], "frontier": points, "files": files},
         *plain(list(HEAD.values()), frame[shown].to_numpy().tolist()),
         "Alignment and coupling on held-out rows, then in sample.",
+        *category_lines(about["categories"]),
         size_line(about["n"], about["groups"], f"shrinkage {about['shrinkage']:.3g}"),
         *files,
     )

@@ -161,7 +161,10 @@ def _coding(column: dict[str, Any]) -> str:
         return f"{columns[0]}: 1 where {levels[1]}, 0 where {levels[0]}"
     if column["kind"] == "ordered":
         return f"{column['name']}: ranks of {' < '.join(levels)}"
-    return f"{column['name']}: " + (f"dummies {', '.join(columns)}" if column["kind"] == "dummies" else "a number")
+    if column["kind"] == "number":
+        return f"{column['name']}: a number"
+    reference = f"; reference level {levels[0]}" if len(columns) < len(levels) else ""
+    return f"{column['name']}: dummies {', '.join(columns)}{reference}"
 
 
 def _table(rows: list[dict[str, Any]], mean: dict[str, float] | None) -> list[str]:

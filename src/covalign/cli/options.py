@@ -150,7 +150,14 @@ MissingCovariates = Annotated[
         "Missing covariates: use all available pairs (pairs), leave out incomplete rows (drop) or stop (raise).",
     ),
 ]
-DropFirst = Annotated[bool, flag(METHOD, "Leave out the first dummy of every category.", "--drop-first")]
+DropFirst = Annotated[
+    bool,
+    flag(
+        METHOD,
+        "Leave out the first level of every category (the reference level), or give every level a dimension.",
+        "--drop-first/--all-levels",
+    ),
+]
 Folds = Annotated[int, option(METHOD, "INT", "Number of cross-validation folds.")]
 FoldsOrNone = Annotated[
     int, option(METHOD, "INT", "Number of cross-validation folds. 0 skips cross-validation.", min=0)
@@ -247,7 +254,11 @@ def again(ctx: typer.Context, name: str, panels: Sequence[str] = (DATA,), withou
         is_option = param.param_type_name == "option"
         if is_option and (getattr(param, "rich_help_panel", None) not in panels or param.name in without):
             continue
-        if value in (None, False, [], ()) or (is_option and _plain(value) == _plain(param.default)):
+        if is_option and _plain(value) == _plain(param.default):
+            continue
+        if value is False and param.secondary_opts:  # --all-levels is the opposite of --drop-first
+            words.append(param.secondary_opts[0])
+        if value in (None, False, [], ()):
             continue
         first = [max(param.opts, key=len)] if is_option else []
         for one in value if isinstance(value, list | tuple) else [value]:

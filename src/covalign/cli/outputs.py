@@ -207,6 +207,11 @@ def alignment_lines(model: Any, **more: Any) -> list[str]:
     return plain(["covariate", *ALIGNMENT.values(), *more], rows + mean)
 
 
+def category_lines(categories: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """A sentence for every category: which of its levels have a dimension."""
+    return [in_flags(category["about"]) for category in categories.values()]
+
+
 def size_line(rows: int, n_groups: int | None, *more: str, called: str = "rows") -> str:
     """``3000 rows, 8 groups``, and what else there is to say about the size."""
     return ", ".join([f"{rows} {called}", *([] if n_groups is None else [f"{n_groups} groups"]), *more])

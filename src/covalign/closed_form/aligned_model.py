@@ -39,6 +39,7 @@ class AlignedModel(OutputTables):
     confounder_names_: list[str]
     n_features_in_: int
     _budget: Budget | None = None  # of the exact regime
+    _dimensions = "dimensions"  # what stands for covariates, in sentences
 
     if TYPE_CHECKING:  # properties of the estimators, where their documentation is
 
@@ -169,35 +170,39 @@ class AlignedModel(OutputTables):
 
     @property
     def category_alignment_(self) -> pd.DataFrame:
-        """One row per category with several dummies: covariate, eta_squared, dummies.
+        """One row per category with several dummies: covariate, eta_squared, canonical, dummies.
 
         The eta squared of a dimension is the share of its variance that lies between the levels of the category (R^2 on
-        all its dummies, 0 to 1); the category's is the mean over the dimensions of its dummies.
+        all its dummies, 0 to 1); the category's is the mean over the dimensions of its dummies. ``canonical`` is the
+        root mean square of the canonical correlations of these dimensions and the category; if the category is the only
+        covariate, it does not depend on the level that is left out. Both are those of the fitted rows.
 
         >>> import covalign as ca, pandas as pd
         >>> s = ca.simulate.scenario("PN", n_samples=300)
         >>> Y = pd.DataFrame({"dose": s.Y[:, 0], "stage": pd.qcut(s.Y[:, 1], 3, labels=["low", "mid", "high"])})
         >>> Y["stage"] = Y["stage"].astype(str)
         >>> ca.LatentAligner().fit(s.Z, Y).category_alignment_["dummies"].tolist()
-        [('stage_high', 'stage_low', 'stage_mid')]
+        [('stage_low', 'stage_mid')]
         """
         self._check_fitted()
         encoding = self._coded_covariates()
         rows = [
-            (column.source, self._eta_squared(block), column.names)
+            (column.source, *self._of_category(block), column.names)
             for column, block in zip(encoding.columns, encoding.blocks, strict=True)
             if column.kind == "dummies" and len(block) > 1
         ]
-        return pd.DataFrame(rows, columns=["covariate", "eta_squared", "dummies"])
+        return pd.DataFrame(rows, columns=["covariate", "eta_squared", "canonical", "dummies"])
 
-    def _eta_squared(self, block: tuple[int, ...]) -> float:
-        """Over the rows that have the category; its dummies are missing together."""
+    def _of_category(self, block: tuple[int, ...]) -> tuple[float, float]:
+        """Eta squared and canonical alignment, over the rows that have the category (all its dummies or none)."""
         T = self.T_[list(block)]
         for columns, seen in self._fitted_sums().pairs:
             at = np.arange(len(self.covariate_names_))[columns].tolist()
             if block[0] in at:
-                return regimes.mean_or_nan(regimes.eta_squared(T, seen, [at.index(column) for column in block]))
-        return float("nan")
+                its = [at.index(column) for column in block]
+                shares = regimes.eta_squared(T, seen, its)
+                return regimes.mean_or_nan(shares), regimes.canonical_alignment(T, seen, its)
+        return float("nan"), float("nan")
 
     def summary(self) -> pd.DataFrame:
         """One row per covariate: in_sample and held_out alignment, and the number of rows that have the covariate.
@@ -208,8 +213,9 @@ class AlignedModel(OutputTables):
         fit without a fold knows, for example a level with one row. A factor model is fitted again without each fold,
         and left-out samples are placed from their features alone. In sample, a factor also knows its covariate from the
         prior, so with few or noisy features it may show little else. Where there are categories, ``eta_squared`` is
-        that of ``category_alignment_``. ``frame.attrs`` has the number of groups (None: rows are independent) and, of
-        an aligner, the shrinkage and the scale of columns that were chosen.
+        that of ``category_alignment_``. ``frame.attrs`` has the number of groups (None: rows are independent), the
+        levels and the reference level of every category with more than two levels and a sentence about them
+        (``categories``) and, of an aligner, the shrinkage and the scale of columns that were chosen.
 
         >>> import covalign as ca
         >>> s = ca.simulate.scenario("PN", n_samples=200)
@@ -223,14 +229,17 @@ class AlignedModel(OutputTables):
         known = [np.full(len(frame), np.nan)] * len(HELD_OUT_VALUES) if held is None else list(held.alignment)
         frame = frame.assign(**dict(zip(HELD_OUT_VALUES, known, strict=True)), rows=self.n_pairs_)
         found = self.category_alignment_.itertuples(index=False)
-        shares = {name: share for _, share, dummies in found for name in dummies}
+        shares = {name: share for _, share, _, dummies in found for name in dummies}
         frame = frame.assign(eta_squared=pd.Series(shares).reindex(frame.index)) if shares else frame
         frame.attrs.update(self._circumstances())
         return frame
 
     def _circumstances(self) -> dict[str, Any]:
         """What the numbers of ``summary`` depend on."""
-        return {"groups": self.n_groups_}
+        return {"groups": self.n_groups_, "categories": self._categories()}
+
+    def _categories(self) -> dict[str, dict[str, Any]]:
+        return self._coded_covariates().categories(self._dimensions)
 
     def _measured(self) -> Measured | None:
         """Alignment and coupling on left-out rows; None if nothing is held out."""

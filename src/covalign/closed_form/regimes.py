@@ -391,6 +391,28 @@ def eta_squared(T: Array, m: Moments, columns: Sequence[int]) -> Array:
     return explained_share(between, variance, constant=np.nan)
 
 
+def canonical_alignment(T: Array, m: Moments, columns: Sequence[int]) -> float:
+    """Root mean square of the canonical correlations of TZ and these covariates: |W_z T S_zy W_y'|_F / sqrt(rank S_y).
+
+    It depends only on the spaces that the rows of T and the covariates span. So for a category that is the only
+    covariate, it is the same for every left-out level and every lambda.
+
+    >>> import covalign as ca
+    >>> m = ca.simulate.population_moments("PN")
+    >>> T_0, T_half = ca.regimes.independent(m), ca.regimes.tunable(m, 0.5)
+    >>> both = [ca.regimes.canonical_alignment(T, m, range(5)) for T in (T_0, T_half)]
+    >>> abs(both[0] - both[1]) < 1e-9
+    True
+    """
+    at = list(columns)
+    S_y, S_z = m.cov_y[np.ix_(at, at)], T @ m.cov_z @ T.T
+    W_y = whitener(S_y, is_constant(m.mean_y[at], np.diag(S_y)))
+    W_z = whitener(S_z, is_constant(T @ m.mean_z, np.diag(S_z)))
+    if len(W_y) == 0:
+        return float("nan")
+    return float(np.linalg.norm(W_z @ T @ m.cov_zy[:, at] @ W_y.T) / np.sqrt(len(W_y)))
+
+
 def coupling(T: Array, m: Rows) -> float:
     """|corr(TZ) - I|_F^2.
 

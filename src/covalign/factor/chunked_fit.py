@@ -107,6 +107,7 @@ def from_batches(batches: Batches, nuisance: Any, asked: data.Asked) -> tuple[Ta
     found = gather_batches(coded_once(), Sizes(d, coding.q, len(coding.covariates.names)), cells)
     Y, C = (np.concatenate(part) for part in zip(*kept, strict=True))
     covariates.refuse_constant(pd.DataFrame(Y, columns=coding.covariates.names, copy=False))
+    covariates.refuse_unused_reference(coding.covariates, np.sum(~np.isnan(Y), axis=0), np.nansum(Y, axis=0))
     again = (lambda: (parts[:-2] for parts in coded_batches(batches, coding))) if batches.again else None
     return finished(batches.names, batches.single, coding, found, Y, C, asked, again)
 

@@ -80,7 +80,8 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
     engine : "auto", "gram" or "dense"
         Work on the Gram matrix (sweeps free of N) or on the rows (more features than rows).
     drop_first : bool
-        Leave out the first dummy of every categorical covariate.
+        Leave out the first level of every category, its reference level: the first declared category, otherwise the
+        first in sorted order. False gives every level a factor; L levels have only L - 1 independent directions.
     folds : int
         Folds of the cross-validation behind the held-out numbers: the model is fitted again without each fold when one
         of them is first asked for. 0: nothing is held out, and these numbers are NaN.
@@ -130,6 +131,7 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
     _held: dict[int, HeldOut]  # by the number of folds, once asked for
     _sums: Rows | None = None  # of stage 1, once asked for
     _placing: dict[str, label_free.Placing]  # once asked for
+    _dimensions = "factors"
 
     def __init__(
         self,
@@ -144,7 +146,7 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         n_init: int = 1,
         scale: Any = True,
         engine: str = "auto",
-        drop_first: bool = False,
+        drop_first: bool = True,
         folds: int = 5,
         chunk_rows: int | None = None,
         supervision: Any = "auto",

@@ -121,7 +121,7 @@ def beside(Z: Any, C: Array) -> Any:
     return da.map_blocks(_put_beside, _with_lengths(Z, lengths), table, **options)
 
 
-def learn(Y: Any, *, drop_first: bool = False) -> Encoding:
+def learn(Y: Any, *, drop_first: bool = True) -> Encoding:
     """How the covariates of a dask DataFrame or array are coded, from their types alone: no row is read."""
     Y = Y.to_frame() if _is_series(Y) else Y
     if not hasattr(Y, "columns"):

@@ -25,7 +25,7 @@ from covalign.study.complete_cases import complete
 from covalign.study.results_store import Row, Store, Unit, setting
 from covalign.study.scores import Data, Settings, divisions, held_out, in_sample
 from covalign.tables import groups as grouping
-from covalign.tables.covariates import as_frame, encode
+from covalign.tables.covariates import Encoding, as_frame, encode
 
 METRICS = (
     *("held_out_alignment", "held_out_se", "alignment", "coupling", "held_out_coupling", "variance", "total_variance"),
@@ -62,6 +62,7 @@ def compare(
     missing: str | None = None,
     keep: str | Path | None = None,
     groups: Any = None,
+    drop_first: bool = True,
 ) -> pd.DataFrame:
     """A table with a row for every method, sorted by held-out alignment (then by alignment in sample).
 
@@ -69,7 +70,8 @@ def compare(
     is the maximum number of iterations of iterative methods. ``timeout`` is the time limit of a fit in seconds, for
     packages that run in their own process. ``folds`` is the number of cross-validation folds (0: none), ``slow_folds``
     that of slow methods, which ``skip_slow`` leaves out. Missing values raise an error, unless ``missing`` is "drop"
-    (leave out incomplete samples) or "mean" (fill in the means of features).
+    (leave out incomplete samples) or "mean" (fill in the means of features). ``drop_first`` is that of
+    ``LatentAligner``; ``table.attrs["categories"]`` says which levels have no dimension.
 
     ``groups`` says which samples belong together, such as those of a patient: one label for every sample, or the name
     of a column of Y, which then is no covariate. A group is fitted or left out as a whole, and the standard error
@@ -87,7 +89,7 @@ def compare(
     (['PCA', 'Y as factors'], [False, True])
     """
     ready = complete(X, labelled(Y, groups), missing)
-    data = numbers(ready.views, ready.Y)
+    data = numbers(ready.views, ready.Y, drop_first)
     if folds or slow_folds:
         grouping.warn(data.n_groups, grouping.likely_column(ready.Y) if groups is None else None)
     check(data, n_factors, (folds, slow_folds), random_state)
@@ -104,6 +106,7 @@ def compare(
     reasons = {name: ("absent", why) for name, why in absent.items()} | failed
     table = tabled(wanted, rows, reasons, folds, slow_folds)
     table["groups"] = data.n_groups or 0
+    table.attrs["categories"] = Encoding.learn(without_groups(ready.Y), drop_first=drop_first).categories()
     return table
 
 
@@ -116,10 +119,15 @@ def labelled(Y: Any, groups: Any) -> Any:
     return frame.assign(**{grouping.COLUMN: grouping.numbers(labels, len(frame), frame.index)})
 
 
-def numbers(views: dict[str, pd.DataFrame], Y: pd.DataFrame) -> Data:
+def without_groups(Y: pd.DataFrame) -> pd.DataFrame:
+    """The covariates alone."""
+    return Y.drop(columns=[grouping.COLUMN], errors="ignore")
+
+
+def numbers(views: dict[str, pd.DataFrame], Y: pd.DataFrame, drop_first: bool = True) -> Data:
     """Views as arrays, encoded covariates (categories become dummies), and the numbers of groups."""
     groups = Y[grouping.COLUMN].to_numpy() if grouping.COLUMN in Y else None
-    coded = encode(Y.drop(columns=[] if groups is None else [grouping.COLUMN]))
+    coded = encode(without_groups(Y), drop_first=drop_first)
     arrays, covariates = face.named_views(views, coded)
     return Data(arrays, covariates, tuple(coded.columns), groups)
 

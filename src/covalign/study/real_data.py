@@ -49,7 +49,7 @@ def tcga_units(profile: Profile, inputs: Inputs) -> list[Unit]:
 def tcga(unit: Unit, profile: Profile, inputs: Inputs) -> Iterator[Row]:
     """Alignment, coupling and variance on the rows fitted; for iFA also on the fold left out, without its labels."""
     data = datasets.breast_tcga(inputs.tcga)
-    Y = encode(data.covariates)
+    Y = encode(data.covariates, drop_first=False)  # the design of the paper
     fitted, unseen = divisions(Y.to_numpy(), profile.folds, unit.rep)[int(unit.at["fold"])]
     X, new = ({name: view.iloc[rows] for name, view in data.views.items()} for rows in (fitted, unseen))
     views, Y_fitted = face.standardised_views(X, Y.iloc[fitted])

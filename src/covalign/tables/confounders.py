@@ -43,7 +43,7 @@ def learn(confounders: Any, *, declared: bool = False) -> Encoding:
     """How the confounders are coded; gaps are refused. ``declared`` is that of ``Encoding.learn``."""
     frame = as_frame(confounders)
     _refuse_gaps(frame)
-    return Encoding.learn(frame, declared=declared)
+    return Encoding.learn(frame, drop_first=False, declared=declared)
 
 
 def as_frame(confounders: Any) -> pd.DataFrame:
@@ -130,7 +130,7 @@ class Coding(NamedTuple):
     named: bool = False  # the confounders were columns of Y
 
     @classmethod
-    def learn(cls, tables: Tables, *, drop_first: bool = False, declared: bool = False, named: bool = False) -> Coding:
+    def learn(cls, tables: Tables, *, drop_first: bool = True, declared: bool = False, named: bool = False) -> Coding:
         """Both encodings; ``named`` if the confounders were columns of Y."""
         of_covariates = Encoding.learn(tables.Y, drop_first=drop_first, declared=declared)
         if tables.C.shape[1] == 0:

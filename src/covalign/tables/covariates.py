@@ -40,6 +40,7 @@ __all__ = [
     "match_rows",
     "numbered",
     "refuse_constant",
+    "refuse_unused_reference",
 ]
 
 
@@ -64,9 +65,9 @@ class Encoding(NamedTuple):
     >>> Y = pd.DataFrame({"age": [40, 52, 61, 47], "type": ["a", "b", "c", "a"]})
     >>> coding = ca.covariates.Encoding.learn(Y)
     >>> coding.names, coding.blocks
-    (['age', 'type_a', 'type_b', 'type_c'], ((0,), (1, 2, 3)))
+    (['age', 'type_b', 'type_c'], ((0,), (1, 2)))
     >>> coding.apply(Y[2:3]).to_numpy().tolist()
-    [[61.0, 0.0, 0.0, 1.0]]
+    [[61.0, 0.0, 1.0]]
     """
 
     columns: tuple[Column, ...]
@@ -82,11 +83,24 @@ class Encoding(NamedTuple):
         ends = np.cumsum([len(column.names) for column in self.columns]).tolist()
         return tuple(tuple(range(end - len(c.names), end)) for c, end in zip(self.columns, ends, strict=True))
 
+    def categories(self, called: str = "dimensions") -> dict[str, dict[str, Any]]:
+        """Of every category with dummies: its levels, its reference level (None if it has none), and a sentence.
+
+        ``called`` is the word for what a dummy gets.
+
+        >>> import pandas as pd, covalign as ca
+        >>> coding = ca.covariates.Encoding.learn(pd.DataFrame({"type": ["a", "b", "c", "a"]}))
+        >>> coding.categories()["type"]["reference"], coding.categories()["type"]["levels"]
+        ('a', ['a', 'b', 'c'])
+        """
+        return {column.source: _described(column, called) for column in self.columns if column.kind == "dummies"}
+
     @classmethod
-    def learn(cls, frame: pd.DataFrame, *, drop_first: bool = False, declared: bool = False) -> Encoding:
+    def learn(cls, frame: pd.DataFrame, *, drop_first: bool = True, declared: bool = False) -> Encoding:
         """Learn the coding of every column from the rows that have a value.
 
-        ``declared`` keeps levels of a category that do not occur in these rows: further rows may have them.
+        ``drop_first`` makes the first level of every category its reference level, which has no column. ``declared``
+        keeps levels of a category that do not occur in these rows: further rows may have them.
 
         >>> import pandas as pd, covalign as ca
         >>> stage = pd.Categorical(["I", "III", "I"], categories=["I", "II", "III"], ordered=True)
@@ -124,17 +138,20 @@ class Encoding(NamedTuple):
         return all(np.isfinite(frame[name].to_numpy()).all() for name in frame.columns)
 
 
-def encode(Y: Any, *, drop_first: bool = False, missing: str = "raise") -> pd.DataFrame:
+def encode(Y: Any, *, drop_first: bool = True, missing: str = "raise") -> pd.DataFrame:
     """Y (DataFrame, Series or array) as named numeric columns.
 
     Numbers stay as they are. Booleans and categories of two levels become one 0/1 column (1 is the second level).
-    Other categories become one dummy a level, named like ``subtype_Basal`` (all but the first with ``drop_first``).
-    Ordered categories become their rank 0, 1, ... Incomplete rows raise an error; ``missing="drop"`` leaves them out,
+    Other categories become one dummy a level, named like ``subtype_LumA``, except for the first level: the first of
+    the declared categories, otherwise the first in sorted order. ``drop_first=False`` gives it a dummy, too. Ordered
+    categories become their rank 0, 1, ... Incomplete rows raise an error; ``missing="drop"`` leaves them out,
     ``missing="pairs"`` keeps them with NaN for a missing value.
 
     >>> import pandas as pd, covalign as ca
     >>> Y = pd.DataFrame({"age": [40, 52, 61], "subtype": pd.Categorical(["LumA", "Basal", "Her2"])})
     >>> ca.covariates.encode(Y).columns.tolist()
+    ['age', 'subtype_Her2', 'subtype_LumA']
+    >>> ca.covariates.encode(Y, drop_first=False).columns.tolist()
     ['age', 'subtype_Basal', 'subtype_Her2', 'subtype_LumA']
     """
     frame = as_frame(Y)
@@ -217,6 +234,24 @@ def refuse_constant(encoded: pd.DataFrame) -> None:
         raise constant_covariates(encoded.columns[~(low < high)])
 
 
+def refuse_unused_reference(encoding: Encoding, rows: Any, sums: Any) -> None:
+    """Refuse a reference level that no row has: the other levels would be linearly dependent.
+
+    ``rows`` is how many rows have each column, ``sums`` is the sum of its values. Only levels that were declared before
+    the rows were seen can be unused.
+
+    >>> import pandas as pd, covalign as ca
+    >>> coding = ca.covariates.Encoding.learn(pd.DataFrame({"type": ["a", "b", "c", "a"]}))
+    >>> ca.covariates.refuse_unused_reference(coding, [4, 4], [1, 1])  # two rows have level a: nothing happens
+    """
+    for column, block in zip(encoding.columns, encoding.blocks, strict=True):
+        reference, at = _reference(column), list(block)
+        if reference is not None and np.sum(np.asarray(sums)[at]) > np.asarray(rows)[at[0]] - 0.5:
+            problem = f"the reference level of {column.source!r} needs rows"
+            remedy = "declare another level first: pandas.Categorical(values, categories=[...])"
+            raise ValueError(message(problem, got=f"none with {reference!r}", remedy=remedy))
+
+
 def numbered(stem: str, n: int, taken: Collection[str]) -> list[str]:
     """n names free0, free1, ..., without those that are taken.
 
@@ -260,6 +295,23 @@ def _learn_column(name: str, values: pd.Series, drop_first: bool, declared: bool
         return Column(name, "binary", levels, (f"{name}_{levels[1]}",))
     shown = levels[1:] if drop_first and len(levels) > 1 else levels
     return Column(name, "dummies", levels, tuple(f"{name}_{level}" for level in shown))
+
+
+def _reference(column: Column) -> str | None:
+    """The level without a dummy."""
+    without = column.kind == "dummies" and len(column.names) < len(column.levels)
+    return str(column.levels[0]) if without else None
+
+
+def _described(column: Column, called: str) -> dict[str, Any]:
+    reference, levels = _reference(column), [str(level) for level in column.levels]
+    about = f"{column.source}: {len(column.names)} {called}, one for every level"
+    if reference is not None:
+        about += f" except the reference level {reference!r}. Use drop_first=False for all levels."
+    else:
+        about += f". {len(levels)} levels have only {len(levels) - 1} independent directions, so lambda 0 adds one "
+        about += "that no level determines. Use drop_first=True to leave out the first level."
+    return {"reference": reference, "levels": levels, "about": about}
 
 
 def _levels_of_text(name: str, values: pd.Series) -> tuple[Any, ...]:

@@ -57,7 +57,7 @@ def covariate_arrays(labels: pd.DataFrame) -> dict[str, NDArray[Any]]:
             problem = f"the column {column!r} has another text in every row, so it cannot be a label"
             raise ValueError(message(problem, remedy="Name the columns to use with label_columns"))
     # Rows are matched by position, since names of files need not be distinct.
-    Y = encode(labels[columns].reset_index(drop=True), missing="pairs")
+    Y = encode(labels[columns].reset_index(drop=True), drop_first=False, missing="pairs")
     return {"Y": Y.to_numpy(np.float64), "names": np.array(Y.columns, dtype=str)}
 
 

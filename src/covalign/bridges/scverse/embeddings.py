@@ -29,7 +29,7 @@ def align(
     shrinkage: float | str = "auto",
     keep_rest: bool = False,
     folds: int = 5,
-    drop_first: bool = False,
+    drop_first: bool = True,
     missing: str = "pairs",
     key_added: str = "X_aligned",
     store_model: bool = True,

@@ -71,6 +71,7 @@ def of_estimator(
         "rows": model.n_rows_,
         "groups": model.n_groups_,
         "about_groups": about_groups(model.n_groups_, "samples" if name == "fa" else "rows") if held else None,
+        "about_categories": [category["about"] for category in model._categories().values()],
         "pairs": model.n_pairs_.tolist(),
         "regime": AS_FITTED if model.regime_ is None else model.regime_,
         "lam": 0.5 if lam is None or np.isnan(lam) else float(lam),  # where the slider starts

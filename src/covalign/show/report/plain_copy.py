@@ -20,11 +20,12 @@ def static(facts: dict[str, Any]) -> str:
     named = lam_shown(facts["lam"]) if facts["regime"] == "tunable" else html.escape(facts["regime"])
     more = _shares(facts["factors"]) if "factors" in facts else ""
     groups = f"<p>{html.escape(facts['about_groups'])}</p>" if facts["about_groups"] and now["held_out"] else ""
+    categories = "".join(f"<p>{html.escape(text)}</p>" for text in facts["about_categories"])
     return (
         f"<h2>{named}: coupling {now['coupling']:.3f}</h2>{_figure(facts, now)}"
         '<p class="key"><b class="fitted">fitted rows</b> and <b class="held">held out</b>, from independent to '
         "strongest. If scripts are allowed, this page has a slider for λ.</p>"
-        f"{_alignments(facts, now)}{groups}{more}"
+        f"{_alignments(facts, now)}{groups}{categories}{more}"
     )
 
 

@@ -198,7 +198,7 @@ const view = (() => {
   }
 
   function reading(now) {
-    const said = [meaning(now), cost(now), price(now), ...trust(now)].filter((text) => text !== null);
+    const said = [meaning(now), cost(now), price(now), ...trust(now), ...facts.about_categories].filter((text) => text !== null);
     byId("reading").replaceChildren();
     for (const text of said) write(byId("reading"), "p", text);
   }
