@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 import covalign as ca
-from covalign.closed_form import heldout, regimes
+from covalign.closed_form import regimes, shrinkage
 from covalign.closed_form.fold_packing import packed
 from covalign.exceptions import NotHeldOutWarning
 from covalign.moments.incomplete import IncompleteMoments
@@ -159,11 +159,11 @@ def test_the_shrinkage_path_is_that_of_ridge_regressions(gaps):
 def test_nested_choice_never_sees_the_left_out_fold():
     Z, Y = correlated(2, 150, 40, 2)
     buckets = fold_moments(Z, Y, 5)
-    chosen, packs = heldout.nested_ridges(buckets, 5), packed(buckets, 5)
+    chosen, packs = shrinkage.nested_ridges(buckets, 5), packed(buckets, 5)
     for f in range(5):
         rest = [b for i, b in enumerate(buckets) if i not in packs[f]]
-        path = heldout.shrinkage_path(rest)
-        assert chosen[f] == heldout.best_ridge(path[path["scale"] == "raw"])
+        path = shrinkage.shrinkage_path(rest)
+        assert chosen[f] == shrinkage.best_ridge(path[path["scale"] == "raw"])
 
 
 @pytest.mark.parametrize("folds", [2, 3, 4, 5, 10])
@@ -257,9 +257,9 @@ def test_another_scale_is_the_ridge_of_rescaled_columns(scale):
             atol=1e-10,
         )
     S_zy = regimes.standardised_cross_covariance(m)
-    B, variance = heldout._ridge_path(m, S_zy, scale)
+    B, variance = shrinkage._ridge_path(m, S_zy, scale)
     for at in (3, 12, -1):
-        expected = regimes.ridge(m, heldout.SHRINKAGE_GRID[at], scale)
+        expected = regimes.ridge(m, shrinkage.SHRINKAGE_GRID[at], scale)
         np.testing.assert_allclose(B[:, at], expected, rtol=1e-7)
         np.testing.assert_allclose(variance[at], np.sum(expected * (m.cov_z @ expected), axis=0), rtol=1e-7)
 
@@ -277,7 +277,7 @@ def test_the_scale_is_chosen_by_held_out_alignment():
     assert at[1].max() > at[1]["raw"].max()
     assert at[1].max() > at[2].max() - 0.01
     assert mixed.mean_alignment_["held_out"] > 0.5 * plain.mean_alignment_["held_out"]
-    assert len(at[0]) == len(heldout.SHRINKAGE_GRID)  # nothing else was decomposed
+    assert len(at[0]) == len(shrinkage.SHRINKAGE_GRID)  # nothing else was decomposed
     frame = ca.cross_validated_frontier(Z / Z.std(axis=0) * units, Y, [0], groups=groups)
     assert frame.attrs["scale"] == mixed.scale_
 

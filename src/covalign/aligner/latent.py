@@ -29,8 +29,16 @@ from covalign.aligner.fold_sums import Fitting, Found
 from covalign.aligner.solution import Solution, check_shrinkage, solved
 from covalign.closed_form import heldout, permutation, regimes
 from covalign.closed_form.budget import Budget
-from covalign.closed_form.heldout import Ridge
 from covalign.closed_form.regimes import Polar
+from covalign.closed_form.shrinkage import (
+    Ridge,
+    analytic_shrinkage,
+    best_ridge,
+    erasure_path,
+    least_change,
+    shrinkage_path,
+)
+from covalign.closed_form.splits import splits
 from covalign.exceptions import NotHeldOutWarning, SingularTransformWarning
 from covalign.moments.adjustment import Adjustment, adjusted
 from covalign.moments.incomplete import Rows, merged
@@ -255,9 +263,9 @@ class LatentAligner(EditedRows, BaseEstimator):
         fixed, path = check_shrinkage(self.shrinkage), None
         ridge = None if fixed is None else Ridge(fixed)
         if ridge is None:
-            path = heldout.shrinkage_path(self._folds, self.folds, self._coding.q)
-            ridge = heldout.best_ridge(path)
-        rho, scale = Ridge(heldout.analytic_shrinkage(self.moments_)) if ridge is None else ridge
+            path = shrinkage_path(self._folds, self.folds, self._coding.q)
+            ridge = best_ridge(path)
+        rho, scale = Ridge(analytic_shrinkage(self.moments_)) if ridge is None else ridge
         found = solved(self.moments_, self.regime, self.lam, rho, self.keep_rest, path, self._budget, scale)
         if ridge is None:
             warnings.warn(cannot_hold_out(rho), NotHeldOutWarning, stacklevel=3)
@@ -471,7 +479,7 @@ class LatentAligner(EditedRows, BaseEstimator):
         """Fits without each fold, at the shrinkage in use; None where a fixed shrinkage needed no folds."""
         ridge = Ridge(self.shrinkage_, self.scale_)
         if self._held is None and len(self._folds) > 1:
-            made = heldout.splits(self._folds, self.folds, self._coding.q)
+            made = splits(self._folds, self.folds, self._coding.q)
             ridges, grouped = [ridge] * len(made), self._groups is not None
             self._held = heldout.held_out(self._polar(), made, ridges, grouped=grouped) if made else None
         return self._held
@@ -590,7 +598,7 @@ class LatentAligner(EditedRows, BaseEstimator):
         if fixed is not None:
             return fixed
         if self._least_change is None:
-            found = heldout.least_change(heldout.erasure_path(self._folds, self.folds, self._coding.q))
+            found = least_change(erasure_path(self._folds, self.folds, self._coding.q))
             self._least_change = self.shrinkage_ if found is None else found
         return self._least_change
 

@@ -11,16 +11,9 @@ from covalign._core.checks import check_folds, too_few_rows
 from covalign.aligner.latent import LatentAligner
 from covalign.aligner.solution import check_shrinkage
 from covalign.closed_form import regimes
-from covalign.closed_form.heldout import (
-    Ridge,
-    analytic_shrinkage,
-    best_ridge,
-    held_out,
-    held_out_frontier,
-    nested_ridges,
-    shrinkage_path,
-    splits,
-)
+from covalign.closed_form.heldout import held_out, held_out_frontier
+from covalign.closed_form.shrinkage import Ridge, analytic_shrinkage, best_ridge, nested_ridges, shrinkage_path
+from covalign.closed_form.splits import splits
 from covalign.moments.adjustment import adjusted
 from covalign.moments.incomplete import merged
 
