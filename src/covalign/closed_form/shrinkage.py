@@ -25,6 +25,7 @@ SHRINKAGE_GRID = np.concatenate([[0.0], expit(np.linspace(logit(1e-4), logit(0.9
 
 COARSE = slice(1, None, 4)  # of the grid
 WORTH_IT = 0.01  # alignment
+PAIRED, INNER = 8, 4  # folds, and folds inside a training set if there are more
 ALIKE = 1.25  # deviations that differ by less are as good as equal
 
 
@@ -111,32 +112,44 @@ def analytic_shrinkage(m: Moments) -> float:
     return float(min(1.0, ((1 - 2 / k) * squares + trace) / apart)) if apart > 0 else 1.0
 
 
+def ridges_of_splits(
+    buckets: Sequence[Rows | None], made: Sequence[Split], folds: int, q: int, scales: Sequence[str]
+) -> list[Ridge]:
+    """The ridge that the training set of every split chooses by itself (``nested_ridges``)."""
+    found = nested_ridges(buckets, folds, q, scales)
+    return [found[split.fold] or Ridge(analytic_shrinkage(split.train)) for split in made]
+
+
 def nested_ridges(
     buckets: Sequence[Rows | None], folds: int, q: int = 0, scales: Sequence[str] = ("raw",)
 ) -> list[Ridge | None]:
     """For every outer fold, the best shrinkage and scale by cross-validation over the folds of its training set.
 
     The training set without folds a and b is needed twice (a or b is the outer fold), and decomposed once. With fewer
-    than four outer folds, each is divided into three.
+    than four outer folds, each is divided into three. With more than PAIRED, pairs are many, so the folds of a training
+    set are joined to INNER.
     """
     outer, origin = packed(buckets, folds), mean_of_y(part for part in buckets if part is not None)
     pieces = 1 if len(outer) >= 4 else 3
     inner = [(fold, pack[i::pieces]) for fold, pack in enumerate(outer) for i in range(pieces) if pack[i::pieces]]
+    rows = [merged(buckets[b] for b in piece) for _, piece in inner]
     wanted: dict[frozenset[int], list[tuple[int, list[int]]]] = {}
-    for fold, pack in enumerate(outer):
-        for other, piece in inner:
-            if other != fold:
-                wanted.setdefault(frozenset([*pack, *piece]), []).append((fold, piece))
+    for fold in range(len(outer)):
+        own = [i for i, (other, _) in enumerate(inner) if other == fold]
+        others = [i for i, (other, _) in enumerate(inner) if other != fold]
+        count = len(others) if len(outer) <= PAIRED else INNER
+        for some in (others[i::count] for i in range(count)):
+            wanted.setdefault(frozenset([*own, *some]), []).append((fold, some))
 
     def sums_without(left_out: frozenset[int]) -> list[tuple[int, str, Pairs]]:
-        train = training(merged(part for b, part in enumerate(buckets) if b not in left_out), q)
+        train = training(merged(part for i, part in enumerate(rows) if i not in left_out), q)
         if train is None:
             return []
         found = []
         for scale in scales:
             B = _unit_ridge_path(train.moments, scale)
-            for fold, piece in wanted[left_out]:
-                test = merged(buckets[b] for b in piece)
+            for fold, some in wanted[left_out]:
+                test = merged(rows[i] for i in some)
                 if test is not None:
                     left_out_rows = train.adjustment.apply(test)
                     split = Split(fold, train.moments, left_out_rows, [], train.known)
