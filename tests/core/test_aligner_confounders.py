@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 import covalign as ca
 from covalign import LatentAligner
 from covalign._core.linalg import positive_semidefinite
-from covalign.closed_form import heldout, regimes
+from covalign.closed_form import regimes, shrinkage
 from covalign.closed_form.fold_packing import packed
 from covalign.moments import incomplete
 from tests.conftest import correlated, embedding, folds_of_rows
@@ -340,11 +340,11 @@ def test_the_shrinkage_is_chosen_on_adjusted_rows():
 def test_the_nested_choice_never_sees_the_left_out_fold():
     Z, Y, C = confounded(15, 150, 40, 2)
     buckets = incomplete.fold_moments(np.hstack([Z, coded(C)]), Y, 5, n_confounders=5)
-    chosen = heldout.nested_ridges(buckets, 5, 5)
+    chosen = shrinkage.nested_ridges(buckets, 5, 5)
     for f, pack in enumerate(packed(buckets, 5)):
         rest = [bucket for i, bucket in enumerate(buckets) if i not in pack]
-        path = heldout.shrinkage_path(rest, q=5)
-        assert chosen[f] == heldout.best_ridge(path[path["scale"] == "raw"])
+        path = shrinkage.shrinkage_path(rest, q=5)
+        assert chosen[f] == shrinkage.best_ridge(path[path["scale"] == "raw"])
 
 
 def test_nothing_leaks_where_confounders_are_many():

@@ -11,7 +11,7 @@ from sklearn.metrics import roc_auc_score
 
 import covalign as ca
 from covalign import LatentAligner
-from covalign.closed_form import heldout
+from covalign.closed_form import shrinkage, splits
 from covalign.exceptions import SingularTransformWarning
 from covalign.moments.moments import bucket_count, fold_moments
 from tests.conftest import correlated, embedding
@@ -105,10 +105,10 @@ def test_others_keep_what_they_do_not_share():
 def test_the_path_of_changes_is_what_erasing_left_out_rows_does():
     Z, Y = embedding(6, 120, 80, 2)
     folds = fold_moments(Z, Y, 3)
-    path = heldout.erasure_path(folds).set_index("shrinkage")["change"]
+    path = shrinkage.erasure_path(folds).set_index("shrinkage")["change"]
     at = int(len(path) // 2)
     rho, seen = float(path.index[at]), []
-    for split in heldout.splits(folds):
+    for split in splits.splits(folds):
         total = np.trace(split.train.cov_z)
         for p in range(2):
             s = split.train.cov_zy[:, [p]] / np.sqrt(split.train.cov_y[p, p])
@@ -121,7 +121,7 @@ def test_the_path_of_changes_is_what_erasing_left_out_rows_does():
 def test_the_shrinkage_with_the_least_held_out_change_is_used():
     Z, Y = embedding(2, 200, 300, 4)
     al = LatentAligner().fit(Z, Y)
-    path = heldout.erasure_path(fold_moments(Z, Y, bucket_count(5, 304)), 5)
+    path = shrinkage.erasure_path(fold_moments(Z, Y, bucket_count(5, 304)), 5)
     rho = path["shrinkage"][path["change"].argmin()]
     assert rho != al.shrinkage_
     np.testing.assert_allclose(al.erase(Z, "y0"), erased(Z, Z.mean(0), leace(Z, Y[:, [0]], rho)), atol=1e-8)

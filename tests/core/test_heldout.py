@@ -10,10 +10,10 @@ import pytest
 from scipy import stats
 
 import covalign as ca
-from covalign.closed_form import heldout, regimes
+from covalign.closed_form import regimes, shrinkage
 from covalign.closed_form.fold_packing import packed
 from covalign.exceptions import NotHeldOutWarning
-from covalign.moments.incomplete import IncompleteMoments
+from covalign.moments.incomplete import IncompleteMoments, merged
 from covalign.moments.moments import bucket_count, fold_moments, fold_of_rows
 from tests.conftest import correlated, embedding, folds_of_rows
 
@@ -47,10 +47,11 @@ def test_standard_error_and_interval_are_those_of_a_jackknife_over_parts():
     Z, Y = correlated(3, 200, 8, 2)
     al = ca.LatentAligner().fit(Z, Y)
     bucket, fold = fold_of_rows(Z, Y, bucket_count(5, 10)), folds_of_rows(Z, Y, 5)
+    chosen = ca.cross_validated_frontier(Z, Y).attrs["fold_shrinkages"]  # inside every training set
     z, own = np.empty(Y.shape), []
     for f in range(5):
         train = ca.Moments.from_arrays(Z[fold != f], Y[fold != f])
-        T = regimes.tunable(train, 0.5, shrinkage=al.shrinkage_)
+        T = regimes.tunable(train, 0.5, shrinkage=chosen[f])
         z[fold == f] = (Z[fold == f] - train.mean_z) @ T.T
         own.append(regimes.alignment(T, train))
     parts = np.unique(bucket)
@@ -159,11 +160,51 @@ def test_the_shrinkage_path_is_that_of_ridge_regressions(gaps):
 def test_nested_choice_never_sees_the_left_out_fold():
     Z, Y = correlated(2, 150, 40, 2)
     buckets = fold_moments(Z, Y, 5)
-    chosen, packs = heldout.nested_ridges(buckets, 5), packed(buckets, 5)
+    chosen, packs = shrinkage.nested_ridges(buckets, 5), packed(buckets, 5)
     for f in range(5):
         rest = [b for i, b in enumerate(buckets) if i not in packs[f]]
-        path = heldout.shrinkage_path(rest)
-        assert chosen[f] == heldout.best_ridge(path[path["scale"] == "raw"])
+        path = shrinkage.shrinkage_path(rest)
+        assert chosen[f] == shrinkage.best_ridge(path[path["scale"] == "raw"])
+
+
+def test_with_many_folds_the_nested_choice_joins_those_of_a_training_set():
+    Z, Y = correlated(2, 150, 40, 2)
+    buckets = fold_moments(Z, Y, 10)
+    chosen, packs = shrinkage.nested_ridges(buckets, 10), packed(buckets, 10)
+    for f in range(10):
+        rest = [merged(buckets[b] for b in pack) for i, pack in enumerate(packs) if i != f]
+        path = shrinkage.shrinkage_path([merged(rest[i::4]) for i in range(4)])
+        assert chosen[f] == shrinkage.best_ridge(path[path["scale"] == "raw"])
+
+
+@pytest.mark.parametrize("labels", [150, 80])
+@pytest.mark.parametrize("groups", [None, 30])
+def test_left_out_rows_take_no_part_in_the_choice_of_a_summary(labels, groups):
+    """The summary is that of ``cross_validated_frontier``, and not that of the shrinkage chosen on the same folds."""
+    Z, Y = embedding(1, 150, 100, 3)
+    Y[labels:, 1] = np.nan
+    of = None if groups is None else np.arange(150) % groups
+    al, frame = ca.LatentAligner().fit(Z, Y, groups=of), ca.cross_validated_frontier(Z, Y, [0, 0.5, 1], groups=of)
+    assert set(frame.attrs["fold_shrinkages"]) != {al.shrinkage_}
+    for lam, row in frame[frame["regime"] != "exclusive"].set_index("lam").iterrows():
+        table = al.at(lam).summary()
+        np.testing.assert_allclose(table["held_out"], row[table.index].to_numpy(float), rtol=1e-9)
+    held = al.frontier([0, 0.5, 1]).set_index("regime")
+    found = frame.set_index("regime")
+    np.testing.assert_allclose(held["held_out_alignment"], found.loc[held.index, "alignment"], rtol=1e-9)
+    np.testing.assert_allclose(held["held_out_coupling"], found.loc[held.index, "coupling"], rtol=1e-9)
+
+
+@pytest.mark.parametrize(("labels", "nested"), [(60, True), (2100, False)])
+def test_with_many_labels_the_choice_for_all_rows_serves(labels, nested):
+    Z, Y = embedding(7, 2100, 30, 2)
+    Y[labels:, 0] = np.nan
+    al = ca.LatentAligner().fit(Z, Y)
+    fixed = ca.cross_validated_frontier(Z, Y, [0.5], shrinkage=al.shrinkage_)["alignment"].iloc[0]
+    inside = ca.cross_validated_frontier(Z, Y, [0.5])["alignment"].iloc[0]
+    assert al.scale_ == "raw"
+    assert fixed != pytest.approx(inside, rel=1e-9)
+    assert al.mean_alignment_["held_out"] == pytest.approx(inside if nested else fixed, rel=1e-9)
 
 
 @pytest.mark.parametrize("folds", [2, 3, 4, 5, 10])
@@ -261,9 +302,9 @@ def test_another_scale_is_the_ridge_of_rescaled_columns(scale):
             atol=1e-10,
         )
     S_zy = regimes.standardised_cross_covariance(m)
-    B, variance = heldout._ridge_path(m, S_zy, scale)
+    B, variance = shrinkage._ridge_path(m, S_zy, scale)
     for at in (3, 12, -1):
-        expected = regimes.ridge(m, heldout.SHRINKAGE_GRID[at], scale)
+        expected = regimes.ridge(m, shrinkage.SHRINKAGE_GRID[at], scale)
         np.testing.assert_allclose(B[:, at], expected, rtol=1e-7)
         np.testing.assert_allclose(variance[at], np.sum(expected * (m.cov_z @ expected), axis=0), rtol=1e-7)
 
@@ -281,7 +322,7 @@ def test_the_scale_is_chosen_by_held_out_alignment():
     assert at[1].max() > at[1]["raw"].max()
     assert at[1].max() > at[2].max() - 0.01
     assert mixed.mean_alignment_["held_out"] > 0.5 * plain.mean_alignment_["held_out"]
-    assert len(at[0]) == len(heldout.SHRINKAGE_GRID)  # nothing else was decomposed
+    assert len(at[0]) == len(shrinkage.SHRINKAGE_GRID)  # nothing else was decomposed
     frame = ca.cross_validated_frontier(Z / Z.std(axis=0) * units, Y, [0], groups=groups)
     assert frame.attrs["scale"] == mixed.scale_
 

@@ -54,6 +54,24 @@ def test_held_out_coupling_is_that_of_new_rows(setting):
         assert abs(reported - true) <= max(held_out.NEAR, held_out.NEAR_SHARE * true)
 
 
+@pytest.mark.parametrize(
+    ("setting", "reps", "of_one_choice"),
+    [
+        (Setting(60, 20, 5, held_out.MIXED), 120, 0.008),
+        (Setting(100, 200, 5, held_out.MIXED), 60, 0.008),
+        (Setting(200, 100, 5, held_out.MIXED), 60, 0.004),
+        (Setting(1000, 100, 5, held_out.MIXED), 15, 0.0),
+    ],
+    ids=str,
+)
+def test_left_out_rows_that_take_no_part_in_the_choice_are_fair(setting, reps, of_one_choice):
+    """One choice of shrinkage on the same folds is too high; a choice inside every training set is not."""
+    found = means("nested", setting, reps)
+    assert abs(found["summary optimism"]) < 0.005
+    assert found["one optimism"] > of_one_choice
+    assert abs(found["summary against fits"]) < 0.03  # which has an error of .01 in so few repetitions
+
+
 def test_the_alignment_of_new_rows_is_that_of_many_rows():
     rng = np.random.default_rng(0)
     for setting in (Setting(200_000, 6, decay=0.5), Setting(200_000, 6, kind="flag5"), Setting(200_000, 6, kind="exp")):

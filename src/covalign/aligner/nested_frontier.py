@@ -11,16 +11,9 @@ from covalign._core.checks import check_folds, too_few_rows
 from covalign.aligner.latent import LatentAligner, refuse_unused_reference
 from covalign.aligner.solution import check_shrinkage
 from covalign.closed_form import regimes
-from covalign.closed_form.heldout import (
-    Ridge,
-    analytic_shrinkage,
-    best_ridge,
-    held_out,
-    held_out_frontier,
-    nested_ridges,
-    shrinkage_path,
-    splits,
-)
+from covalign.closed_form.heldout import held_out, held_out_frontier
+from covalign.closed_form.shrinkage import Ridge, analytic_shrinkage, best_ridge, ridges_of_splits, shrinkage_path
+from covalign.closed_form.splits import splits
 from covalign.moments.adjustment import adjusted
 from covalign.moments.incomplete import merged
 
@@ -66,8 +59,7 @@ def cross_validated_frontier(
     if fixed is None:
         path = shrinkage_path(buckets, folds, coding.q)
         overall = best_ridge(path) or Ridge(analytic_shrinkage(fitted))
-        found = nested_ridges(buckets, folds, coding.q, path["scale"].unique().tolist())
-        chosen = [found[split.fold] or Ridge(analytic_shrinkage(split.train)) for split in made]
+        chosen = ridges_of_splits(buckets, made, folds, coding.q, path["scale"].unique().tolist())
     else:
         overall = Ridge(fixed)
         chosen = [overall] * len(made)

@@ -207,7 +207,8 @@ class AlignedModel(OutputTables):
     def summary(self) -> pd.DataFrame:
         """One row per covariate: in_sample and held_out alignment, and the number of rows that have the covariate.
 
-        ``held_out`` is the correlation over all left-out rows together; ``se`` is its standard error, and ``low`` and
+        ``held_out`` is the correlation over all left-out rows together, which take no part in the choice of a shrinkage
+        (``docs/held_out.md``); ``se`` is its standard error, and ``low`` and
         ``high`` are a 90 % interval for the alignment on new rows (``closed_form.pooled_correlation``). All four are
         NaN if nothing is held out (``folds=0``, or a fixed ``shrinkage`` of an aligner), and for a covariate that no
         fit without a fold knows, for example a level with one row. A factor model is fitted again without each fold,

@@ -32,6 +32,7 @@ from scipy.stats import t as student
 
 from covalign._core.linalg import Array
 from covalign.closed_form.measures import correlation, quotient
+from covalign.moments.moments import Moments
 
 LEVEL = 0.9  # of all intervals
 ALMOST_ONE = 1 - 1e-12  # atanh of it is large, but finite
@@ -72,6 +73,13 @@ def _correlation(n: Array, z: Array, y: Array, zz: Array, yy: Array, zy: Array) 
     # What is left of a constant is rounding.
     s_zz, s_yy = np.where(s_zz > CONSTANT * zz, s_zz, 0.0), np.where(s_yy > CONSTANT * yy, s_yy, 0.0)
     return np.clip(correlation(s_zy, s_zz, s_yy, constant=np.nan), -1, 1)
+
+
+def pair_sums(seen: Moments, mean: Array, variance: Array, covariance: Array, origin: Array) -> list[Array]:
+    """The sums of ``Pairs`` from means, variances and covariances; y counts from an origin near its mean."""
+    y, n = seen.mean_y - origin, float(seen.n or 0)
+    sums = (1.0, mean, y, variance + mean**2, np.diag(seen.cov_y) + y**2, covariance + mean * y)
+    return [n * np.broadcast_to(part, mean.shape) for part in sums]
 
 
 def estimate(pairs: Pairs, fitted: Array, folds: int, level: float = LEVEL) -> Estimate:
