@@ -481,7 +481,7 @@ class LatentAligner(EditedRows, BaseEstimator):
         other._solved = warned(self._solution.within(budget))
         return other
 
-    def _held_out(self) -> heldout.HeldOut | None:
+    def _held_out(self, own: bool = False) -> heldout.HeldOut | None:
         """Fits without each fold; None where a fixed shrinkage needed no folds."""
         polar = self._polar()
         if self._held is None and len(self._folds) > 1:

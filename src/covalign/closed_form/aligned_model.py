@@ -77,8 +77,8 @@ class AlignedModel(OutputTables):
         """Rows with each covariate."""
 
     @abstractmethod
-    def _held_out(self) -> HeldOut | None:
-        """Fits without each fold; None if nothing is held out."""
+    def _held_out(self, own: bool = False) -> HeldOut | None:
+        """Fits without each fold, to measure any regime, or only that of this model (``own``); None if there are none."""
 
     @abstractmethod
     def _alignment_on(self, X: Any, y: Any, confounders: Any) -> Array:
@@ -245,7 +245,7 @@ class AlignedModel(OutputTables):
     def _measured(self) -> Measured | None:
         """Alignment and coupling on left-out rows; None if nothing is held out."""
         self._check_fitted()
-        held = self._held_out()
+        held = self._held_out(own=True)
         if held is None or (self.regime_ == "exclusive" and not held.all_exclusive):
             return None
         return held.measure_mixed(self._mixing(held.whole), [self._mixing(of.polar) for of in held.folds])

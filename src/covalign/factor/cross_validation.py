@@ -8,7 +8,7 @@ is kept of a fold are moments of (T_0 z, y), and every regime follows from them 
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -20,13 +20,12 @@ from covalign._core.checks import check_folds
 from covalign._core.linalg import Array
 from covalign._core.messages import message
 from covalign.closed_form import fold_packing, regimes
-from covalign.closed_form.heldout import HeldOut, LeftOut
+from covalign.closed_form.heldout import HeldOut, LeftOut, second_moments
 from covalign.closed_form.regimes import Polar
 from covalign.exceptions import CannotHoldOutError
 from covalign.factor.fitted_rows import Rows
 from covalign.factor.inference.realignment import model_moments
 from covalign.factor.table import Table
-from covalign.moments.incomplete import Rows as Sums
 from covalign.moments.incomplete import fold_moments
 from covalign.moments.moments import MANY, bucket_count
 from covalign.stream.folds import fold_of_rows
@@ -35,7 +34,27 @@ from covalign.tables import groups as grouping
 LEAST = 20  # samples: fewer say nothing
 
 
-def held_out(model: Any, folds: int, settings: Any = None) -> HeldOut:
+class Judged(NamedTuple):
+    """Left-out samples in every regime, and as stage 1 places them."""
+
+    in_regimes: HeldOut
+    plain: HeldOut
+
+    @property
+    def reliability(self) -> Array:
+        """The standard deviation of every informed factor of left-out samples; z has 1, so it says how well z is known.
+
+        One for each covariate, from the features alone.
+        """
+        spread = []
+        for of in self.plain.folds:
+            back = np.linalg.inv(of.polar.T_0)
+            n, C = second_moments(of.parts)
+            spread.append(np.diag(back @ np.tensordot(n / n.sum(), C, 1) @ back.T))
+        return np.asarray(np.sqrt(np.mean(spread, axis=0)))
+
+
+def held_out(model: Any, folds: int, settings: Any = None) -> Judged:
     """Fit without each fold, and look at its left-out samples; folds where a covariate does not vary are left out.
 
     A sample's fold follows from its numbers, not from its position. Fits have the settings of the model, or others.
@@ -54,13 +73,14 @@ def held_out(model: Any, folds: int, settings: Any = None) -> HeldOut:
         test = fold_of == fold
         if not _varies(rows.Y[~test]):
             continue
-        polar, parts = without(model, settings, test, bucket)
-        made.append(LeftOut(polar, parts, np.ones(rows.Y.shape[1], dtype=bool), int((~test).sum())))
+        made.append(without(model, settings, test, bucket))
     if not made:
         need = f"leaving samples out needs at least {LEAST}, with every covariate varying in the rest"
         got, remedy = f"{len(rows.Y)} in all", "use fewer folds (0: none) or more samples"
         raise CannotHoldOutError(message(need, got=got, remedy=remedy))
-    return HeldOut(model._polar(), made, model._groups is not None)
+    in_regimes, plain = ([*of] for of in zip(*made, strict=True))
+    grouped = model._groups is not None
+    return Judged(HeldOut(model._polar(), in_regimes, grouped), HeldOut(model._plain_polar(), plain, grouped))
 
 
 def buckets_of(model: Any, folds: int) -> NDArray[np.int64]:
@@ -77,8 +97,8 @@ def buckets_of(model: Any, folds: int) -> NDArray[np.int64]:
 
 def without(
     model: Any, settings: Any, test: NDArray[np.bool_], bucket: NDArray[np.int64]
-) -> tuple[Polar, list[Sums]]:
-    """The polar form of a fit without these samples, and the moments of (T_0 z, y) on every bucket of them."""
+) -> tuple[LeftOut, LeftOut]:
+    """These samples in the regimes of a fit without them, and as its stage 1 places them."""
     table: Table = model._table
     rows: Rows = model._rows
     X, Y = rows.X + table.nuisance.of_x(rows.C), rows.Y * table.sd_y + table.mean_y + table.nuisance.of_y(rows.C)
@@ -94,12 +114,17 @@ def without(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         fit.fit(_some(views, ~test), named[~test], confounders=None if C is None else C[~test])
-    polar, T_0 = fit._polar(), fit._polar().T_0
-    z = fit.transform(_some(views, test), confounders=None if C is None else C[test])[:, : T_0.shape[1]] @ T_0.T
+    z = fit.transform(_some(views, test), confounders=None if C is None else C[test]) - fit._label_free_mean
     left = named[test] - fit._table.nuisance.of_y(rows.C[test])
     blocks, own = table.encoding.blocks, bucket[test]
-    parts = [fold_moments(z[own == b], left[own == b], 1, blocks)[0] for b in np.unique(own)]
-    return polar, [part for part in parts if part is not None]
+
+    def left_out(polar: Polar) -> LeftOut:
+        u = z[:, : polar.T_0.shape[1]] @ polar.T_0.T
+        parts = [fold_moments(u[own == b], left[own == b], 1, blocks)[0] for b in np.unique(own)]
+        known = np.ones(Y.shape[1], dtype=bool)
+        return LeftOut(polar, [part for part in parts if part is not None], known, int((~test).sum()))
+
+    return left_out(fit._polar()), left_out(fit._plain_polar())
 
 
 def model_polar(model: Any) -> Polar:

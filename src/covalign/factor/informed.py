@@ -17,6 +17,7 @@ from covalign._core.messages import message
 from covalign.closed_form import regimes
 from covalign.closed_form.aligned_model import AlignedModel
 from covalign.closed_form.heldout import HeldOut
+from covalign.closed_form.pooled_correlation import Estimate
 from covalign.closed_form.regimes import Polar
 from covalign.factor import (
     chunked_fit,
@@ -27,6 +28,7 @@ from covalign.factor import (
     placement,
     preparation,
     supervision,
+    verdicts,
 )
 from covalign.factor.dask_views import is_lazy
 from covalign.factor.fit_search import Search
@@ -127,8 +129,9 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
     """
 
     n_iter_: int
+    supervision_: float
     _realigned: Realigned | None
-    _held: dict[int, HeldOut]  # by the number of folds, once asked for
+    _held: dict[int, cross_validation.Judged]  # by the number of folds, once asked for
     _sums: Rows | None = None  # of stage 1, once asked for
     _placing: dict[str, label_free.Placing]  # once asked for
     _dimensions = "factors"
@@ -459,13 +462,55 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         assert self._sums is not None  # there are samples
         return self._sums
 
-    def _held_out(self) -> HeldOut | None:
+    def _plain_polar(self) -> Polar:
+        """The polar form of the informed factors as stage 1 has them."""
+        return self._label_free.plain() if self.regime_from == "features" else self._polar()
+
+    @property
+    def _label_free_mean(self) -> Any:
+        return self._label_free.mean if self.regime_from == "features" else 0.0
+
+    def _judged(self) -> cross_validation.Judged | None:
         """Fits without each fold; all regimes of a stage 1 share them."""
         if self.folds == 0:
             return None
         if self.folds not in self._held:
             self._held[self.folds] = cross_validation.held_out(self, self.folds)
         return self._held[self.folds]
+
+    def _held_out(self, own: bool = False) -> HeldOut | None:
+        judged = self._judged()
+        if judged is None:
+            return None
+        return judged.plain if own and self.regime_ is None else judged.in_regimes
+
+    @property
+    def informed_(self) -> pd.DataFrame:
+        """What left-out samples say of every covariate: beta, low, high, held_out, verdict.
+
+        ``beta`` is the correlation of a covariate with its factor in the population, ``low`` and ``high`` a 90 %
+        interval, ``held_out`` the alignment of left-out samples in this model's regime, as in ``summary``. A covariate
+        is "captured" if left-out samples exclude a correlation of 0, "not captured" if they exclude all above .3, and
+        "unclear" in between or where nothing can be left out. The model is fitted again without each fold, once.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=500)
+        >>> ca.InformedFactorAnalysis(10).fit(s.X, s.Y).informed_["verdict"].tolist()
+        ['captured', 'captured', 'captured', 'captured', 'captured']
+        """
+        self._check_fitted()
+        judged, own = self._judged(), self._measured()
+        p, k = self._problem.p, self._problem.k
+        unknown = Estimate(*(np.full(p, np.nan) for _ in Estimate._fields))
+        if judged is None:
+            return verdicts.informed(self.covariate_names_, unknown, unknown, np.ones(p), k, self.n_rows_)
+        plain = judged.plain
+        stage_1 = plain.measure_mixed(
+            np.linalg.inv(plain.whole.T_0), [np.linalg.inv(of.polar.T_0) for of in plain.folds]
+        ).alignment
+        n_train = float(np.mean([of.n_train for of in plain.folds]))
+        held = unknown if own is None else own.alignment
+        return verdicts.informed(self.covariate_names_, stage_1, held, judged.reliability, k, n_train)
 
     def _alignment_on(self, X: Any, y: Any, confounders: Any) -> Array:
         if y is None:
@@ -570,7 +615,8 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         state = factor_archive.unpack(meta, arrays, model)
         realigned = meta["realigned"]  # regime and lambda
         if realigned is not None:
-            model._realigned = Realigned(*realigned, arrays["realigned.T"], arrays.get("realigned.R"))
+            regime, lam = realigned
+            model._realigned = Realigned(regime, lam, arrays["realigned.T"], arrays.get("realigned.R"))
         else:
             model._realigned = None
         model._remember(Fit(state, arrays["elbo"].tolist(), meta["converged"]))

@@ -16,7 +16,8 @@ import numpy as np
 
 from covalign._core.linalg import Array
 from covalign.closed_form import regimes
-from covalign.closed_form.heldout import analytic_shrinkage
+from covalign.closed_form.heldout import all_rows
+from covalign.closed_form.shrinkage import analytic_shrinkage
 from covalign.closed_form.regimes import Polar
 from covalign.factor import placement
 from covalign.factor.inference import gaps, updates
@@ -42,13 +43,13 @@ def _with_gaps(data: Gapped, problem: Problem, state: State, names: Sequence[str
     u, parts = _means(data, problem, state), {}
     for label in range(len(data.labels.cov)):
         at = data.labels.group == label
-        columns = np.flatnonzero(data.has_y[at][0])
+        columns = np.flatnonzero(data.has_y[at][0]).tolist()
         n, H = float(data.of_label[label]), np.hstack([u[at], data.Y[at][:, columns]])
         mean = data.one[at] @ H / n
         S = H.T @ H / n - np.outer(mean, mean)
         z, y, k = slice(0, problem.k), slice(problem.k, None), problem.k
         some = tuple(names[c] for c in columns)
-        parts[Part(tuple(columns.tolist()), True)] = Moments(
+        parts[Part(tuple(columns), True)] = Moments(
             round(n), mean[z], mean[y], S[z, z], S[z, k:], S[y, y], some
         )
     complete = Part(tuple(range(problem.p)), True)
@@ -60,7 +61,7 @@ def _with_gaps(data: Gapped, problem: Problem, state: State, names: Sequence[str
 
 def _means(data: Gapped, problem: Problem, state: State) -> Array:
     """E[z | x_o] of every row: covariates are no evidence, neither in the prior nor as a view."""
-    views = state.views[:-1] + (state.views[-1]._replace(weight=0.0),) if problem.of_y else state.views
+    views = (*state.views[:-1], state.views[-1]._replace(weight=0.0)) if problem.of_y else state.views
     prior = gaps.priors(data.S_y[None], state.beta, problem.k)
     inverse = updates.symmetric_inverse(prior + gaps.evidence(problem, views)[0])
     return grouped_product(gaps.direct(data, views), inverse, data.samples[0])
@@ -85,6 +86,16 @@ class Placing(NamedTuple):
         m = completed(rows)
         polar = regimes.whitened_polar(m, analytic_shrinkage(m))
         return cls(rows, polar, nearest_rest(m, polar))
+
+    @property
+    def mean(self) -> Array:
+        """The mean of E[z | x] on the fitted rows; 0 if nothing is missing."""
+        return all_rows(self.rows).mean_z
+
+    def plain(self) -> Polar:
+        """The polar form of the informed factors alone, without a regime."""
+        p = len(self.polar.covariate_names)
+        return regimes.whitened_polar(completed(self.rows.transform(np.eye(p, len(self.mean)))))
 
     def map(self, regime: str, lam: float) -> Array:
         """R (K x K): T of the regime above the rest."""

@@ -90,7 +90,7 @@ def chosen(model: Any) -> float:
                 held = cross_validation.held_out(model, FOLDS, trial)
             except CannotHoldOutError:
                 return WEIGHTS[0]
-            reached[weight] = held.measure("tunable", LAM).mean[0]
+            reached[weight] = float(held.in_regimes.measure("tunable", LAM).mean.value)
     best = max(reached, key=lambda weight: reached[weight])
     clear = 0.01 + 0.1 / np.sqrt(model.n_rows_)
     return best if reached[best] > reached[WEIGHTS[0]] + clear else WEIGHTS[0]
