@@ -78,7 +78,7 @@ class AlignedModel(OutputTables):
 
     @abstractmethod
     def _held_out(self, own: bool = False) -> HeldOut | None:
-        """Fits without each fold, to measure any regime, or only that of this model (``own``); None if there are none."""
+        """Fits without each fold, for any regime or only for that of this model (``own``); None if there are none."""
 
     @abstractmethod
     def _alignment_on(self, X: Any, y: Any, confounders: Any) -> Array:
@@ -253,7 +253,7 @@ class AlignedModel(OutputTables):
     def _mixing(self, polar: Polar) -> Array:
         """F of this model's regime; without a regime, z itself in the coordinates of T_0."""
         if self.regime_ is None:
-            return np.asarray(np.linalg.inv(polar.T_0), dtype=np.float64)
+            return plain_mixing(polar)
         if self._budget is not None:
             return optimum.largest_alignment(polar.M, self._budget).mixing
         return regimes.mixing(polar, self.regime_, np.nan if self.lam_ is None else self.lam_)
@@ -448,3 +448,8 @@ class AlignedModel(OutputTables):
         tags.target_tags.multi_output = True
         tags.input_tags.sparse = True
         return tags
+
+
+def plain_mixing(polar: Polar) -> Array:
+    """F with F T_0 = I: z itself in the coordinates of T_0."""
+    return np.asarray(np.linalg.inv(polar.T_0), dtype=np.float64)

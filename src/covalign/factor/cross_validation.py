@@ -95,9 +95,7 @@ def buckets_of(model: Any, folds: int) -> NDArray[np.int64]:
     return fold_of_rows(table, np.empty((len(Y), 0)), bucket_count(folds, 0))
 
 
-def without(
-    model: Any, settings: Any, test: NDArray[np.bool_], bucket: NDArray[np.int64]
-) -> tuple[LeftOut, LeftOut]:
+def without(model: Any, settings: Any, test: NDArray[np.bool_], bucket: NDArray[np.int64]) -> tuple[LeftOut, LeftOut]:
     """These samples in the regimes of a fit without them, and as its stage 1 places them."""
     table: Table = model._table
     rows: Rows = model._rows

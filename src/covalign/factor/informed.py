@@ -15,7 +15,7 @@ from covalign._core.checks import check_chunk_rows, check_folds, not_positive, t
 from covalign._core.linalg import Array
 from covalign._core.messages import message
 from covalign.closed_form import regimes
-from covalign.closed_form.aligned_model import AlignedModel
+from covalign.closed_form.aligned_model import AlignedModel, plain_mixing
 from covalign.closed_form.heldout import HeldOut
 from covalign.closed_form.pooled_correlation import Estimate
 from covalign.closed_form.regimes import Polar
@@ -506,7 +506,7 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
             return verdicts.informed(self.covariate_names_, unknown, unknown, np.ones(p), k, self.n_rows_)
         plain = judged.plain
         stage_1 = plain.measure_mixed(
-            np.linalg.inv(plain.whole.T_0), [np.linalg.inv(of.polar.T_0) for of in plain.folds]
+            plain_mixing(plain.whole), [plain_mixing(of.polar) for of in plain.folds]
         ).alignment
         n_train = float(np.mean([of.n_train for of in plain.folds]))
         held = unknown if own is None else own.alignment

@@ -17,8 +17,8 @@ import numpy as np
 from covalign._core.linalg import Array
 from covalign.closed_form import regimes
 from covalign.closed_form.heldout import all_rows
-from covalign.closed_form.shrinkage import analytic_shrinkage
 from covalign.closed_form.regimes import Polar
+from covalign.closed_form.shrinkage import analytic_shrinkage
 from covalign.factor import placement
 from covalign.factor.inference import gaps, updates
 from covalign.factor.inference.patterns import Gapped, grouped_product
@@ -49,9 +49,7 @@ def _with_gaps(data: Gapped, problem: Problem, state: State, names: Sequence[str
         S = H.T @ H / n - np.outer(mean, mean)
         z, y, k = slice(0, problem.k), slice(problem.k, None), problem.k
         some = tuple(names[c] for c in columns)
-        parts[Part(tuple(columns), True)] = Moments(
-            round(n), mean[z], mean[y], S[z, z], S[z, k:], S[y, y], some
-        )
+        parts[Part(tuple(columns), True)] = Moments(round(n), mean[z], mean[y], S[z, z], S[z, k:], S[y, y], some)
     complete = Part(tuple(range(problem.p)), True)
     if list(parts) == [complete]:
         return parts[complete]

@@ -94,5 +94,3 @@ def chosen(model: Any) -> float:
     best = max(reached, key=lambda weight: reached[weight])
     clear = 0.01 + 0.1 / np.sqrt(model.n_rows_)
     return best if reached[best] > reached[WEIGHTS[0]] + clear else WEIGHTS[0]
-
-
