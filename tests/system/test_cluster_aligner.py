@@ -8,11 +8,12 @@ import pytest
 
 import covalign as ca
 from covalign.stream import dask_reduction
+from tests import late
 from tests.conftest import correlated, embedding
 
-da = pytest.importorskip("dask.array", reason="dask is not installed")
-dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
-pytest.importorskip("distributed", reason="dask.distributed is not installed")
+da = late.importorskip("dask.array", reason="dask is not installed")
+dd = late.importorskip("dask.dataframe", reason="dask is not installed")
+late.importorskip("distributed", reason="dask.distributed is not installed")
 pytestmark = pytest.mark.usefixtures("default_client")
 
 

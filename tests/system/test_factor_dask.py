@@ -15,10 +15,11 @@ from covalign import InformedFactorAnalysis
 from covalign.factor import dask_views as lazy
 from covalign.stream import dask_reduction, is_dask
 from covalign.stream.dask_rows import DaskArrayRows, DaskFrameRows
+from tests import late
 
-da = pytest.importorskip("dask.array", reason="dask is not installed")
-dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
-pytest.importorskip("distributed", reason="dask.distributed is not installed")
+da = late.importorskip("dask.array", reason="dask is not installed")
+dd = late.importorskip("dask.dataframe", reason="dask is not installed")
+late.importorskip("distributed", reason="dask.distributed is not installed")
 pytestmark = pytest.mark.usefixtures("default_client")
 
 N, K = 400, 5
