@@ -329,8 +329,8 @@ def small():
 
 def test_the_bound_rises(small):
     pytest.importorskip("torch")
-    fitted = IVAE().fit(*small, 4, 0, 100)
-    assert fitted.curve.shape == (100,)
+    fitted = IVAE().fit(*small, 4, 0, 40)
+    assert fitted.curve.shape == (40,)
     assert fitted.curve[-10:].mean() > fitted.curve[:10].mean() + 1
     assert np.isfinite(fitted.factors).all()
 

@@ -414,7 +414,7 @@ def test_alternatives_give_up_one_dummy_each():
     for c in corr:
         assert c.min() < 0.2  # given up
         assert np.sort(c)[1] > 0.6  # the other two are served
-    s = ca.simulate.scenario("PN", n_samples=1000)
+    s = ca.simulate.scenario("PN", n_samples=300)
     assert alternatives(InformedFactorAnalysis(10).fit(s.X, s.Y)._problem) == []  # nothing needs to be given up
 
 

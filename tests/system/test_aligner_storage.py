@@ -11,7 +11,7 @@ import zipfile
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
@@ -113,7 +113,6 @@ def test_everything_comes_back(tmp_path, gaps, confounded, dtype, options):
     assert_same(aligner, other, Z, Y, C if confounded else None, more)
 
 
-@settings(max_examples=30)
 @given(seed=st.integers(0, 10**6), n=st.integers(12, 80), p=st.integers(1, 4), gaps=st.floats(0, 0.4))
 def test_whatever_was_fitted_comes_back(tmp_path_factory, seed, n, p, gaps):
     Z, Y = correlated(seed, n, 5, p)
