@@ -15,7 +15,6 @@ import warnings
 from typing import Any
 
 import numpy as np
-from scipy.sparse.linalg import eigsh
 from sklearn.base import clone
 
 from covalign._core.linalg import Array, rank_cutoff
@@ -33,7 +32,7 @@ LOST = 0.015  # of mean alignment: what features know and factors do not, before
 FOLDS, SWEEPS = 3, 15
 LAM = 0.5
 PENALTIES = np.logspace(-4, 3, 29)  # of the mean eigenvalue
-LARGE, COMPONENTS = 1000, 100
+LARGE, COMPONENTS = 500, 60
 
 
 def is_lost(problem: Problem, factors: Moments) -> bool:
@@ -58,11 +57,15 @@ def of_features(data: Any, n: int) -> Array:
 
 
 def leading(S: Array) -> tuple[Array, Array]:
-    """Eigenvalues above rounding and their vectors; of a large matrix only the first, which know nearly everything."""
+    """Eigenvalues above rounding and their vectors; of a large matrix roughly the first, by subspace iteration."""
     if len(S) <= LARGE:
         values, vectors = np.linalg.eigh(S)
     else:
-        values, vectors = eigsh(S, k=COMPONENTS, v0=np.ones(len(S)))
+        Q = np.random.default_rng(0).normal(size=(len(S), COMPONENTS))
+        for _ in range(4):
+            Q = np.linalg.qr(S @ Q)[0]
+        values, turn = np.linalg.eigh(Q.T @ S @ Q)
+        vectors = Q @ turn
     there = values > rank_cutoff(len(S), float(values.max(initial=0.0)))
     return values[there], vectors[:, there]
 
