@@ -28,7 +28,7 @@ from covalign.factor.inference.state import Problem
 from covalign.moments.moments import Moments
 
 WEIGHTS = (1.0, 4.0, 16.0)
-LOST = 0.015  # of mean alignment: what features know and factors do not, before weights are tried
+LOST = 0.01  # of mean alignment: what features know and factors do not, before weights are tried
 FOLDS, SWEEPS = 3, 15
 LAM = 0.5
 PENALTIES = np.logspace(-4, 3, 29)  # of the mean eigenvalue
@@ -42,17 +42,30 @@ def is_lost(problem: Problem, factors: Moments) -> bool:
 
 
 def of_features(data: Any, n: int) -> Array:
-    """The alignment that ridge regression on all features promises for new samples, one for each covariate.
-
-    By generalised cross-validation (Golub, Heath and Wahba 1979): 1 - R^2 = RSS / (1 - df / n)^2, at the best penalty.
-    """
-    by_features = isinstance(data, Gram)
-    S = (data.gram if by_features else data.rows) / n
+    """The alignment that ridge regression on all features promises for new samples, one for each covariate."""
+    S = (data.gram if isinstance(data, Gram) else data.rows) / n
     values, vectors = leading(S)
-    known = (vectors.T @ data.xy / n) ** 2 / values[:, None] if by_features else (vectors.T @ data.Y) ** 2 / n
-    kept = values[:, None] / (values[:, None] + PENALTIES * np.trace(S) / len(S))
-    left = np.diag(data.yy)[:, None] / n - known.T @ (kept * (2 - kept))  # P x penalties
-    errors = left / _room(kept.sum(axis=0), n)
+    known = (
+        (vectors.T @ data.xy / n) ** 2 / values[:, None] if isinstance(data, Gram) else (vectors.T @ data.Y) ** 2 / n
+    )
+    return promised(values, known, np.trace(S) / len(S), n)
+
+
+def of_factors(m: Moments) -> Array:
+    """The same for the factors."""
+    values, vectors = leading(m.cov_z)
+    known = (vectors.T @ (m.cov_zy / np.sqrt(np.diag(m.cov_y)))) ** 2 / values[:, None]
+    return promised(values, known, np.trace(m.cov_z) / len(m.cov_z), m.n or 1)
+
+
+def promised(values: Array, known: Array, unit: float, n: int) -> Array:
+    """Generalised cross-validation (Golub, Heath and Wahba 1979): 1 - R^2 = RSS / (1 - df / n)^2, at the best penalty.
+
+    ``known`` is what each component explains of each (standardised) covariate, ``unit`` the unit of the penalty.
+    """
+    kept = values[:, None] / (values[:, None] + PENALTIES * unit)
+    left = 1 - known.T @ (kept * (2 - kept))  # P x penalties
+    errors = left / np.maximum(1 - (kept.sum(axis=0) + 1) / n, 1e-3) ** 2  # the mean is among the df
     return np.asarray(np.sqrt(np.clip(1 - errors[:, np.argmin(errors.mean(axis=0))], 0.0, 1.0)))
 
 
@@ -68,18 +81,6 @@ def leading(S: Array) -> tuple[Array, Array]:
         vectors = Q @ turn
     there = values > rank_cutoff(len(S), float(values.max(initial=0.0)))
     return values[there], vectors[:, there]
-
-
-def _room(df: Any, n: int) -> Any:
-    """(1 - df / n)^2, the mean among the df."""
-    return np.maximum(1 - (df + 1) / n, 1e-3) ** 2
-
-
-def of_factors(m: Moments) -> Array:
-    """The same for the factors, by ordinary regression."""
-    n, k = m.n or 1, len(m.cov_z)
-    explained = np.sum(m.cov_zy * (np.linalg.pinv(m.cov_z, hermitian=True) @ m.cov_zy), axis=0) / np.diag(m.cov_y)
-    return np.asarray(np.sqrt(np.clip(1 - (1 - explained) / _room(k, n), 0.0, 1.0)))
 
 
 def chosen(model: Any) -> float:
