@@ -392,6 +392,7 @@ ODD = {
     "one feature": (BASE.X[:, :1], BASE.Y),
     "a view of noise": ({"a": BASE.X, "b": RNG.standard_normal((200, 40))}, BASE.Y),
     "five samples": (BASE.X[:5], BASE.Y[:5, :2]),
+    "as many samples as the prior of beta counts": (BASE.X[:8], BASE.Y[:8, :2]),
     "heavy tails": (RNG.standard_cauchy((200, 30)), BASE.Y),
     "far from the origin": (BASE.X + 1e6, BASE.Y + 1e6),
     "a covariate that is a feature": (BASE.X, BASE.X[:, :2]),
