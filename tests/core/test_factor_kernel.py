@@ -243,7 +243,7 @@ def one_factor(c: float, s: float) -> q.Factors:
 
 
 def assert_best_beta(n: int, c: float, s: float, kappa: float) -> None:
-    """No other beta is better: not on a grid, nor where a generic optimiser ends that starts at the best of the grid."""
+    """No other beta is better: not on a grid, nor where a generic optimiser ends near the best of the grid."""
     (beta,) = updates.update_beta(one_factor(c, s), n, 1, kappa)
     assert 0 <= beta < 1
     step = 1 / 2000
