@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 import covalign as ca
@@ -27,28 +28,32 @@ def fits_without(model, X, Y, folds=5, confounders=None):
     for fold in range(folds):
         test = fold_of == fold
         C = None if confounders is None else confounders[~test]
-        yield test, InformedFactorAnalysis(model.n_factors_).fit(X[~test], Y[~test], confounders=C)
+        yield test, clone(model).set_params(supervision=model.supervision_).fit(X[~test], Y[~test], confounders=C)
 
 
 def by_hand(fits, X, Y, move, confounders=None):
     """Alignment: realign the fit of each fold, place its samples from X alone, correlate all left-out samples."""
     found, left = np.empty(Y.shape), np.empty(Y.shape)
     for test, fit in fits:
-        T = move(fit).T_
-        z = fit.transform(X[test], confounders=None if confounders is None else confounders[test])[:, : Y.shape[1]]
+        C = [None, None] if confounders is None else [confounders[test], confounders[~test]]
+        if fit.regime_from == "model":  # T z, z of stage 1
+            z = fit.transform(X[test], confounders=C[0])[:, : Y.shape[1]] @ move(fit).T_.T
+        else:  # factors of different fits are comparable once they have unit variance
+            z, own = (move(fit).transform(X[at], confounders=c) for at, c in zip((test, ~test), C, strict=True))
+            z = (z / own.std(axis=0))[:, : Y.shape[1]]
         y = Y[test]
         if confounders is not None:
             centred = confounders - confounders[~test].mean(axis=0)
             y = y - centred[test] @ np.linalg.lstsq(centred[~test], Y[~test] - Y[~test].mean(axis=0), rcond=None)[0]
-        found[test], left[test] = z @ T.T, y
+        found[test], left[test] = z, y
     return np.array([np.corrcoef(a, b)[0, 1] for a, b in zip(found.T, left.T, strict=True)])
 
 
-@pytest.fixture(scope="module")
-def judged():
+@pytest.fixture(scope="module", params=[{}, {"supervision": 5.0}, {"regime_from": "model"}], ids=str)
+def judged(request):
     """Samples, covariates, their model, and the fits without each fold."""
     X, Y = data()
-    model = InformedFactorAnalysis(6).fit(X, Y)
+    model = InformedFactorAnalysis(6, **request.param).fit(X, Y)
     return X, Y, model, list(fits_without(model, X, Y))
 
 

@@ -32,7 +32,9 @@ def arrays(seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return X, Y, s.Z
 
 
-def gapped_problem(full: bool, cells: float, labels: float, seed: int = 0, blocks: bool = False) -> Problem:
+def gapped_problem(
+    full: bool, cells: float, labels: float, seed: int = 0, blocks: bool = False, of_y: float = 0.0
+) -> Problem:
     X, Y, _ = arrays(seed)
     rng = np.random.default_rng(seed)
     observed, has_y = rng.random(X.shape) >= cells, rng.random(Y.shape) >= labels
@@ -42,7 +44,7 @@ def gapped_problem(full: bool, cells: float, labels: float, seed: int = 0, block
     if labels:
         has_y[:6] = False  # unlabelled altogether
     engine = Gapped.of(np.where(observed, X, 0.0), observed, np.where(has_y, Y, 0.0), has_y, Y.T @ Y / N)
-    return Problem(engine, N, P, K, BOUNDS, full)
+    return Problem(engine, N, P, K, BOUNDS, full, 4.0 if of_y else 0.0).supervised(of_y)
 
 
 # -- the kernel -------------------------------------------------------------------------------------------------------
@@ -50,11 +52,14 @@ def gapped_problem(full: bool, cells: float, labels: float, seed: int = 0, block
 
 @full_or_not
 @pytest.mark.parametrize("accelerate", [True, False])
-def test_without_gaps_it_is_the_complete_engine(full, accelerate):
+@pytest.mark.parametrize("of_y", [0.0, 2.5, 19.0])
+def test_without_gaps_it_is_the_complete_engine(full, accelerate, of_y):
     X, Y, _ = arrays()
-    complete = Problem(Dense(X, Y), N, P, K, BOUNDS, full)
+    complete = Problem(Dense(X, Y), N, P, K, BOUNDS, full, beta_prior=4.0 if of_y else 0.0)
     everything = Gapped.of(X, np.ones(X.shape, dtype=bool), Y, np.ones(Y.shape, dtype=bool), Y.T @ Y / N)
-    with_gaps = complete._replace(data=everything)
+    with_gaps = complete._replace(data=everything).supervised(of_y)
+    complete = complete.supervised(of_y)
+    X = complete.data.X
     a, b = start(complete), start(with_gaps)
     for _ in range(5):
         a, b = fitting.sweep(complete, a, accelerate), fitting.sweep(with_gaps, b, accelerate)
@@ -64,17 +69,18 @@ def test_without_gaps_it_is_the_complete_engine(full, accelerate):
     np.testing.assert_allclose(b.views[1].w.intercept, 0.0, atol=1e-8)
 
 
-def assert_the_bound_never_falls(full: bool, accelerate: bool, seed: int, sweeps: int = 40) -> None:
+def assert_the_bound_never_falls(full: bool, accelerate: bool, seed: int, sweeps: int = 40, of_y: float = 0.0) -> None:
     for cells, labels, blocks in ((0.3, 0.0, False), (0.0, 0.4, False), (0.4, 0.4, False), (0.0, 0.2, True)):
-        problem = gapped_problem(full, cells, labels, seed, blocks)
+        problem = gapped_problem(full, cells, labels, seed, blocks, of_y)
         elbo = fitting.fit(problem, start(problem), accelerate, sweeps, -1.0).elbo
         assert np.diff(elbo).min() > -1e-9 * abs(elbo[-1]), (cells, labels, blocks)
 
 
 @full_or_not
 @pytest.mark.parametrize("accelerate", [True, False])
-def test_the_bound_never_falls(full, accelerate):
-    assert_the_bound_never_falls(full, accelerate, 0, 15)
+@pytest.mark.parametrize("of_y", [0.0, 2.5, 19.0])
+def test_the_bound_never_falls(full, accelerate, of_y):
+    assert_the_bound_never_falls(full, accelerate, 0, 15, of_y)
 
 
 def swept(problem: Problem, sweeps: int = 3):
@@ -335,9 +341,21 @@ def test_a_gappy_model_is_saved_realigned_and_goes_on(named, gappy, tmp_path):
     np.testing.assert_allclose(same.realign(0.7).factors_, fa.realign(0.7).factors_, atol=1e-9)
     pd.testing.assert_frame_equal(same.impute("rna"), fa.impute("rna"))
     assert same.fit(views, Y, warm_start=True).n_iter_ <= 3
-    assert np.diff(fa.realign(0.7).elbo_).min() >= -1e-6
     aligned = [ca.metrics.alignment(fa.realign(lam).factors_[:, :3], Y) for lam in (0.0, 0.5, 1.0)]
     assert aligned == sorted(aligned)
+
+
+def test_in_the_papers_way_a_gappy_model_is_realigned_by_sweeps(named, gappy, tmp_path):
+    Y, views = named[2], gappy[0]
+    fa = InformedFactorAnalysis(5, regime_from="model").fit(views, Y)
+    moved = fa.realign(0.7)
+    assert len(moved.elbo_) > 1
+    assert np.diff(moved.elbo_).min() >= -1e-6
+    np.testing.assert_allclose(moved.factors_[:, :3], fa.factors_[:, :3] @ moved.T_.T, atol=1e-9)
+    aligned = [ca.metrics.alignment(fa.realign(lam).factors_[:, :3], Y) for lam in (0.0, 0.5, 1.0)]
+    assert aligned == sorted(aligned)
+    moved.save(tmp_path / "m.covalign")
+    np.testing.assert_array_equal(ca.load(tmp_path / "m.covalign").transform(views), moved.transform(views))
 
 
 def test_a_sample_without_any_cell_has_the_prior_of_its_covariates(named):
@@ -452,7 +470,7 @@ def test_mixed_covariates_keep_their_names_and_categories_their_joint_share():
     names = ["age", "sex_m", "stage", "subtype_Basal", "subtype_Her2", "subtype_LumA"]
     assert fa.factor_names_ == [*names, "free0", "free1"]
     for model in (fa, fa.realign(0.8)):
-        F = pd.DataFrame(model.factors_, index=X["rna"].index, columns=model.factor_names_)
+        F = pd.DataFrame(model.transform(X), index=X["rna"].index, columns=model.factor_names_)
         expected = {
             "age": F["age"].corr(Y["age"]),
             "sex_m": F["sex_m"].corr(Y["sex"].map({"f": 0.0, "m": 1.0})),

@@ -12,10 +12,13 @@ from tests.core.test_factor_crossvalidation import data
 def test_noise_is_called_noise_though_the_fitted_samples_flatter():
     rng = np.random.default_rng(2)
     X, Y = rng.standard_normal((150, 30)), rng.standard_normal((150, 2))
-    table = InformedFactorAnalysis(4).fit(X, Y).realign(regime="strongest").summary()
-    assert table["in_sample"].max() > 0.9
-    assert (table["held_out"].abs() < 0.3).all()
-    assert (table["low"] < 0).all()
+    for regime_from, least in (("features", 0.3), ("model", 0.9)):  # factors of the model know their covariates
+        fa = InformedFactorAnalysis(4, regime_from=regime_from).fit(X, Y)
+        table = fa.realign(regime="strongest").summary()
+        assert table["in_sample"].max() > least
+        assert (table["held_out"].abs() < 0.3).all()
+        assert (table["low"] < 0).all()
+        assert "captured" not in set(fa.informed_["verdict"])
 
 
 def test_gaps_and_categories_take_part():

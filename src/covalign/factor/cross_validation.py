@@ -122,7 +122,12 @@ def without(model: Any, settings: Any, test: NDArray[np.bool_], bucket: NDArray[
         known = np.ones(Y.shape[1], dtype=bool)
         return LeftOut(polar, [part for part in parts if part is not None], known, int((~test).sum()))
 
-    return left_out(fit._polar()), left_out(fit._plain_polar())
+    try:
+        polars = fit._polar(), fit._plain_polar()
+    except ValueError as why:
+        need = "leaving samples out needs informed factors that features alone tell apart in every training set"
+        raise CannotHoldOutError(message(need, remedy="Use folds=0, more features, or fewer covariates")) from why
+    return left_out(polars[0]), left_out(polars[1])
 
 
 def model_polar(model: Any) -> Polar:

@@ -4,15 +4,18 @@ New samples come without covariates, so a regime has to hold for E[z | x]: its T
 these factors and of the covariates on the fitted rows, all K factors used, as ``LatentAligner`` does it with any
 representation. Below T stand K - P dimensions that are uncorrelated with T_0 E[z | x], turned as close to the free
 factors as they can be. Together they are one map R (K x K), and the model in a regime is z~ = R z with loadings W R^-1:
-it explains X as before.
+it explains X as before. R is invertible wherever T has rank P, also if factors are turned off or there are fewer
+samples than factors.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
+import scipy.linalg
 
 from covalign._core.linalg import Array
 from covalign.closed_form import regimes
@@ -25,6 +28,10 @@ from covalign.factor.inference.patterns import Gapped, grouped_product
 from covalign.factor.inference.state import Problem, State
 from covalign.moments.incomplete import Blocks, IncompleteMoments, Part, Rows
 from covalign.moments.moments import Moments
+
+# Of the unit variance of z. A factor that is turned off has less (1e-20 or 1e-70, as convergence goes), and to whiten
+# it would multiply rounding errors. At 1e-10 couplings of factors that X tells anything about stay below 1e-9.
+FLOOR = 1e-10
 
 
 def moments(problem: Problem, state: State, names: Sequence[str], blocks: Blocks) -> Rows:
@@ -70,20 +77,36 @@ def completed(rows: Rows) -> Moments:
     return rows.completed() if isinstance(rows, IncompleteMoments) else rows
 
 
-class Placing(NamedTuple):
-    """What every regime of a model follows from: the moments of its label-free factors and their polar form."""
+def floored(m: Moments) -> Moments:
+    """Moments with ``FLOOR`` added to every variance."""
+    return replace(m, cov_z=m.cov_z + FLOOR * np.eye(len(m.cov_z)))
+
+
+@dataclass(frozen=True, eq=False)
+class Placing:
+    """What every regime of a model follows from: the moments of its label-free factors, and their polar form.
+
+    The polar form needs P dimensions. With fewer features there is none: the model has no regime, but all else.
+    """
 
     rows: Rows
-    polar: Polar
-    rest: Array  # (K - P) x K
 
     @classmethod
     def of(cls, problem: Problem, state: State, names: Sequence[str], blocks: Blocks) -> Placing:
+        """From the sums of the fit."""
+        return cls(moments(problem, state, names, blocks))
+
+    @cached_property
+    def polar(self) -> Polar:
         """With the shrinkage that suits the number of rows."""
-        rows = moments(problem, state, names, blocks)
-        m = completed(rows)
-        polar = regimes.whitened_polar(m, analytic_shrinkage(m))
-        return cls(rows, polar, nearest_rest(m, polar))
+        m = completed(self.rows)
+        regimes.whitened_polar(m)  # refuses fewer dimensions than covariates, which a floor would hide
+        return regimes.whitened_polar(floored(m), analytic_shrinkage(m))
+
+    @cached_property
+    def rest(self) -> Array:
+        """The dimensions below T ((K - P) x K)."""
+        return nearest_rest(floored(completed(self.rows)), self.polar)
 
     @property
     def mean(self) -> Array:
@@ -93,7 +116,7 @@ class Placing(NamedTuple):
     def plain(self) -> Polar:
         """The polar form of the informed factors alone, without a regime."""
         p = len(self.polar.covariate_names)
-        return regimes.whitened_polar(completed(self.rows.transform(np.eye(p, len(self.mean)))))
+        return regimes.whitened_polar(floored(completed(self.rows.transform(np.eye(p, len(self.mean))))))
 
     def map(self, regime: str, lam: float) -> Array:
         """R (K x K): T of the regime above the rest."""
@@ -101,12 +124,12 @@ class Placing(NamedTuple):
 
 
 def nearest_rest(m: Moments, polar: Polar) -> Array:
-    """K - P dimensions, uncorrelated with T_0 z and each other, as close to the free factors as they can be.
+    """K - P orthonormal rows r, r z uncorrelated with T_0 z, as close to the free factors as they can be.
 
-    Each has the variance of its free factor: what is turned off stays small.
+    To whiten E[z | x] here would divide by the variance of factors that are turned off. The rows span the null space
+    of T_0 cov(z), which has K - P dimensions and shares none with T_0, whatever the rank of cov(z).
     """
     p = m.cov_zy.shape[1]
-    rest = regimes.rest_of_space(m, polar)
-    spread = np.sqrt(np.where(np.diag(m.cov_z) > 0, np.diag(m.cov_z), 1.0))
-    left, _, right = np.linalg.svd((rest @ m.cov_z / spread)[:, p:], full_matrices=False)  # corr(rest, free)
-    return np.asarray(spread[p:, None] * ((left @ right).T @ rest))
+    rest = scipy.linalg.qr(m.cov_z @ polar.T_0.T)[0][:, p:].T
+    left, _, right = np.linalg.svd(rest[:, p:])
+    return np.asarray((left @ right).T @ rest)

@@ -79,8 +79,9 @@ def update_beta(z: Any, n: int, p: int, kappa: float = 0.0) -> Array:
 
 def best_beta(n: int, C: Array, S: Array, kappa: float = 0.0) -> Array:
     """Candidates are the real parts of the cubic's roots, and the ends: the bound itself decides among them."""
+    lead, least = n - 2 * kappa, 1e-9 * n  # with N = 2 kappa it is a quadratic, whose roots hardly see so small a lead
     companion = np.zeros((len(C), 3, 3))
-    companion[:, 0] = np.column_stack([C, -S - 2 * kappa, C]) / (n - 2 * kappa)
+    companion[:, 0] = np.column_stack([C, -S - 2 * kappa, C]) / (lead if abs(lead) > least else least)
     companion[:, 1, 0] = companion[:, 2, 1] = 1.0
     roots = np.clip(np.linalg.eigvals(companion).real, 0.0, BETA_MAX)
     candidates = np.column_stack([roots, np.zeros(len(C)), np.full(len(C), BETA_MAX)])
