@@ -306,6 +306,16 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         for what in ("max_iter", "n_init"):
             if not _is_count(getattr(self, what)):
                 raise not_positive(what, getattr(self, what))
+        if self.supervision != "auto" and not _is_number(self.supervision, 1.0):
+            remedy = "1 is the paper's model"
+            need = 'supervision needs a number of at least 1, or "auto"'
+            raise ValueError(message(need, got=repr(self.supervision), remedy=remedy))
+        if not _is_number(self.beta_prior, 0.0):
+            need, remedy = "beta_prior needs a number of at least 0", "0 is a flat prior"
+            raise ValueError(message(need, got=repr(self.beta_prior), remedy=remedy))
+        if self.regime_from not in ("features", "model"):
+            need, remedy = "regime_from needs 'features' or 'model'", "'model' is the paper's way"
+            raise ValueError(message(need, got=repr(self.regime_from), remedy=remedy))
         if self.folds != 0:
             check_folds(self.folds)
         if self.chunk_rows is not None:
@@ -635,6 +645,11 @@ def _warn_if_not_converged(converged: bool, n_sweeps: int, stacklevel: int) -> N
     if not converged:
         text = f"the bound was still rising after {n_sweeps} sweeps: raise max_iter, or tol if this is close enough."
         warnings.warn(text, ConvergenceWarning, stacklevel=stacklevel)
+
+
+def _is_number(value: Any, least: float) -> bool:
+    known = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    return known and bool(least <= value < np.inf)
 
 
 def _is_count(value: Any) -> bool:

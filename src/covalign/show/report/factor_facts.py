@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 from covalign._core.linalg import Array
 from covalign.closed_form.heldout import HeldOut
 from covalign.closed_form.regimes import Polar
+from covalign.closed_form.shrinkage import analytic_shrinkage
 from covalign.exceptions import CannotHoldOutError
 from covalign.factor import placement
 from covalign.factor.fitted_rows import Rows
 from covalign.factor.inference.kernel import kernel_of
+from covalign.factor.label_free import completed
 from covalign.factor.table import Table
 from covalign.show.report.facts import of_estimator, of_stage_1, plain
 from covalign.tables.covariates import Column
@@ -41,7 +43,7 @@ def of_model(model: Any) -> dict[str, Any]:
         **of_estimator(model, "fa", "X, y", held, why_not),
         "stage_1": _stage_1(model, plain_held),
         "dimensions": int(problem.k),
-        "shrinkage": None,
+        "shrinkage": shrinkage(model),
         "supervision": float(model.supervision_),
         "regime_from": str(model.regime_from),
         "informed": informed(copy(model).set_params(folds=0) if judged is None else model),
@@ -64,6 +66,11 @@ def _stage_1(model: Any, held: HeldOut | None) -> dict[str, Any]:
     polar, rows = model._plain_polar(), model._fitted_sums()
     first = polar.T_0 @ np.eye(len(polar.T_0), rows.cov_z.shape[0])
     return of_stage_1(polar, rows.transform(first), held)
+
+
+def shrinkage(model: Any) -> float | None:
+    """That of the regimes; None in the paper's way."""
+    return None if model.regime_from == "model" else float(analytic_shrinkage(completed(model._label_free.rows)))
 
 
 def informed(model: Any) -> list[dict[str, Any]]:
@@ -153,7 +160,9 @@ def samples(model: Any, polar: Polar) -> dict[str, Any] | None:
     n = min(len(rows.Y), SAMPLES, max(50, CELLS // columns))
     at = np.unique(np.linspace(0, len(rows.Y) - 1, n).round().astype(int))
     first = model._means(model._stage_1)[at]
-    moved = first @ model._label_free.map("independent", 0.0).T if model.regime_from == "features" else model.factors_[at]
+    moved = (
+        first @ model._label_free.map("independent", 0.0).T if model.regime_from == "features" else model.factors_[at]
+    )
     raw = rows.Y[at] * table.sd_y + table.mean_y + table.nuisance.of_y(rows.C[at])
     blocks = zip(table.encoding.columns, table.encoding.blocks, strict=True)
     return {

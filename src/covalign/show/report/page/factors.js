@@ -19,6 +19,22 @@
     return select;
   }
 
+  // -- informed factors -----------------------------------------------------------------------------------------------
+
+  (() => {
+    const row = (place, kind, cells) => {
+      const line = write(place, "tr");
+      cells.forEach((text, i) => write(line, kind === "head" || i === 0 ? "th" : "td", text, i === 0 || kind === "head" ? { scope: kind === "head" ? "col" : "row" } : {}));
+    };
+    row(write(byId("informed"), "thead"), "head", ["covariate", "beta", "90 % interval", "held out", "verdict"]);
+    const body = write(byId("informed"), "tbody");
+    for (const { covariate, beta, low, high, held_out, verdict } of facts.informed) {
+      row(body, "row", [covariate, shown(beta, 3), known(low) ? `${shown(low, 3)} to ${shown(high, 3)}` : "–", shown(held_out, 3), verdict]);
+    }
+    byId("informed-said").textContent = `From left-out samples, in the fitted model (${setting}). A covariate is captured if they exclude a correlation of 0 with its factor, and ${NOT} if they exclude all above 0.3. Supervision ${facts.supervision}: ${
+      facts.supervision > 1 ? `covariates count ${facts.supervision} times` : "covariates count once, as in the paper"}.`;
+  })();
+
   // -- variance explained ---------------------------------------------------------------------------------------------
 
   const live = views.every((one) => one.live !== null);
