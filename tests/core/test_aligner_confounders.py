@@ -142,10 +142,10 @@ def test_labels_missing_at_random_given_Z_and_the_batch_do_not_mislead():
 @pytest.mark.parametrize("gaps", [0.0, 0.2])
 @pytest.mark.parametrize("size", [1, 7, 100])
 def test_batches_equal_one_fit(size, gaps):
-    Z, Y, C = confounded(4, 200, gaps=gaps)
+    Z, Y, C = confounded(4, 120, gaps=gaps)
     C["batch"] = pd.Categorical(C["batch"])
     whole, parts = LatentAligner().fit(Z, Y, confounders=C), LatentAligner()
-    for i in range(0, 200, size):
+    for i in range(0, 120, size):
         parts.partial_fit(Z[i : i + size], Y[i : i + size], confounders=C[i : i + size])
     assert parts.shrinkage_ == whole.shrinkage_
     assert parts.confounder_names_ == whole.confounder_names_

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import roc_auc_score
@@ -39,7 +39,6 @@ def erased(Z: np.ndarray, mean: np.ndarray, P: np.ndarray) -> np.ndarray:
     return mean + (Z - mean) @ P.T
 
 
-@settings(max_examples=30)
 @given(seed=st.integers(0, 10**6), shape=st.sampled_from([(200, 8), (40, 60)]), rho=st.sampled_from([0.0, 0.2, 0.9]))
 def test_erasing_is_leace_with_this_shrinkage(seed, shape, rho):
     Z, Y = correlated(seed, *shape, p=3)

@@ -6,7 +6,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from scipy.optimize import minimize
 
 import covalign as ca
@@ -44,7 +44,6 @@ def total(F, M, w=None):
 matrices = st.builds(matrix, st.integers(2, 7), st.integers(0, 10**6))
 
 
-@settings(max_examples=60, deadline=None)
 @given(M=matrices, share=st.floats(0.001, 0.999))
 def test_the_optimum_is_certified_and_within_its_budget(M, share):
     c = share * coupling(strongest(M))
@@ -57,14 +56,12 @@ def test_the_optimum_is_certified_and_within_its_budget(M, share):
     np.testing.assert_allclose(best.alignment, np.diag(best.mixing @ M), atol=1e-13)
 
 
-@settings(max_examples=60, deadline=None)
 @given(M=matrices, lam=st.floats(0, 1))
 def test_tunable_is_never_above_it(M, lam):
     F = regimes.mixed(M, lam)
     assert largest_alignment(M, Budget(coupling(F))).alignment.mean() >= total(F, M) / len(M) - 1e-11
 
 
-@settings(max_examples=40, deadline=None)
 @given(M=matrices, seed=st.integers(0, 1000), share=st.floats(0.01, 0.9))
 def test_no_random_map_beats_the_bound(M, seed, share):
     c, rng = share * coupling(strongest(M)), np.random.default_rng(seed)
@@ -143,7 +140,6 @@ def test_two_covariates_have_a_closed_form():
     assert largest_alignment(M, Budget(2 * r**2)).alignment.sum() == pytest.approx(want, abs=1e-10)
 
 
-@settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 10**6), share=st.floats(0.05, 0.9))
 def test_the_order_of_covariates_does_not_matter(seed, share):
     M, order = matrix(5, seed), np.random.default_rng(seed).permutation(5)

@@ -467,7 +467,7 @@ AWKWARD = awkward()
 @pytest.mark.parametrize("kind", AWKWARD)
 def test_bound_never_falls_on_awkward_data(kind, full, accelerate):
     X, Y, k = AWKWARD[kind]
-    assert_never_falls(problem_of(X, Y, k, full), accelerate, sweeps=60)
+    assert_never_falls(problem_of(X, Y, k, full), accelerate, sweeps=20)
 
 
 @full_or_not

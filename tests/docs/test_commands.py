@@ -95,6 +95,11 @@ def written() -> tuple[list[Example], list[str]]:
 EXAMPLES, MENTIONS = written()
 
 
+def runs_the_study(example: Example) -> bool:
+    """Even a small part of it takes long: ``tests/statistics/test_commands.py`` runs these examples."""
+    return any(line.startswith("covalign reproduce ") and "--list" not in line for line in example.lines)
+
+
 # -- how they are run -------------------------------------------------------------------------------------------------
 
 
@@ -158,7 +163,7 @@ def shorter_fits(monkeypatch):
 
 @pytest.fixture
 def smaller_study(monkeypatch):
-    """Even the smallest study compares thousands of lassos; its own tests do that."""
+    """Even the smallest study, or comparison, fits thousands of lassos; its own tests do that."""
     from covalign.closed_form import metrics
     from covalign.closed_form.metrics.dci import DCI
     from covalign.study.profiles import PROFILES, TINY
@@ -166,6 +171,15 @@ def smaller_study(monkeypatch):
     less = TINY._replace(alphas=(1.0,), bs=(1.0,), lams=(0.5,), budget=2)
     monkeypatch.setitem(PROFILES, "tiny", less)
     monkeypatch.setattr(metrics, "dci", lambda *_: DCI(0.5, 0.5, 0.5))
+
+
+@pytest.fixture
+def smaller_measurements(monkeypatch):
+    """The machine is measured with few features."""
+    from covalign.study import costs
+
+    measured = costs.measured
+    monkeypatch.setattr(costs, "measured", lambda job, **known: measured(job._replace(n_features=8), **known))
 
 
 def clear(folder: Path, lines: list[list[str]]) -> None:
@@ -180,10 +194,11 @@ def clear(folder: Path, lines: list[list[str]]) -> None:
         made |= targets
 
 
-@pytest.mark.filterwarnings("default")  # a warning is no failure of a command
-@pytest.mark.usefixtures("smaller_study", "shorter_fits")
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: f"{example.where}: {example.lines[0]}")
-def test_it_runs_as_written(example, furnished, models, tmp_path, monkeypatch):
+def each(examples: list[Example]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("example", examples, ids=lambda example: f"{example.where}: {example.lines[0]}")
+
+
+def assert_it_runs(example: Example, furnished: Path, models, tmp_path: Path, monkeypatch) -> None:
     folder = shutil.copytree(furnished, tmp_path / "here")
     lines = [arguments(line) for line in example.lines]
     clear(folder, lines)
@@ -197,6 +212,13 @@ def test_it_runs_as_written(example, furnished, models, tmp_path, monkeypatch):
         assert done.exit_code == 0, f"covalign {shlex.join(words)}\n{done.output}"
         for target in option(words, WRITTEN):
             assert (folder / target).exists(), f"covalign {shlex.join(words)} wrote no {target}"
+
+
+@pytest.mark.filterwarnings("default")  # a warning is no failure of a command
+@pytest.mark.usefixtures("smaller_study", "shorter_fits", "smaller_measurements")
+@each([example for example in EXAMPLES if not runs_the_study(example)])
+def test_it_runs_as_written(example, furnished, models, tmp_path, monkeypatch):
+    assert_it_runs(example, furnished, models, tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize("mention", MENTIONS)

@@ -36,7 +36,8 @@ def test_block_updates_end_where_the_papers_sweeps_end(seed):
 
 @full_or_not
 @pytest.mark.parametrize("accelerate", [True, False], ids=["accelerated", "plain"])
+@pytest.mark.parametrize("dense", [False, True], ids=["sums", "rows"])
 @pytest.mark.parametrize("kind", AWKWARD)
-def test_bound_never_falls_on_awkward_data_kept_as_rows(kind, full, accelerate):
+def test_bound_never_falls_on_awkward_data_in_many_sweeps(kind, dense, full, accelerate):
     X, Y, k = AWKWARD[kind]
-    assert_never_falls(problem_of(X, Y, k, full, dense=True), accelerate, sweeps=60)
+    assert_never_falls(problem_of(X, Y, k, full, dense=dense), accelerate, sweeps=60)

@@ -65,3 +65,17 @@ def test_auto_finds_the_number_of_factors(name, n, d, k):
     assert fa.n_factors_path_.idxmax() == fa.n_factors_
     assert fa.n_factors_path_.max() == fa.elbo_[-1]
     assert np.diff(fa.elbo_).min() >= 0
+
+
+@pytest.mark.parametrize(("name", "least"), [("PN", 0.985), ("AR", 0.985), ("P", 0.985), ("N", 0.93)])
+def test_informed_factors_are_recovered(name, least):
+    found, error = [], {500: [], 5000: []}
+    for seed in range(5):
+        for n in error:
+            s = ca.simulate.scenario(name, n_samples=n, random_state=seed)
+            fa = InformedFactorAnalysis(10).fit(s.X, s.Y)
+            error[n].append(np.mean((fa.beta_ - s.beta) ** 2))
+            if n == 5000:
+                found.append(np.mean(recovery(fa, s)))
+    assert np.mean(found) >= least
+    assert np.mean(error[500]) / np.mean(error[5000]) == pytest.approx(10, rel=0.6)  # falls as 1/N

@@ -19,11 +19,12 @@ from covalign._core.threads import blas, limited
 from covalign.moments import cluster, incomplete
 from covalign.moments.moments import Moments
 from covalign.stream import dask_reduction, is_dask
+from tests import late
 from tests.conftest import correlated
 
-da = pytest.importorskip("dask.array", reason="dask is not installed")
-dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
-distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
+da = late.importorskip("dask.array", reason="dask is not installed")
+dd = late.importorskip("dask.dataframe", reason="dask is not installed")
+distributed = late.importorskip("distributed", reason="dask.distributed is not installed")
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.cross_decomposition import PLSRegression
 
@@ -352,7 +352,7 @@ def folder(tables, tmp_path, monkeypatch):
 
 
 VIEWS = ["--view", "rna=rna.csv", "--view", "protein=protein.csv", "--covariates", "clinic.csv", "--n-factors", "5"]
-QUICK = ["--missing", "drop", "-m", "PCA", "-m", "iFA (no T)", "-m", "Y as factors"]
+QUICK = ["--missing", "drop", "--folds", "2", "-m", "PCA", "-m", "iFA (no T)", "-m", "Y as factors"]
 
 
 def covalign(*arguments: str):
@@ -523,7 +523,6 @@ def test_no_name_covers_another_even_in_a_crowd():
     plt.close(left.figure)
 
 
-@settings(max_examples=20, deadline=None)
 @given(st.integers(0, 10_000), st.integers(2, 15))
 def test_labels_keep_apart_wherever_their_points_are(seed, m):
     rng = np.random.default_rng(seed)

@@ -13,8 +13,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'covalign[torch]'")
-transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+from tests import late
+
+torch = late.importorskip("torch", reason="torch is not installed: pip install 'covalign[torch]'")
+transformers = late.importorskip("transformers", reason="transformers is not installed")
 pytest.importorskip("PIL", reason="pillow is not installed")
 
 from PIL import Image  # noqa: E402

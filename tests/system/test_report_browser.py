@@ -6,6 +6,7 @@ failure, not a reason to skip.
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import warnings
@@ -40,30 +41,53 @@ def browser():
 
     with sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield opened
+        yield Tabs(opened)
         opened.close()
+
+
+class Tabs:
+    """One tab for each choice of options. A report is loaded into an open tab: a new one costs more than the report."""
+
+    def __init__(self, chromium) -> None:
+        self.chromium = chromium
+        self.open: dict = {}
+        self.count = itertools.count()  # of reports: a file that is loaded again might keep what was typed
+
+    def tab(self, viewport=WIDE, **options):
+        """It looks as a new tab does."""
+        key = tuple(sorted(options.items()))
+        if key not in self.open:
+            self.open[key] = self.chromium.new_context(**options).new_page()
+        self.open[key].set_viewport_size(viewport)
+        self.open[key].emulate_media(media="screen")
+        self.open[key].mouse.move(0, 0)
+        return self.open[key]
 
 
 class Page:
     """A report that is open, and what the browser complained of or asked for meanwhile."""
 
     def __init__(self, browser, model, folder: Path, *, viewport=WIDE, title="r", **options) -> None:
-        self.path = report.write(model, folder / "report.html", title=title, overwrite=True)
-        self.context = browser.new_context(viewport=viewport, **options)
-        self.page = self.context.new_page()
+        self.path = report.write(model, folder / f"report{next(browser.count)}.html", title=title)
+        self.page = browser.tab(viewport, **options)
         self.complaints: list[str] = []
         self.requests: list[str] = []
-        self.page.on("console", lambda message: self.complaints.append(message.text))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("dialog", lambda dialog: (self.complaints.append(dialog.message), dialog.dismiss()))
-        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.heard = {
+            "console": lambda message: self.complaints.append(message.text),
+            "pageerror": lambda error: self.complaints.append(str(error)),
+            "dialog": lambda dialog: (self.complaints.append(dialog.message), dialog.dismiss()),
+            "request": lambda request: self.requests.append(request.url),
+        }
+        for event, listener in self.heard.items():
+            self.page.on(event, listener)
         self.page.goto(self.path.as_uri())
 
     def __enter__(self) -> Page:
         return self
 
     def __exit__(self, kind, *_: object) -> None:
-        self.context.close()
+        for event, listener in self.heard.items():
+            self.page.remove_listener(event, listener)
         if kind is None:
             assert self.complaints == []
             assert self.requests == [self.path.as_uri()]
@@ -101,13 +125,10 @@ class Page:
         self.settle()
         return self.state["lam"]
 
-    def screenshot(self, name: str) -> bytes:
-        picture = self.page.screenshot(full_page=True)
+    def screenshot(self, name: str) -> None:
+        """The whole page, if someone wants to look at it."""
         if "COVALIGN_SCREENSHOTS" in os.environ:
-            folder = Path(os.environ["COVALIGN_SCREENSHOTS"])
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / f"{name}.png").write_bytes(picture)
-        return picture
+            self.page.screenshot(full_page=True, path=Path(os.environ["COVALIGN_SCREENSHOTS"]) / f"{name}.png")
 
 
 def aligner(p: int = 3, **settings) -> LatentAligner:
@@ -286,14 +307,12 @@ def test_a_command_of_several_lines_is_a_comment_throughout(browser, tmp_path):
     file = report.write(
         LatentAligner().fit(Z, Y), tmp_path / "r.html", command="covalign align 'a\nraise Exit\r' z.npy"
     )
-    context = browser.new_context()
-    page = context.new_page()
+    page = browser.tab()
     page.goto(file.as_uri())
     names = {"Z": Z, "Y": Y}
     exec(page.inner_text("#code"), names)
     assert "named" in names
     assert "raise Exit" in page.inner_text("#code")
-    context.close()
 
 
 def test_the_reading_follows_the_numbers(browser, tmp_path):
@@ -379,7 +398,8 @@ def test_any_number_of_covariates_at_any_width(browser, tmp_path, p, viewport):
         assert page.page.evaluate("document.documentElement.scrollWidth") == viewport["width"]
         out = "all => all.filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.scroll')).length"
         assert page.page.eval_on_selector_all("section *, .controls *", out) == 0
-        assert len(page.screenshot(f"p{p}_{viewport['width']}")) > 20_000
+        assert len(page.page.screenshot()) > 20_000
+        page.screenshot(f"p{p}_{viewport['width']}")
     assert page.path.stat().st_size < {1: 80_000, 3: 90_000, 20: 400_000, 60: 2_500_000}[p]
 
 

