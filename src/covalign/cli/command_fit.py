@@ -69,7 +69,7 @@ def fit(
         option(
             METHOD,
             "NUMBER",
-            "How often covariates count against features, 1 or more; 1 is the paper's model. auto: chosen on left-out samples.",
+            "How often covariates count against features: 1 (the paper's model) or more. auto: left-out samples decide.",
         ),
     ] = "auto",
     posterior: Annotated[

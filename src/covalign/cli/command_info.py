@@ -141,7 +141,7 @@ def page(found: dict[str, Any]) -> str:
     elif "informed" in found:
         lines += [
             "",
-            "The file does not say which covariates are captured: informed_ was not computed before the model was saved.",
+            "The file does not say which covariates are captured: informed_ was not computed before it was saved.",
         ]
     return "\n".join(lines)
 

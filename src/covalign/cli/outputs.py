@@ -221,10 +221,8 @@ def informed_lines(informed: pd.DataFrame) -> list[str]:
 
 def verdicts_by_name(informed: pd.DataFrame) -> dict[str, str]:
     """The name of each covariate, with "(not captured)" where X does not carry it."""
-    return {
-        name: f"{name} ({verdict})" if verdict == VERDICTS[-1] else name
-        for name, verdict in informed["verdict"].items()
-    }
+    lost = informed["verdict"] == VERDICTS[-1]
+    return {str(name): f"{name} ({VERDICTS[-1]})" if lost[name] else str(name) for name in informed.index}
 
 
 def category_lines(categories: Mapping[str, Mapping[str, Any]]) -> list[str]:
