@@ -27,8 +27,8 @@ from .test_cli import process  # noqa: E402
 N, FEATURES = 60, {"rna": 20, "protein": 16}
 NAMES = [f"patient{i}" for i in range(N)]
 VIEWS = ["--view", "rna=rna.csv", "--view", "protein=protein.csv"]
-HELD_OUT = [*VIEWS, "--covariates", "clinic.csv", "--n-factors", "3"]
-NO_FOLDS = ["--folds", "0"]  # held-out numbers need five more fits
+HELD_OUT = [*VIEWS, "--covariates", "clinic.csv", "--n-factors", "3", "--supervision", "1"]
+NO_FOLDS = ["--folds", "0", "--supervision", "1"]  # held-out numbers need five more fits, and so does auto
 STUDY = [*HELD_OUT, *NO_FOLDS]
 QUICK = [*STUDY, "--max-iter", "2"]  # where the numbers do not matter
 
@@ -64,7 +64,7 @@ def run(*words, code=0):
 
 @cache
 def expected(**settings):
-    return ca.InformedFactorAnalysis(3, **settings).fit(*study())
+    return ca.InformedFactorAnalysis(3, **{"supervision": 1, **settings}).fit(*study())
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +136,7 @@ def test_as_many_factors_as_needed():
     complete.to_csv("rna.csv")
     words = ["rna.csv", "--covariates", "clinic.csv", "-c", "age", "--n-factors", "auto", "-o", "m", *NO_FOLDS]
     answer = json.loads(run("fit", *words, "--json").stdout)
-    assert answer["factors"] == ca.InformedFactorAnalysis("auto").fit(complete, study()[1][["age"]]).n_factors_
+    assert answer["factors"] == ca.InformedFactorAnalysis("auto", supervision=1).fit(complete, study()[1][["age"]]).n_factors_
     assert "'auto' or a whole number" in run("fit", *STUDY, "--n-factors", "many", "-o", "n", code=2).stderr
 
 
@@ -185,7 +185,7 @@ def test_confounders_and_a_choice_of_covariates():
     clinic["batch"] = ["a", "b"] * (N // 2)
     clinic.to_csv("clinic.csv")
     run("fit", *STUDY, "-c", "age", "--confounder", "batch", "-o", "m.covalign", "--factors-out", "f.npy")
-    want = ca.InformedFactorAnalysis(3).fit(views, clinic[["age", "batch"]], confounders=["batch"])
+    want = ca.InformedFactorAnalysis(3, supervision=1).fit(views, clinic[["age", "batch"]], confounders=["batch"])
     the_same(np.load("f.npy"), want.factors_)
     assert "'batch'" in run("fit", *STUDY, "--confounder", "batsch", "-o", "n", code=2).stderr
     # New samples need theirs, from whichever table has them.
@@ -200,7 +200,7 @@ def test_confounders_and_a_choice_of_covariates():
 def test_one_view_needs_no_name():
     views, clinic = study()
     run("fit", "rna.csv", "--covariates", "clinic.csv", "--n-factors", "3", "-o", "m.covalign", *NO_FOLDS)
-    want = ca.InformedFactorAnalysis(3).fit(views["rna"], clinic)
+    want = ca.InformedFactorAnalysis(3, supervision=1).fit(views["rna"], clinic)
     the_same(ca.load("m.covalign").factors_, want.factors_)
     run("transform", "m.covalign", "rna.csv", "-o", "t.csv")
     the_same(numbers("t.csv"), want.transform(views["rna"]))
@@ -220,10 +220,10 @@ def test_arrays_go_by_position(in_memory, monkeypatch):
         np.save(f"{name}.npy", values)
     pd.DataFrame(s.Y, NAMES, ["age", "dose"]).to_csv("clinic.csv")
     words = ["--view", "rna=rna.npy", "--view", "protein=protein.npy", "--covariates", "clinic.csv", "--n-factors", "3"]
-    words += NO_FOLDS if in_memory else []
+    words += NO_FOLDS if in_memory else ["--supervision", "1"]
     result = run("fit", *words, "-o", "m.covalign", "--factors-out", "f.csv", "--loadings-out", "l.csv")
     assert ("nothing is held out" in result.stderr) is not in_memory
-    want = ca.InformedFactorAnalysis(3).fit(s.X, pd.DataFrame(s.Y, columns=["age", "dose"]))
+    want = ca.InformedFactorAnalysis(3, supervision=1).fit(s.X, pd.DataFrame(s.Y, columns=["age", "dose"]))
     the_same(numbers("f.csv"), want.factors_)
     assert numbers("f.csv").index.tolist() == NAMES
     loadings = pd.read_csv("l.csv")
@@ -276,7 +276,7 @@ def test_cells_in_a_file(monkeypatch):
     cells = anndata.AnnData(whole.iloc[:, :3], obs=clinic.reindex(NAMES))
     cells.obsm["counts"] = whole.to_numpy()
     cells.write_h5ad("cells.h5ad")
-    want = ca.InformedFactorAnalysis(3).fit(whole, clinic)
+    want = ca.InformedFactorAnalysis(3, supervision=1).fit(whole, clinic)
     words = ["--key", "counts", "--n-factors", "3", "-o", "m", "--factors-out", "f.csv", "--force", *NO_FOLDS]
     for most in (2**28, 0):  # loaded, and streamed
         monkeypatch.setattr(matching, "LOADED_BYTES", most)

@@ -69,7 +69,7 @@ def fit(
         option(
             METHOD,
             "NUMBER",
-            "How often covariates count against features: 1 (the paper's model) or more. auto: left-out samples decide.",
+            "How often covariates count against features: 1 (the paper's model) or more. auto: left-out rows decide.",
         ),
     ] = "auto",
     posterior: Annotated[
