@@ -131,12 +131,63 @@ def test_settings_reach_the_model(words, settings):
     assert {name: saved[name] for name in settings} == settings
 
 
+def noise_study(folder):
+    """Features that carry age and nothing of noise."""
+    views, clinic = study()
+    clinic["noise"] = np.random.default_rng(5).standard_normal(len(clinic))
+    clinic.to_csv(folder / "clinic.csv", index_label="patient")
+    return views, clinic[["age", "noise"]]
+
+
+def test_the_answer_the_file_and_info_say_which_covariates_are_captured(folder):
+    supervision = 4.0
+    views, clinic = noise_study(folder)
+    words = [*VIEWS, "--covariates", "clinic.csv", "-c", "age", "-c", "noise", "--n-factors", "3", "--folds", "3"]
+    words += ["--supervision", supervision, "-o", "m.covalign", "--force"]
+    want = ca.InformedFactorAnalysis(3, folds=3, supervision=supervision).fit(views, clinic)
+    answer = json.loads(run("fit", *words, "--json").stdout)
+    assert answer["supervision"] == want.supervision_ == ca.load("m.covalign").supervision_ == supervision
+    for name, row in want.informed_.iterrows():
+        found = answer["informed"][name]
+        assert found.pop("verdict") == row["verdict"]
+        assert found == pytest.approx(row.drop("verdict").to_dict(), rel=1e-4, abs=1e-5)
+    told, page = run("fit", *words).stdout, run("info", "m.covalign").stdout
+    assert f"supervision {supervision:g}\n" in told
+    assert f"supervision  {supervision:g}\n" in page
+    kept = json.loads(run("info", "m.covalign", "--json").stdout)["informed"]
+    assert [row["verdict"] for row in kept] == want.informed_["verdict"].tolist()
+    for text in (told, page):
+        (line,) = [line for line in text.splitlines() if line.startswith("age") and "captured" in line]
+        assert line.split()[1:-1] == [f"{value:.3f}" for value in want.informed_.loc["age"].tolist()[:-1]]
+
+
+def test_a_covariate_that_features_do_not_carry_is_marked(monkeypatch):
+    frame = expected().informed_.assign(verdict=["captured", "not captured"])
+    monkeypatch.setattr(ca.InformedFactorAnalysis, "informed_", property(lambda _: frame))
+    told = run("fit", *HELD_OUT, "-o", "m.covalign").stdout
+    assert "dose (not captured)" in told
+    assert "age (not captured)" not in told
+    page = run("info", "m.covalign").stdout
+    assert "dose (not captured)" in page
+    assert "age (not captured)" not in page
+
+
+def test_a_model_without_held_out_numbers_has_no_verdicts():
+    told = run("fit", *QUICK, "-o", "m.covalign").stdout
+    assert "captured" not in told
+    assert "verdict" not in told
+    assert "does not say which covariates are captured" in run("info", "m.covalign").stdout
+
+
 def test_as_many_factors_as_needed():
     complete = study()[0]["rna"].fillna(0.0)
     complete.to_csv("rna.csv")
     words = ["rna.csv", "--covariates", "clinic.csv", "-c", "age", "--n-factors", "auto", "-o", "m", *NO_FOLDS]
     answer = json.loads(run("fit", *words, "--json").stdout)
-    assert answer["factors"] == ca.InformedFactorAnalysis("auto", supervision=1).fit(complete, study()[1][["age"]]).n_factors_
+    assert (
+        answer["factors"]
+        == ca.InformedFactorAnalysis("auto", supervision=1).fit(complete, study()[1][["age"]]).n_factors_
+    )
     assert "'auto' or a whole number" in run("fit", *STUDY, "--n-factors", "many", "-o", "n", code=2).stderr
 
 
@@ -146,6 +197,8 @@ def test_as_many_factors_as_needed():
         (["--lam", "2"], "--lam needs"),
         (["--lam", "0.5", "--regime", "exclusive"], "--regime exclusive"),
         (["--folds", "1"], "--folds needs"),
+        (["--supervision", "0.5"], "--supervision needs a number of at least 1"),
+        (["--supervision", "much"], "--supervision needs 'auto' or a number"),
         (["--random-state", "-1"], "'--random-state'"),
     ],
 )

@@ -18,6 +18,7 @@ from covalign.show import report
 from covalign.show.report import factor_facts as factors
 from covalign.show.report import facts
 from covalign.show.report.document import as_json
+from covalign.show.report.plain_copy import static
 from tests.system.test_report_arithmetic import NODE, by_node, close
 
 
@@ -169,11 +170,25 @@ def test_colours_are_the_covariates_before_coding():
         }
     )
     for drop_first in (False, True):
-        model = InformedFactorAnalysis(8, drop_first=drop_first, tol=1e-3).fit(s.X, Y)
+        model = InformedFactorAnalysis(8, drop_first=drop_first, tol=1e-3, supervision=1).fit(s.X, Y)
         colours = report.summary(unfolded(model))["factors"]["samples"]["colours"]
         assert colours[0]["values"] == pytest.approx(Y["age"].tolist(), rel=1e-4)
         for colour, name in zip(colours[1:], ["stage", "sex", "site"], strict=True):
             assert [colour["levels"][level] for level in colour["values"]] == Y[name].astype(str).tolist()
+
+
+def test_a_report_says_which_covariates_are_captured():
+    model = supervised().realign(0.4)
+    known = report.summary(model)
+    assert known["supervision"] == 4
+    frame = pd.DataFrame(known["informed"]).set_index("covariate")
+    pd.testing.assert_frame_equal(frame, model.informed_)
+    known["informed"][2]["verdict"] = "not captured"
+    copy_without_scripts = static(known)
+    assert "y2 (not captured)" in copy_without_scripts
+    assert "y1 (not captured)" not in copy_without_scripts
+    assert "Supervision 4." in copy_without_scripts
+    assert {row["verdict"] for row in report.summary(unfolded(model))["informed"]} == {"unclear"}
 
 
 def test_many_samples_are_thinned_evenly():
