@@ -197,7 +197,7 @@ def test_as_many_factors_as_needed():
         (["--lam", "2"], "--lam needs"),
         (["--lam", "0.5", "--regime", "exclusive"], "--regime exclusive"),
         (["--folds", "1"], "--folds needs"),
-        (["--supervision", "0.5"], "--supervision needs a number of at least 1"),
+        (["--supervision", "0.5"], "--supervision needs a number from 1"),
         (["--supervision", "much"], "--supervision needs 'auto' or a number"),
         (["--random-state", "-1"], "'--random-state'"),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +12,14 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
-from covalign._core.checks import check_chunk_rows, check_folds, not_positive, too_many_factors_asked, y_required
+from covalign._core.checks import (
+    check_chunk_rows,
+    check_folds,
+    not_one_of,
+    not_positive,
+    too_many_factors_asked,
+    y_required,
+)
 from covalign._core.linalg import Array
 from covalign._core.messages import message
 from covalign.closed_form import regimes
@@ -108,7 +116,8 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         Informed factors come first, in the order of the covariates and correlated positively with them; then the free
         ones in the order of what they explain, each with its largest loading positive.
     regime_, lam_, T_
-        The regime of the informed factors (None before ``at``), and its transformation (P x P).
+        The regime of the informed factors (None before ``at``), and its transformation (P x K; P x P in the paper's
+        way).
     alignment_, coupling_, held_out_alignment_, mean_alignment_, category_alignment_
         corr(factor, covariate) of the samples that have it, the coupling of the informed factors, what holds on
         left-out samples, means over covariates, and eta squared of every category; as in ``LatentAligner``.
@@ -208,8 +217,8 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         index where it has one, or names of columns of y, which then are not covariates. New samples need theirs.
 
         ``groups`` says which samples belong together, such as those of a patient: one label for every sample, matched
-        by index where it has one, or the name of a column of y, which then is no covariate. They do not change the fit;
-        ``summary`` leaves groups out as a whole, and its intervals count groups.
+        by index where it has one, or the name of a column of y, which then is no covariate. With a given supervision
+        they do not change the fit; ``"auto"`` and ``summary`` leave groups out as a whole, and intervals count groups.
 
         >>> import covalign as ca
         >>> s = ca.simulate.scenario("PN", n_samples=200)
@@ -306,16 +315,13 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         for what in ("max_iter", "n_init"):
             if not _is_count(getattr(self, what)):
                 raise not_positive(what, getattr(self, what))
-        if self.supervision != "auto" and not _is_number(self.supervision, 1.0):
-            remedy = "1 is the paper's model"
-            need = 'supervision needs a number of at least 1, or "auto"'
+        if self.supervision != "auto" and not _is_number(self.supervision, 1):
+            need, remedy = 'supervision needs a number from 1, or "auto"', "1 is the model without further weight"
             raise ValueError(message(need, got=repr(self.supervision), remedy=remedy))
-        if not _is_number(self.beta_prior, 0.0):
-            need, remedy = "beta_prior needs a number of at least 0", "0 is a flat prior"
-            raise ValueError(message(need, got=repr(self.beta_prior), remedy=remedy))
+        if not _is_number(self.beta_prior, 0):
+            raise ValueError(message("beta_prior needs a number from 0", got=repr(self.beta_prior), remedy="0 is flat"))
         if self.regime_from not in ("features", "model"):
-            need, remedy = "regime_from needs 'features' or 'model'", "'model' is the paper's way"
-            raise ValueError(message(need, got=repr(self.regime_from), remedy=remedy))
+            raise not_one_of("regime_from", self.regime_from, ("features", "model"))
         if self.folds != 0:
             check_folds(self.folds)
         if self.chunk_rows is not None:
@@ -384,13 +390,15 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
 
     @property
     def T_(self) -> Array:
-        """The transformation of the informed factors (P x P); the identity before realigning.
+        """The informed factors of the regime are T z, z all factors of stage 1 (P x K); the identity before realigning.
+
+        In the paper's way (``regime_from="model"``) z are the informed factors alone (P x P).
 
         >>> import covalign as ca
         >>> s = ca.simulate.scenario("PN", n_samples=200)
         >>> fa = ca.InformedFactorAnalysis(10).fit(s.X, s.Y)
         >>> fa.T_.trace().item(), fa.realign(0.5).T_.shape
-        (5.0, (5, 5))
+        (5.0, (5, 10))
         """
         self._check_fitted()
         if self._realigned is not None:
@@ -648,8 +656,7 @@ def _warn_if_not_converged(converged: bool, n_sweeps: int, stacklevel: int) -> N
 
 
 def _is_number(value: Any, least: float) -> bool:
-    known = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    return known and bool(least <= value < np.inf)
+    return isinstance(value, Real) and not isinstance(value, bool) and least <= float(value) < float("inf")
 
 
 def _is_count(value: Any) -> bool:
