@@ -27,8 +27,8 @@ from .test_cli import process  # noqa: E402
 N, FEATURES = 60, {"rna": 20, "protein": 16}
 NAMES = [f"patient{i}" for i in range(N)]
 VIEWS = ["--view", "rna=rna.csv", "--view", "protein=protein.csv"]
-HELD_OUT = [*VIEWS, "--covariates", "clinic.csv", "--n-factors", "3"]
-NO_FOLDS = ["--folds", "0"]  # held-out numbers need five more fits
+HELD_OUT = [*VIEWS, "--covariates", "clinic.csv", "--n-factors", "3", "--supervision", "1"]
+NO_FOLDS = ["--folds", "0", "--supervision", "1"]  # held-out numbers need five more fits, and so does auto
 STUDY = [*HELD_OUT, *NO_FOLDS]
 QUICK = [*STUDY, "--max-iter", "2"]  # where the numbers do not matter
 
@@ -64,7 +64,7 @@ def run(*words, code=0):
 
 @cache
 def expected(**settings):
-    return ca.InformedFactorAnalysis(3, **settings).fit(*study())
+    return ca.InformedFactorAnalysis(3, **{"supervision": 1, **settings}).fit(*study())
 
 
 @pytest.fixture(scope="module")
@@ -131,12 +131,63 @@ def test_settings_reach_the_model(words, settings):
     assert {name: saved[name] for name in settings} == settings
 
 
+def noise_study(folder):
+    """Features that carry age and nothing of noise."""
+    views, clinic = study()
+    clinic["noise"] = np.random.default_rng(5).standard_normal(len(clinic))
+    clinic.to_csv(folder / "clinic.csv", index_label="patient")
+    return views, clinic[["age", "noise"]]
+
+
+def test_the_answer_the_file_and_info_say_which_covariates_are_captured(folder):
+    supervision = 4.0
+    views, clinic = noise_study(folder)
+    words = [*VIEWS, "--covariates", "clinic.csv", "-c", "age", "-c", "noise", "--n-factors", "3", "--folds", "3"]
+    words += ["--supervision", supervision, "-o", "m.covalign", "--force"]
+    want = ca.InformedFactorAnalysis(3, folds=3, supervision=supervision).fit(views, clinic)
+    answer = json.loads(run("fit", *words, "--json").stdout)
+    assert answer["supervision"] == want.supervision_ == ca.load("m.covalign").supervision_ == supervision
+    for name, row in want.informed_.iterrows():
+        found = answer["informed"][name]
+        assert found.pop("verdict") == row["verdict"]
+        assert found == pytest.approx(row.drop("verdict").to_dict(), rel=1e-4, abs=1e-5)
+    told, page = run("fit", *words).stdout, run("info", "m.covalign").stdout
+    assert f"supervision {supervision:g}\n" in told
+    assert f"supervision  {supervision:g}\n" in page
+    kept = json.loads(run("info", "m.covalign", "--json").stdout)["informed"]
+    assert [row["verdict"] for row in kept] == want.informed_["verdict"].tolist()
+    for text in (told, page):
+        (line,) = [line for line in text.splitlines() if line.startswith("age") and "captured" in line]
+        assert line.split()[1:-1] == [f"{value:.3f}" for value in want.informed_.loc["age"].tolist()[:-1]]
+
+
+def test_a_covariate_that_features_do_not_carry_is_marked(monkeypatch):
+    frame = expected().informed_.assign(verdict=["captured", "not captured"])
+    monkeypatch.setattr(ca.InformedFactorAnalysis, "informed_", property(lambda _: frame))
+    told = run("fit", *HELD_OUT, "-o", "m.covalign").stdout
+    assert "dose (not captured)" in told
+    assert "age (not captured)" not in told
+    page = run("info", "m.covalign").stdout
+    assert "dose (not captured)" in page
+    assert "age (not captured)" not in page
+
+
+def test_a_model_without_held_out_numbers_has_no_verdicts():
+    told = run("fit", *QUICK, "-o", "m.covalign").stdout
+    assert "captured" not in told
+    assert "verdict" not in told
+    assert "does not say which covariates are captured" in run("info", "m.covalign").stdout
+
+
 def test_as_many_factors_as_needed():
     complete = study()[0]["rna"].fillna(0.0)
     complete.to_csv("rna.csv")
     words = ["rna.csv", "--covariates", "clinic.csv", "-c", "age", "--n-factors", "auto", "-o", "m", *NO_FOLDS]
     answer = json.loads(run("fit", *words, "--json").stdout)
-    assert answer["factors"] == ca.InformedFactorAnalysis("auto").fit(complete, study()[1][["age"]]).n_factors_
+    assert (
+        answer["factors"]
+        == ca.InformedFactorAnalysis("auto", supervision=1).fit(complete, study()[1][["age"]]).n_factors_
+    )
     assert "'auto' or a whole number" in run("fit", *STUDY, "--n-factors", "many", "-o", "n", code=2).stderr
 
 
@@ -146,6 +197,8 @@ def test_as_many_factors_as_needed():
         (["--lam", "2"], "--lam needs"),
         (["--lam", "0.5", "--regime", "exclusive"], "--regime exclusive"),
         (["--folds", "1"], "--folds needs"),
+        (["--supervision", "0.5"], "--supervision needs a number from 1"),
+        (["--supervision", "much"], "--supervision needs 'auto' or a number"),
         (["--random-state", "-1"], "'--random-state'"),
     ],
 )
@@ -185,7 +238,7 @@ def test_confounders_and_a_choice_of_covariates():
     clinic["batch"] = ["a", "b"] * (N // 2)
     clinic.to_csv("clinic.csv")
     run("fit", *STUDY, "-c", "age", "--confounder", "batch", "-o", "m.covalign", "--factors-out", "f.npy")
-    want = ca.InformedFactorAnalysis(3).fit(views, clinic[["age", "batch"]], confounders=["batch"])
+    want = ca.InformedFactorAnalysis(3, supervision=1).fit(views, clinic[["age", "batch"]], confounders=["batch"])
     the_same(np.load("f.npy"), want.factors_)
     assert "'batch'" in run("fit", *STUDY, "--confounder", "batsch", "-o", "n", code=2).stderr
     # New samples need theirs, from whichever table has them.
@@ -200,7 +253,7 @@ def test_confounders_and_a_choice_of_covariates():
 def test_one_view_needs_no_name():
     views, clinic = study()
     run("fit", "rna.csv", "--covariates", "clinic.csv", "--n-factors", "3", "-o", "m.covalign", *NO_FOLDS)
-    want = ca.InformedFactorAnalysis(3).fit(views["rna"], clinic)
+    want = ca.InformedFactorAnalysis(3, supervision=1).fit(views["rna"], clinic)
     the_same(ca.load("m.covalign").factors_, want.factors_)
     run("transform", "m.covalign", "rna.csv", "-o", "t.csv")
     the_same(numbers("t.csv"), want.transform(views["rna"]))
@@ -220,10 +273,10 @@ def test_arrays_go_by_position(in_memory, monkeypatch):
         np.save(f"{name}.npy", values)
     pd.DataFrame(s.Y, NAMES, ["age", "dose"]).to_csv("clinic.csv")
     words = ["--view", "rna=rna.npy", "--view", "protein=protein.npy", "--covariates", "clinic.csv", "--n-factors", "3"]
-    words += NO_FOLDS if in_memory else []
+    words += NO_FOLDS if in_memory else ["--supervision", "1"]
     result = run("fit", *words, "-o", "m.covalign", "--factors-out", "f.csv", "--loadings-out", "l.csv")
     assert ("nothing is held out" in result.stderr) is not in_memory
-    want = ca.InformedFactorAnalysis(3).fit(s.X, pd.DataFrame(s.Y, columns=["age", "dose"]))
+    want = ca.InformedFactorAnalysis(3, supervision=1).fit(s.X, pd.DataFrame(s.Y, columns=["age", "dose"]))
     the_same(numbers("f.csv"), want.factors_)
     assert numbers("f.csv").index.tolist() == NAMES
     loadings = pd.read_csv("l.csv")
@@ -276,7 +329,7 @@ def test_cells_in_a_file(monkeypatch):
     cells = anndata.AnnData(whole.iloc[:, :3], obs=clinic.reindex(NAMES))
     cells.obsm["counts"] = whole.to_numpy()
     cells.write_h5ad("cells.h5ad")
-    want = ca.InformedFactorAnalysis(3).fit(whole, clinic)
+    want = ca.InformedFactorAnalysis(3, supervision=1).fit(whole, clinic)
     words = ["--key", "counts", "--n-factors", "3", "-o", "m", "--factors-out", "f.csv", "--force", *NO_FOLDS]
     for most in (2**28, 0):  # loaded, and streamed
         monkeypatch.setattr(matching, "LOADED_BYTES", most)

@@ -26,7 +26,11 @@ pytestmark = pytest.mark.skipif(
 RUN = """
 const arithmetic = require(process.argv[1]);
 const [facts, settings, budgets] = JSON.parse(require("fs").readFileSync(0, "utf8"));
-const found = settings.map(([regime, lam]) => arithmetic.measured(facts, regime, lam));
+const views = facts.factors ? facts.factors.views : [];
+const found = settings.map(([regime, lam]) => ({
+  ...arithmetic.measured(facts, regime, lam),
+  shares: views.map((view) => arithmetic.allShares(view, facts.fitted, regime, lam)),
+}));
 console.log(JSON.stringify([found, budgets.map((budget) => arithmetic.lamWithin(facts, budget))]));
 """
 

@@ -519,20 +519,19 @@ def test_a_factor_model_moves_as_its_realignments_do(browser, tmp_path, clinic, 
             page.page.locator("#lam").fill(str(lam))
             page.settle()
             model = clinic.realign(lam)
-            informed = model.factors_[:, :5]
             np.testing.assert_allclose(page.now["alignment"], model.alignment_, atol=1e-6)
-            np.testing.assert_allclose(page.now["coupling"], ca.metrics.coupling(informed), atol=1e-6)
+            np.testing.assert_allclose(page.now["coupling"], model.coupling_, atol=1e-6)
             np.testing.assert_allclose(page.now["heldOut"]["alignment"], model.summary()["held_out"], atol=1e-6)
-            shares = np.array(page.page.evaluate("window.covalign.shares"))[:, :5]
-            np.testing.assert_allclose(shares, model.variance_explained().to_numpy()[:, :5], atol=1e-6)
+            shares = page.page.evaluate("window.covalign.shares")
+            np.testing.assert_allclose(shares, model.variance_explained(), atol=1e-6)
         page.press("As fitted")
         np.testing.assert_allclose(page.now["alignment"], clinic.alignment_, atol=1e-6)
         np.testing.assert_allclose(page.now["heldOut"]["alignment"], clinic.summary()["held_out"], atol=1e-6)
+        np.testing.assert_allclose(page.page.evaluate("window.covalign.shares"), clinic.variance_explained(), atol=1e-6)
         assert "realign" not in page.text("#code")
         page.press("Independent")
-        most = np.abs(np.array(page.now["among"]) - np.eye(5)).max()
-        assert most > 0.005  # uncorrelated in the model, nearly so in these samples
-        assert f"the correlations that should be 0 are at most {most:.2f}" in page.text("#reading")
+        assert np.abs(np.array(page.now["among"]) - np.eye(5)).max() < 1e-6
+        assert "should be 0" not in page.text("#reading")
         assert page.page.evaluate("document.documentElement.scrollWidth") == viewport["width"]
         page.screenshot(f"model_{viewport['width']}")
 
@@ -543,6 +542,12 @@ def test_what_a_factor_model_shows(browser, tmp_path, clinic):
         best = model.top_features("dose", "rna", 1).iloc[0]
         page.page.select_option("#top-factor", "1")
         assert page.text("#top h3 >> nth=0") == "rna (30 features)"
+        verdicts = page.page.locator("#informed tbody td:last-child").all_inner_texts()
+        assert verdicts == model.informed_["verdict"].tolist()
+        assert f"Supervision {model.supervision_:g}:" in page.text("#informed-said")
+        lost = [name for name, of in model.informed_["verdict"].items() if of == "not captured"]
+        marked = [text for text in page.page.locator("#numbers th").all_inner_texts() if "(not captured)" in text]
+        assert marked == [f"{name} (not captured)" for name in lost]
         assert page.page.locator("#top svg text").first.text_content() == best["feature"]
         assert f"Converged after {model.n_iter_} sweep" in page.text("#bound-said")
         assert page.page.locator('#bound .tick[text-anchor="end"]').count() > 1

@@ -17,16 +17,34 @@ from covalign.closed_form import metrics
 from covalign.show import report
 from covalign.show.report import factor_facts as factors
 from covalign.show.report import facts
+from covalign.show.report.document import as_json
+from covalign.show.report.plain_copy import static
+from tests.system.test_report_arithmetic import NODE, by_node, close
+
+
+@cache
+def complete_tables():
+    s = ca.simulate.scenario("PN", n_samples=200, n_features={"a": 30, "b": 20}, n_factors=7, random_state=1)
+    return s.X, s.Y
 
 
 @cache
 def complete():
-    s = ca.simulate.scenario("PN", n_samples=200, n_features={"a": 30, "b": 20}, n_factors=7, random_state=1)
-    return InformedFactorAnalysis(7).fit(s.X, s.Y)
+    return InformedFactorAnalysis(7).fit(*complete_tables())
 
 
 @cache
-def gappy():
+def paper():
+    return InformedFactorAnalysis(7, folds=3, tol=1e-6, regime_from="model").fit(*complete_tables())
+
+
+@cache
+def supervised():
+    return InformedFactorAnalysis(7, folds=3, supervision=4).fit(*complete_tables())
+
+
+@cache
+def gappy_tables():
     s = ca.simulate.scenario("N", n_samples=200, n_features={"a": 30, "b": 20}, n_factors=7, random_state=2)
     views = {name: pd.DataFrame(X) for name, X in s.X.items()}
     views["b"].iloc[:50] = np.nan
@@ -36,11 +54,30 @@ def gappy():
     Y["subtype"] = np.array(["x", "y", "z"])[np.digitize(s.Y[:, 3], [-0.5, 0.5])]
     Y.loc[0:3, "subtype"] = None
     Y["batch"] = np.array(["p", "q"])[np.arange(200) % 2]
+    return views, Y
+
+
+@cache
+def gappy():
     model = InformedFactorAnalysis(9, tol=1e-2, folds=3, drop_first=False)  # dependent covariates
+    views, Y = gappy_tables()
     return model.fit(views, Y, confounders=["batch"])
 
 
-@pytest.fixture(scope="module", params=[complete, gappy], ids=["complete", "gaps"])
+def judged_factors(model):
+    """The factors that alignment_ and coupling_ are about: of features alone, in the paper's way with covariates."""
+    if model.regime_from == "model":
+        return model.factors_
+    if model.confounder_names_:
+        views, Y = gappy_tables()
+        return np.asarray(model.transform(views, confounders=Y[["batch"]]))
+    return model.transform(complete_tables()[0])
+
+
+MODELS = {"complete": complete, "gaps": gappy, "paper": paper, "supervised": supervised}
+
+
+@pytest.fixture(scope="module", params=MODELS.values(), ids=MODELS)
 def model(request):
     return request.param()
 
@@ -65,12 +102,30 @@ def test_numbers_are_those_of_the_model(model, regime, move):
     p = len(moved.covariate_names_)
     found = facts.measured(known, regime, 0.35)
     np.testing.assert_allclose(found["alignment"], moved.alignment_, atol=1e-8)
-    np.testing.assert_allclose(found["coupling"], metrics.coupling(moved.factors_[:, :p]), atol=1e-8)
-    np.testing.assert_allclose(found["held_out"]["alignment"], moved.summary()["held_out"], atol=1e-8)
-    F = facts.mixing(known["fitted"], regime, 0.35)
+    np.testing.assert_allclose(found["coupling"], metrics.coupling(judged_factors(moved)[:, :p]), atol=1e-8)
+    for name in ("alignment", "se", "low", "high"):
+        column = "held_out" if name == "alignment" else name
+        np.testing.assert_allclose(found["held_out"][name], moved.summary()[column], atol=1e-8)
+    many = p if model.regime_from == "model" else model.n_factors_  # the paper's free factors are fitted again
     for at, view in enumerate(known["factors"]["views"]):
-        need = moved.variance_explained().to_numpy()[at, :p]
-        np.testing.assert_allclose(facts.shares(view["live"], F), need, atol=1e-8)
+        need = moved.variance_explained().to_numpy()[at, :many]
+        np.testing.assert_allclose(facts.all_shares(view, known["fitted"], regime, 0.35)[:many], need, atol=1e-8)
+
+
+@pytest.mark.parametrize("made", MODELS.values(), ids=MODELS)
+@pytest.mark.skipif(NODE is None, reason="node is not installed; the browser tests compare the same numbers")
+def test_the_script_gives_the_numbers_of_python(made):
+    known = report.summary(made())
+    settings = [(facts.AS_FITTED, 0.5), ("independent", 0.0), ("tunable", 0.35), ("strongest", 1.0)]
+    found, _ = by_node(json.loads(as_json(known)), settings, [])
+    for (regime, lam), got in zip(settings, found, strict=True):
+        need = facts.measured(known, regime, lam)
+        close(got["withY"], need["with_y"])
+        close(got["among"], need["among"])
+        for name in ("alignment", "se", "low", "high", "coupling"):
+            close(got["heldOut"][name], need["held_out"][name])
+        for at, shares in enumerate(got["shares"]):
+            close(shares, facts.all_shares(known["factors"]["views"][at], known["fitted"], regime, lam))
 
 
 def test_a_realigned_model_opens_at_its_own_setting(model):
@@ -90,6 +145,10 @@ def test_samples_are_those_of_the_model():
     moved = model.realign(0.6).factors_[:, :6]
     for p in range(6):
         assert np.corrcoef(np.array(shown["informed"]) @ F[p], moved[:, p])[0, 1] == pytest.approx(1, abs=1e-6)
+    free = [model.factor_names_.index(name) for name in shown["free"]]
+    np.testing.assert_allclose(shown["free_values"], model.realign(0.6).factors_[:, free], rtol=1e-4, atol=1e-8)
+    np.testing.assert_allclose(shown["stage_1"]["informed"], model.factors_[:, :6], rtol=1e-4, atol=1e-8)
+    np.testing.assert_allclose(shown["stage_1"]["free_values"], model.factors_[:, free], rtol=1e-4, atol=1e-8)
     colours = {colour["name"]: colour for colour in shown["colours"]}
     assert colours["subtype"]["levels"] == ["x", "y", "z"]
     assert colours["subtype"]["values"][:4] == [None] * 4
@@ -111,11 +170,25 @@ def test_colours_are_the_covariates_before_coding():
         }
     )
     for drop_first in (False, True):
-        model = InformedFactorAnalysis(8, drop_first=drop_first, tol=1e-3).fit(s.X, Y)
+        model = InformedFactorAnalysis(8, drop_first=drop_first, tol=1e-3, supervision=1).fit(s.X, Y)
         colours = report.summary(unfolded(model))["factors"]["samples"]["colours"]
         assert colours[0]["values"] == pytest.approx(Y["age"].tolist(), rel=1e-4)
         for colour, name in zip(colours[1:], ["stage", "sex", "site"], strict=True):
             assert [colour["levels"][level] for level in colour["values"]] == Y[name].astype(str).tolist()
+
+
+def test_a_report_says_which_covariates_are_captured():
+    model = supervised().realign(0.4)
+    known = report.summary(model)
+    assert known["supervision"] == 4
+    frame = pd.DataFrame(known["informed"]).set_index("covariate")
+    pd.testing.assert_frame_equal(frame, model.informed_)
+    known["informed"][2]["verdict"] = "not captured"
+    copy_without_scripts = static(known)
+    assert "y2 (not captured)" in copy_without_scripts
+    assert "y1 (not captured)" not in copy_without_scripts
+    assert "Supervision 4." in copy_without_scripts
+    assert {row["verdict"] for row in report.summary(unfolded(model))["informed"]} == {"unclear"}
 
 
 def test_many_samples_are_thinned_evenly():
@@ -193,7 +266,7 @@ def test_rows_read_by_chunks_leave_a_report_without_samples(tmp_path):
 def test_code_says_what_was_asked():
     assert report.summary(complete())["code"] == "fa = ca.InformedFactorAnalysis(n_factors=7).fit(X, y)"
     assert report.summary(unfolded(gappy()))["code"].endswith(
-        "(folds=0, n_factors=9, tol=0.01).fit(X, y, confounders=C)"
+        "(drop_first=False, folds=0, n_factors=9, tol=0.01).fit(X, y, confounders=C)"
     )
 
 

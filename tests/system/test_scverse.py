@@ -532,8 +532,23 @@ def test_flags_of_a_modality_that_lacks_cells():
     flags = mdata["prot"].obs["flag"].astype(float).reindex(mdata.obs_names)
     there = flags.notna()
     assert 0 < there.sum() < mdata.n_obs
-    expected = np.corrcoef(mdata.obsm["X_ifa"]["flag"][there], flags[there])[0, 1]
+    views = {name: part.to_df() for name, part in mdata.mod.items()}
+    placed = model.set_output(transform="pandas").transform(views)["flag"].reindex(mdata.obs_names)  # by features alone
+    expected = np.corrcoef(placed[there], flags[there])[0, 1]
     assert model.alignment_["flag"] == pytest.approx(expected)
+    informed = mdata.obsm["X_ifa"]["flag"]
+    assert np.corrcoef(informed[there], flags[there])[0, 1] > expected  # which also know the flag
+
+
+def test_ifa_says_its_supervision_and_what_left_out_cells_show(tmp_path):
+    adata = scanpy_like()
+    model = ca.scverse.ifa(adata, AGES, 3, **{**QUICK, "folds": 3}, supervision=4, return_model=True)
+    found = adata.uns["ifa"]
+    assert (found["supervision"], model.supervision) == (4, 4)
+    pd.testing.assert_frame_equal(found["informed"], model.informed_)
+    adata.write_h5ad(tmp_path / "cells.h5ad")
+    again = anndata.read_h5ad(tmp_path / "cells.h5ad").uns["ifa"]["informed"]
+    assert again["verdict"].tolist() == model.informed_["verdict"].tolist()
 
 
 def test_features_are_chosen_by_name():

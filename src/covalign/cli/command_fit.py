@@ -28,8 +28,10 @@ from covalign.cli.outputs import (
     check_outputs,
     filled_folder,
     frame_of,
+    informed_lines,
     regime_line,
     size_line,
+    verdicts_by_name,
     working,
     write_frame,
 )
@@ -62,6 +64,14 @@ def fit(
     ] = None,
     lam: options.Lam = None,
     max_coupling: options.MaxCoupling = None,
+    supervision: Annotated[
+        str,
+        option(
+            METHOD,
+            "NUMBER",
+            "How often covariates count against features: 1 (the paper's model) or more. auto: left-out rows decide.",
+        ),
+    ] = "auto",
     posterior: Annotated[
         Posterior, option(METHOD, "CHOICE", "Family of the posterior: full, or mean_field.")
     ] = Posterior.full,
@@ -115,7 +125,9 @@ def fit(
             n_init=n_init,
             folds=folds,
             drop_first=drop_first,
+            supervision=options.auto_or(float, "--supervision", supervision),
         )
+        model._check_parameters()
         study = open_study(data, paths, covariates, covariate, confounder, index, key, groups=groups)
         X, Y = aligned_views(study, by_position, needed=bool(confounder or groups))
         counted_groups(study, Y, groups, held_out=folds > 0)
@@ -123,8 +135,8 @@ def fit(
         converged = bool(model.converged_)
         if regime is not None or lam is not None or max_coupling is not None:
             model = moved(model, regime, lam, max_coupling)
+        judged = checked_folds(model)  # the file has its verdicts
         write(model, Y.index, out, factors_out, loadings_out)
-        judged = checked_folds(model)
         if report_file is not None:
             title = f"Informed factors of {', '.join(paths) if data is None else data.name}"
             report.write(judged, report_file, title=title, command=options.refit(ctx), overwrite=force)
@@ -194,9 +206,15 @@ def write_loadings(frames: dict[str, pd.DataFrame], path: Path) -> None:
             write_frame(frames[name], folder / file)
 
 
+def supervision_line(model: InformedFactorAnalysis) -> str:
+    """The supervision in use, and who chose it."""
+    return f"supervision {model.supervision_:g}{' (auto)' if model.supervision == 'auto' else ''}"
+
+
 def answer(model: InformedFactorAnalysis, converged: bool, samples: int, files: list[str], as_json: bool) -> None:
     """Print the alignment of every covariate, the variance explained, and whether the fit converged."""
     summary, shares, total = model.summary(), model.variance_explained(), model.total_variance_explained()
+    informed = model.informed_
     active = int(model.active_factors_.sum())
     facts = {
         **{"regime": model.regime_, "lam": model.lam_, "coupling": model.coupling_},
@@ -205,6 +223,8 @@ def answer(model: InformedFactorAnalysis, converged: bool, samples: int, files: 
         "categories": summary.attrs["categories"],
         "held_out": summary[["held_out", "low", "high"]].to_dict("index"),
         "beta": dict(zip(summary.index, model.beta_, strict=True)),
+        "informed": informed.to_dict("index"),
+        "supervision": model.supervision_,
         "variance_explained": {n: {"total": total[n], "factors": shares.loc[n].to_dict()} for n in shares.index},
         **{"factors": model.n_factors_, "factor_names": model.factor_names_},
         "active": np.array(model.factor_names_)[model.active_factors_],
@@ -214,11 +234,13 @@ def answer(model: InformedFactorAnalysis, converged: bool, samples: int, files: 
     reply(
         as_json,
         facts,
-        *alignment_lines(model, beta=model.beta_),
+        *alignment_lines(model, verdicts_by_name(informed), **{"fitted beta": model.beta_}),
+        *informed_lines(informed),
         *category_lines(summary.attrs["categories"]),
         *plain(["view", "variance explained"], total.items()),
         regime_line(model),
         size_line(samples, model.n_groups_, f"{model.n_factors_} factors ({active} active)", called="samples"),
+        supervision_line(model),
         f"{'converged' if converged else 'not converged'} after {model.n_iter_} sweeps, bound {model.elbo_[-1]:.2f}",
         *files,
     )

@@ -13,8 +13,10 @@ from covalign._core.text_tables import plain
 from covalign.aligner.latent import LatentAligner
 from covalign.cli import options
 from covalign.cli.application import answering, app, reply
+from covalign.cli.outputs import INFORMED
 from covalign.closed_form.regimes import SCALED
 from covalign.factor import InformedFactorAnalysis
+from covalign.factor.verdicts import VERDICTS
 from covalign.persist.reader import opened
 from covalign.study import costs as planning
 from covalign.tables.covariates import Encoding
@@ -47,7 +49,7 @@ def facts(path: Path) -> dict[str, Any]:
         "covalign": meta.get("covalign"),
         "parameters": model.get_params(),
     }
-    return head | (_of_aligner(model) if isinstance(model, LatentAligner) else _of_factors(model))
+    return head | (_of_aligner(model) if isinstance(model, LatentAligner) else _of_factors(model, meta))
 
 
 def _of_aligner(model: LatentAligner) -> dict[str, Any]:
@@ -78,7 +80,7 @@ def _of_aligner(model: LatentAligner) -> dict[str, Any]:
     }
 
 
-def _of_factors(model: InformedFactorAnalysis) -> dict[str, Any]:
+def _of_factors(model: InformedFactorAnalysis, meta: dict[str, Any]) -> dict[str, Any]:
     table = model._table
     explained = model.total_variance_explained()
     beta = dict(zip(model.covariate_names_, model.beta_, strict=True))
@@ -97,12 +99,14 @@ def _of_factors(model: InformedFactorAnalysis) -> dict[str, Any]:
         "confounders": _coded(table.nuisance.coding.confounders),
         "regime": model.regime_,
         "lam": model.lam_,
+        "supervision": model.supervision_,
         "factors": model.n_factors_,
         "active_factors": np.array(model.factor_names_)[model.active_factors_].tolist(),
         "bound": float(model.elbo_[-1]),
         "sweeps": model.n_iter_,
         "converged": bool(model.converged_),
         "alignment": [{"covariate": name, "alignment": aligned.get(name), "beta": float(beta[name])} for name in beta],
+        "informed": meta.get("informed"),
     }
 
 
@@ -125,7 +129,30 @@ def page(found: dict[str, Any]) -> str:
         lines.append(f"{name:12} {text}".rstrip())
     if "unsolved" in found:
         return "\n".join([*lines, "", f"The aligner cannot be solved yet: {found['unsolved']}"])
-    return "\n".join([*lines, "", *_table(found["alignment"], found.get("mean_alignment"))])
+    lines += ["", *_table(_named(found), found.get("mean_alignment"))]
+    if found.get("informed"):
+        lines += [
+            "",
+            *plain(
+                ["covariate", *INFORMED.values()],
+                [[row[c] for c in ("covariate", *INFORMED)] for row in found["informed"]],
+            ),
+        ]
+    elif "informed" in found:
+        lines += [
+            "",
+            "The file does not say which covariates are captured: informed_ was not computed before it was saved.",
+        ]
+    return "\n".join(lines)
+
+
+def _named(found: dict[str, Any]) -> list[dict[str, Any]]:
+    """The alignments, with the covariates that X does not carry marked."""
+    lost = {row["covariate"] for row in found.get("informed") or [] if row["verdict"] == VERDICTS[-1]}
+    return [
+        {**row, "covariate": f"{row['covariate']} ({VERDICTS[-1]})"} if row["covariate"] in lost else row
+        for row in found["alignment"]
+    ]
 
 
 def _lines(found: dict[str, Any]) -> list[tuple[str, str]]:
@@ -137,6 +164,7 @@ def _lines(found: dict[str, Any]) -> list[tuple[str, str]]:
             known.append(("view", f"{name}: {shown}" if name else shown))
         on, off = found["active_factors"], found["factors"] - len(found["active_factors"])
         known.append(("factors", f"{found['factors']}, of which {off} inactive; active: {', '.join(on)}"))
+        known.append(("supervision", f"{found['supervision']:g}"))
         ended = "converged" if found["converged"] else "not converged"
         known.append(("bound", f"{found['bound']:.6g} after {found['sweeps']} sweeps, {ended}"))
     else:

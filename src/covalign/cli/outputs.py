@@ -33,6 +33,7 @@ from covalign.exceptions import (
     SingularTransformWarning,
     UngroupedRowsWarning,
 )
+from covalign.factor.verdicts import VERDICTS
 from covalign.stream import open_sink
 from covalign.stream.sink import replaceable
 from covalign.tables.table_files import suffix_of
@@ -49,6 +50,7 @@ OURS = (
     *(SingularTransformWarning, LeastSquaresWarning, ColumnLayoutWarning, ConvergenceWarning),
     *(NotHeldOutWarning, UngroupedRowsWarning),
 )
+INFORMED = {"beta": "beta", "low": "90 % from", "high": "to", "held_out": "held out", "verdict": "verdict"}
 ALIGNMENT = {"in_sample": "in sample", "held_out": "held out", "low": "90 % from", "high": "to"}
 
 
@@ -199,12 +201,28 @@ def save_figure(axes: Any, path: Path) -> None:
         axes.figure.savefig(file, format=path.suffix.lower()[1:], dpi=200)
 
 
-def alignment_lines(model: Any, **more: Any) -> list[str]:
-    """The alignment of every covariate and, for several, the mean, as a table; ``more`` are further columns."""
-    shown = model.summary()[list(ALIGNMENT)].assign(**more)
+def alignment_lines(model: Any, names: Mapping[str, str] | None = None, **more: Any) -> list[str]:
+    """The alignment of every covariate and, for several, the mean, as a table; ``more`` are further columns.
+
+    ``names`` says what a covariate is called in the table.
+    """
+    shown = model.summary()[list(ALIGNMENT)].assign(**more).rename(index=names or {})
     rows = list(shown.itertuples(name=None))
     mean = [("mean", *model.mean_alignment_.reindex(shown.columns))] if len(rows) > 1 else []
     return plain(["covariate", *ALIGNMENT.values(), *more], rows + mean)
+
+
+def informed_lines(informed: pd.DataFrame) -> list[str]:
+    """``informed_`` of a factor model as a table; nothing where no sample was left out."""
+    if informed["beta"].isna().all():
+        return []
+    return plain(["covariate", *INFORMED.values()], informed[list(INFORMED)].itertuples(name=None))
+
+
+def verdicts_by_name(informed: pd.DataFrame) -> dict[str, str]:
+    """The name of each covariate, with "(not captured)" where X does not carry it."""
+    lost = informed["verdict"] == VERDICTS[-1]
+    return {str(name): f"{name} ({VERDICTS[-1]})" if lost[name] else str(name) for name in informed.index}
 
 
 def category_lines(categories: Mapping[str, Mapping[str, Any]]) -> list[str]:

@@ -59,8 +59,17 @@ def pack(model: Any) -> tuple[dict[str, Any], dict[str, Array]]:
         **pack_coding(table.nuisance.coding),
         "converged": bool(model.converged_),
         "realigned": None if realigned is None else [realigned.regime, realigned.lam],
+        "informed": _informed(model),
     }
     return meta, arrays
+
+
+def _informed(model: Any) -> list[dict[str, Any]] | None:
+    """``informed_`` for readers of the file, if its fits without a fold were made; None if they were not."""
+    if model.folds not in model._held:
+        return None
+    rows = model.informed_.reset_index().to_dict("records")
+    return [{name: None if value != value else plain(value) for name, value in row.items()} for row in rows]
 
 
 def unpack(meta: dict[str, Any], arrays: dict[str, Array], model: Any) -> Any:

@@ -217,8 +217,8 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         index where it has one, or names of columns of y, which then are not covariates. New samples need theirs.
 
         ``groups`` says which samples belong together, such as those of a patient: one label for every sample, matched
-        by index where it has one, or the name of a column of y, which then is no covariate. They do not change the fit;
-        ``summary`` leaves groups out as a whole, and its intervals count groups.
+        by index where it has one, or the name of a column of y, which then is no covariate. With a given supervision
+        they do not change the fit; ``"auto"`` and ``summary`` leave groups out as a whole, and intervals count groups.
 
         >>> import covalign as ca
         >>> s = ca.simulate.scenario("PN", n_samples=200)

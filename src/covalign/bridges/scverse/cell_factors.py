@@ -59,6 +59,7 @@ def ifa(
     mask_var: Any = "auto",
     modalities: str | Sequence[str] | None = None,
     folds: int = 5,
+    supervision: Any = "auto",
     key_added: str = "X_ifa",
     as_frame: bool = True,
     copy: bool = False,
@@ -91,10 +92,13 @@ def ifa(
     folds : int
         That of ``InformedFactorAnalysis``: the model is fitted again without each fold for the held-out alignment, 0
         for no such fits.
+    supervision : "auto" or float
+        That of ``InformedFactorAnalysis``: how often covariates count against features. 1 is the paper's model.
     key_added : str
         ``obsm[key_added]`` gets the factors of all cells (NaN for those no modality has), covariates first, then
         ``free0``, ...; ``varm`` of each modality, under the name without ``X_``, the loadings (NaN for features not
-        used); ``uns`` under that name ``params``, ``alignment`` (``summary``), ``beta`` (with std),
+        used); ``uns`` under that name ``params``, ``alignment`` (``summary``), ``informed`` (``informed_``: beta with
+        interval, held-out alignment and verdict of each covariate), ``supervision`` (that in use), ``beta`` (with std),
         ``variance_explained`` (factors x modalities), ``views`` (cells, features and total variance explained of each),
         ``active``, ``elbo``, ``converged``, ``transform`` (T of the regime), ``columns`` and ``names``; and, where a
         modality's table was one of obsm, its ``loadings``.
@@ -123,7 +127,7 @@ def ifa(
     key = slots.check_place(data, key_added, copy, places)
     Y, C, labels = asked.tables(data)
     _check_cells(data, views)
-    model = InformedFactorAnalysis(n_factors, folds=folds, **settings)
+    model = InformedFactorAnalysis(n_factors, folds=folds, supervision=supervision, **settings)
     model.fit({name: view.table() for name, view in views.items()}, Y, confounders=C, groups=labels)
     if folds:
         asked.advise(data, Y, C)
@@ -189,6 +193,8 @@ def _found(model: InformedFactorAnalysis, views: dict[str, View]) -> dict[str, A
     total = model.total_variance_explained().reindex(list(views)).to_numpy()
     return {
         "alignment": model.summary(),
+        "informed": model.informed_,
+        "supervision": float(model.supervision_),
         "beta": pd.DataFrame({"beta": model.beta_, "std": model.beta_std_}, index=model.covariate_names_),
         "variance_explained": shares.set_axis([slots.written_as(str(name)) for name in shares.columns], axis=1),
         "views": pd.DataFrame({**sizes, "variance_explained": total}, index=list(views)),

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from covalign._core.linalg import Array
+from covalign.closed_form.heldout import HeldOut
 from covalign.closed_form.regimes import Polar
+from covalign.closed_form.shrinkage import analytic_shrinkage
 from covalign.exceptions import CannotHoldOutError
+from covalign.factor import placement
 from covalign.factor.fitted_rows import Rows
 from covalign.factor.inference.kernel import kernel_of
+from covalign.factor.label_free import completed
 from covalign.factor.table import Table
-from covalign.show.report.facts import of_estimator, plain
+from covalign.show.report.facts import of_estimator, of_stage_1, plain
 from covalign.tables.covariates import Column
 
 TOP = 10  # features of a factor in a view
@@ -26,17 +31,22 @@ FREE = 6  # free factors in the scatter
 def of_model(model: Any) -> dict[str, Any]:
     """The facts of a fitted ``InformedFactorAnalysis``; with folds, it is fitted again without each of them."""
     model._check_fitted()
-    polar, held = model._polar(), None
+    polar, judged = model._polar(), None
     why_not = None if model.folds else "the model has folds=0"
     try:
-        held = model._held_out()
+        judged = model._judged()
     except CannotHoldOutError as error:
         why_not = str(error)
+    held, plain_held = (None, None) if judged is None else judged
     problem = model._problem
     return {
         **of_estimator(model, "fa", "X, y", held, why_not),
+        "stage_1": _stage_1(model, plain_held),
         "dimensions": int(problem.k),
-        "shrinkage": None,
+        "shrinkage": shrinkage(model),
+        "supervision": float(model.supervision_),
+        "regime_from": str(model.regime_from),
+        "informed": informed(copy(model).set_params(folds=0) if judged is None else model),
         "between_covariates": plain(problem.data.yy / problem.n),
         "factors": {
             "names": list(model.factor_names_),
@@ -49,6 +59,24 @@ def of_model(model: Any) -> dict[str, Any]:
             "missing": missing(model),
         },
     }
+
+
+def _stage_1(model: Any, held: HeldOut | None) -> dict[str, Any]:
+    """The informed factors before any regime."""
+    polar, rows = model._plain_polar(), model._fitted_sums()
+    first = polar.T_0 @ np.eye(len(polar.T_0), rows.cov_z.shape[0])
+    return of_stage_1(polar, rows.transform(first), held)
+
+
+def shrinkage(model: Any) -> float | None:
+    """That of the regimes; None in the paper's way."""
+    return None if model.regime_from == "model" else float(analytic_shrinkage(completed(model._label_free.rows)))
+
+
+def informed(model: Any) -> list[dict[str, Any]]:
+    """``informed_``: for each covariate beta, its interval, the held-out alignment and the verdict."""
+    frame = model.informed_.reset_index()
+    return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
 
 
 def bound(model: Any) -> dict[str, Any]:
@@ -67,7 +95,11 @@ def bound(model: Any) -> dict[str, Any]:
 def views(model: Any, polar: Polar) -> list[dict[str, Any]]:
     """For each view: name, features, shares of all factors, sums for the shares of informed factors, top features."""
     shares, totals = model.variance_explained(), model.total_variance_explained()
-    live = _live(model, polar)
+    live, p = _live(model, polar), model._problem.p
+    first = placement.shares(model._problem, model._stage_1, "marginal")
+    free = shares.to_numpy()[:, p:]
+    if model.regime_from == "features" and model.regime_ is None:
+        free = model.at(0.0).variance_explained().to_numpy()[:, p:]
     made = []
     for at, name in enumerate(model._table.views):
         tops = [model.top_features(k, name, TOP) for k in range(model.n_factors_)]
@@ -79,6 +111,8 @@ def views(model: Any, polar: Polar) -> list[dict[str, Any]]:
                 "shares": [float(share) for share in shares.loc[name]],
                 "total": float(totals[name]),
                 "live": live[at],
+                "stage_1": [float(share) for share in first[at]],
+                "free": [float(share) for share in free[at]],
                 "top": top,
             }
         )
@@ -90,20 +124,21 @@ def _live(model: Any, polar: Polar) -> list[dict[str, Any] | None]:
 
     None if there are more such groups than a page should hold.
     """
-    problem, first, p = model._problem, model._stage_1, model._problem.p
+    problem, first = model._problem, model._stage_1
     kernel, T_0 = kernel_of(problem), polar.T_0
+    p, k = T_0.shape
     zz, group = kernel.centred_products_of_means(problem, first)
-    if sum(len(np.unique(group[where])) for where in problem.bounds) * 2 * p * p > LIVE:
-        return [None] * len(problem.bounds)
+    if sum(len(np.unique(group[where])) for where in problem.features) * 2 * p * p > LIVE:
+        return [None] * len(problem.features)
     made: list[dict[str, Any] | None] = []
-    for where in problem.bounds:
+    for where in problem.features:
         xx, xz, _ = kernel.observed_sums(problem, first, where)
         varying = xx > 0
         groups = []
         for g in np.unique(group[where]):
             these = varying & (group[where] == g)
-            scaled = xz[these, :p] @ T_0.T / np.sqrt(xx[these])[:, None]
-            groups.append({"Q": plain(scaled.T @ scaled), "C": plain(T_0 @ zz[g, :p, :p] @ T_0.T)})
+            scaled = xz[these, :k] @ T_0.T / np.sqrt(xx[these])[:, None]
+            groups.append({"Q": plain(scaled.T @ scaled), "C": plain(T_0 @ zz[g, :k, :k] @ T_0.T)})
         made.append({"varying": int(varying.sum()), "groups": groups})
     return made
 
@@ -112,23 +147,31 @@ def _live(model: Any, polar: Polar) -> list[dict[str, Any] | None]:
 
 
 def samples(model: Any, polar: Polar) -> dict[str, Any] | None:
-    """Some samples, evenly spread over the table: T_0 z, the free factors, and covariates for their colours."""
+    """Some samples, evenly spread over the table: T_0 z, the free factors, and covariates for their colours.
+
+    ``stage_1`` has the factors before any regime.
+    """
     if not isinstance(model._rows, Rows):
         return None
     table, rows, p = model._table, model._rows, model._problem.p
     strength = model.variance_explained().to_numpy().max(axis=0)
     free = [k for k in np.argsort(-strength, kind="stable").tolist() if k >= p and model.active_factors_[k]][:FREE]
-    columns = p + len(free) + len(table.encoding.columns)
+    columns = 2 * (p + len(free)) + len(table.encoding.columns)
     n = min(len(rows.Y), SAMPLES, max(50, CELLS // columns))
     at = np.unique(np.linspace(0, len(rows.Y) - 1, n).round().astype(int))
+    first = model._means(model._stage_1)[at]
+    moved = (
+        first @ model._label_free.map("independent", 0.0).T if model.regime_from == "features" else model.factors_[at]
+    )
     raw = rows.Y[at] * table.sd_y + table.mean_y + table.nuisance.of_y(rows.C[at])
     blocks = zip(table.encoding.columns, table.encoding.blocks, strict=True)
     return {
         "of": len(rows.Y),
         "names": [str(i + 1) if table.samples is None else str(table.samples[i]) for i in at],
-        "informed": plain(model._means(model._stage_1)[at, :p] @ polar.T_0.T, 5),
+        "informed": plain(first[:, : polar.T_0.shape[1]] @ polar.T_0.T, 5),
         "free": [str(model.factor_names_[k]) for k in free],
-        "free_values": plain(model.factors_[np.ix_(at, free)], 5),
+        "free_values": plain(moved[:, free], 5),
+        "stage_1": {"informed": plain(first[:, :p], 5), "free_values": plain(first[:, free], 5)},
         "colours": [_colour(column, raw[:, list(block)]) for column, block in blocks],
     }
 

@@ -8,8 +8,9 @@ covariances c_p with y_p, whose standard deviation is s_p. A regime is F = unit_
 Each fold has an M of its own, fitted without it. Its left-out rows come in parts (``pooled_correlation``): second
 moments C, for coupling, and means of z~_p, z~_p^2 and z~_p y_p, for alignment, which are polynomials in lambda.
 
-If covariates have gaps, the rows that have y_p are a group of their own. In a factor model, z are the informed factors,
-and the model before any regime is one more F (``as_fitted``).
+If covariates have gaps, the rows that have y_p are a group of their own. In a factor model, z are its factors. Its
+informed factors before any regime are no function of T_0 z, so they have a T_0 and moments of their own (``stage_1``),
+and F is the inverse of this T_0 (``as_fitted``).
 """
 
 from __future__ import annotations
@@ -87,13 +88,19 @@ def of_rows(polar: Polar, rows: Rows, held: HeldOut | None, why_not_held_out: st
     return {
         "why_no_exclusive": regimes.frontier_settings(polar, [])[1],
         "fitted": {**regime(polar), **_judged(rows)},
-        "folds": [] if held is None else [_left_out(of, held.origin) for of in folds],
+        "folds": [] if held is None else [_left_out(of, held.origin, regime(of.polar)) for of in folds],
         # By degrees of freedom.
         "quantiles": [None, *student.ppf((1 + LEVEL) / 2, np.arange(1, max(2, parts))).tolist()],
         # Held-out numbers of the exclusive regime need it to exist in every fold.
         "held_out_exclusive": held is not None and held.all_exclusive,
         "why_not_held_out": why_not_held_out,
     }
+
+
+def of_stage_1(polar: Polar, rows: Rows, held: HeldOut | None) -> dict[str, Any]:
+    """What ``measured`` needs of a factor model before any regime; T_0 is P x P, that of the informed factors alone."""
+    folds = [] if held is None else [_left_out(of, held.origin, as_fitted(of.polar)) for of in held.folds]
+    return {"fitted": {**as_fitted(polar), **_judged(rows)}, "folds": folds}
 
 
 def about_groups(n: int | None, rows: str) -> str | None:
@@ -105,13 +112,13 @@ def about_groups(n: int | None, rows: str) -> str | None:
 
 
 def regime(polar: Polar) -> dict[str, Any]:
-    """The matrices that determine F; T_0^-1 only if z has as many dimensions as covariates."""
-    square = polar.T_0.shape[0] == polar.T_0.shape[1]
-    return {
-        "M": plain(polar.M),
-        "M_inverse": None if polar.M_inverse is None else plain(polar.M_inverse),
-        "as_fitted": plain(np.linalg.inv(polar.T_0)) if square else None,
-    }
+    """The matrices that determine F."""
+    return {"M": plain(polar.M), "M_inverse": None if polar.M_inverse is None else plain(polar.M_inverse)}
+
+
+def as_fitted(polar: Polar) -> dict[str, Any]:
+    """The matrices that determine F before any regime."""
+    return {"M": plain(polar.M), "as_fitted": plain(np.linalg.inv(polar.T_0))}
 
 
 def _judged(rows: Rows) -> dict[str, Any]:
@@ -122,11 +129,10 @@ def _judged(rows: Rows) -> dict[str, Any]:
     }
 
 
-def _left_out(of: LeftOut, origin: Array) -> dict[str, Any]:
+def _left_out(of: LeftOut, origin: Array, fit: dict[str, Any]) -> dict[str, Any]:
     """A fit without a fold, and what the parts of its left-out rows add to alignment and coupling."""
-    fit = regime(of.polar)
-    forms = {"tunable": [np.eye(len(of.polar.M)), no_zero_rows(of.polar.M)]}
-    forms |= {name: [mixing(fit, name, 0.0)] for name, matrix in FIXED.items() if fit[matrix] is not None}
+    forms = {} if "as_fitted" in fit else {"tunable": [np.eye(len(of.polar.M)), no_zero_rows(of.polar.M)]}
+    forms |= {name: [mixing(fit, name, 0.0)] for name, matrix in FIXED.items() if fit.get(matrix) is not None}
     return {
         **fit,
         "known": of.known.tolist(),
@@ -225,6 +231,7 @@ def correlations(of: dict[str, Any], F: Array) -> tuple[Array, Array]:
 
 def measured(facts: dict[str, Any], regime: str, lam: float) -> dict[str, Any]:
     """All numbers of one setting, as the page shows them."""
+    facts = {**facts, **facts["stage_1"]} if regime == AS_FITTED else facts
     with_y, among = correlations(facts["fitted"], mixing(facts["fitted"], regime, lam))
     found = {
         "with_y": with_y,
@@ -280,6 +287,18 @@ def _pair_sums(of: dict[str, Any], regime: str, lam: float) -> list[Array]:
             sums[:, at] = n * np.array([np.ones(len(at)), z, group["y"], zz, group["yy"], zy])
         made.append(np.where(of["known"], sums, 0.0))
     return made
+
+
+def all_shares(of_view: dict[str, Any], fitted: dict[str, Any], regime: str, lam: float) -> Array:
+    """Share of a view's variance by each factor; those of free factors are the same in every regime.
+
+    In the paper's way (``regime_from="model"``) free factors are fitted again, and these are the ones of the model.
+    """
+    if of_view["live"] is None:
+        return np.array(of_view["shares"])
+    if regime == AS_FITTED:
+        return np.array(of_view["stage_1"])
+    return np.array([*shares(of_view["live"], mixing(fitted, regime, lam)), *of_view["free"]])
 
 
 def shares(of_view: dict[str, Any], F: Array) -> Array:

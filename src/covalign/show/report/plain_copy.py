@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from covalign.closed_form.regimes import mean_or_nan
+from covalign.factor.verdicts import VERDICTS
 from covalign.show.report.facts import measured
 
 WIDTH, HEIGHT, EDGE, RIM = 460, 300, 48, 12  # EDGE: the space for numbers
@@ -18,7 +19,7 @@ def static(facts: dict[str, Any]) -> str:
     """A figure and tables, as HTML."""
     now = measured(facts, facts["regime"], facts["lam"])
     named = lam_shown(facts["lam"]) if facts["regime"] == "tunable" else html.escape(facts["regime"])
-    more = _shares(facts["factors"]) if "factors" in facts else ""
+    more = _informed(facts) + _shares(facts["factors"]) if "factors" in facts else ""
     groups = f"<p>{html.escape(facts['about_groups'])}</p>" if facts["about_groups"] and now["held_out"] else ""
     categories = "".join(f"<p>{html.escape(text)}</p>" for text in facts["about_categories"])
     return (
@@ -42,12 +43,26 @@ def _alignments(facts: dict[str, Any], now: dict[str, Any]) -> str:
     for p, name in enumerate(facts["covariates"]):
         low, high = _shown(held["low"][p]), _shown(held["high"][p])
         limits = "–" if low == "–" else f"{low} to {high}"
-        rows.append((name, [_shown(now["alignment"][p]), _shown(held["alignment"][p]), limits]))
+        lost = "informed" in facts and facts["informed"][p]["verdict"] == VERDICTS[-1]
+        called = f"{name} ({VERDICTS[-1]})" if lost else name
+        rows.append((called, [_shown(now["alignment"][p]), _shown(held["alignment"][p]), limits]))
     return _table(["covariate", "fitted", "held out", "90 %"], rows)
 
 
 def _shown(value: float) -> str:
     return "–" if np.isnan(value) else f"{value:.3f}"
+
+
+def _informed(facts: dict[str, Any]) -> str:
+    """What left-out samples say of every covariate, and the supervision."""
+    rows = []
+    for of in facts["informed"]:
+        limits = "–" if np.isnan(of["low"]) else f"{_shown(of['low'])} to {_shown(of['high'])}"
+        rows.append((of["covariate"], [_shown(of["beta"]), limits, _shown(of["held_out"]), of["verdict"]]))
+    return (
+        f"<h2>Informed factors</h2>{_table(['covariate', 'beta', '90 %', 'held out', 'verdict'], rows)}"
+        f'<p class="key">From left-out samples. Supervision {facts["supervision"]:g}.</p>'
+    )
 
 
 def _shares(factors: dict[str, Any]) -> str:

@@ -279,8 +279,12 @@ const arithmetic = (() => {
     };
   }
 
+  // Informed factors before any regime are no function of T_0 z, and have moments of their own.
+  const ofRegime = (facts, regime) => (regime === "as fitted" ? { ...facts, ...facts.stage_1 } : facts);
+
   // A point of the frontier.
-  function point(facts, regime, lam) {
+  function point(all, regime, lam) {
+    const facts = ofRegime(all, regime);
     const judged = facts.folds.length > 0 && (regime !== "exclusive" || facts.held_out_exclusive);
     return {
       alignment: alignments(facts.fitted, regime, lam),
@@ -290,9 +294,10 @@ const arithmetic = (() => {
   }
 
   // All numbers of one setting.
-  function measured(facts, regime, lam) {
+  function measured(all, regime, lam) {
+    const facts = ofRegime(all, regime);
     return {
-      ...point(facts, regime, lam),
+      ...point(all, regime, lam),
       withY: withCovariates(facts.fitted, regime, lam),
       among: among(facts.fitted, regime, lam).map((row) => Array.from(row)),
     };
@@ -329,7 +334,13 @@ const arithmetic = (() => {
     return total.map((value) => value / Math.max(view.varying, 1));
   }
 
-  return { point, measured, mixing, lamWithin, shares, mean };
+  // Share of a view's variance by each factor: see facts.all_shares.
+  function allShares(view, fitted, regime, lam) {
+    if (view.live === null) return view.shares;
+    return regime === "as fitted" ? view.stage_1 : [...shares(view.live, mixing(fitted, regime, lam)), ...view.free];
+  }
+
+  return { point, measured, mixing, lamWithin, allShares, mean };
 })();
 
 if (typeof module !== "undefined") module.exports = arithmetic;

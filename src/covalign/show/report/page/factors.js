@@ -6,10 +6,11 @@
   const { facts, onChange } = view;
   const { names, active, views, bound, samples, missing } = facts.factors;
   const P = facts.covariates.length;
+  const NOT = "not captured";
   // Okabe and Ito's colours, distinct for colour-blind readers; then a scale of even brightness.
   const LEVELS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#7f7f7f"];
   const SCALE = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]];
-  const nameOf = (k) => (active[k] ? names[k] : `${names[k]} (off)`);
+  const nameOf = (k) => `${names[k]}${active[k] ? "" : " (off)"}${k < P && facts.informed[k].verdict === NOT ? ` (${NOT})` : ""}`;
   const setting = facts.regime === "tunable" ? lamShown(facts.lam) : facts.regime;
 
   function options(id, items, chosen) {
@@ -17,6 +18,22 @@
     items.forEach((item, i) => write(select, "option", short(item, 40), { value: i, ...(i === chosen ? { selected: "" } : {}) }));
     return select;
   }
+
+  // -- informed factors -----------------------------------------------------------------------------------------------
+
+  (() => {
+    const row = (place, kind, cells) => {
+      const line = write(place, "tr");
+      cells.forEach((text, i) => write(line, kind === "head" || i === 0 ? "th" : "td", text, i === 0 || kind === "head" ? { scope: kind === "head" ? "col" : "row" } : {}));
+    };
+    row(write(byId("informed"), "thead"), "head", ["covariate", "beta", "90 % interval", "held out", "verdict"]);
+    const body = write(byId("informed"), "tbody");
+    for (const { covariate, beta, low, high, held_out, verdict } of facts.informed) {
+      row(body, "row", [covariate, shown(beta, 3), known(low) ? `${shown(low, 3)} to ${shown(high, 3)}` : "–", shown(held_out, 3), verdict]);
+    }
+    byId("informed-said").textContent = `From left-out samples, in the fitted model (${setting}). A covariate is captured if they exclude a correlation of 0 with its factor, and ${NOT} if they exclude all above 0.3. Supervision ${facts.supervision}: ${
+      facts.supervision > 1 ? `covariates count ${facts.supervision} times` : "covariates count once, as in the paper"}.`;
+  })();
 
   // -- variance explained ---------------------------------------------------------------------------------------------
 
@@ -27,10 +44,10 @@
     { signed: false, digits: 2, most, cell: 46 });
   byId("shares-said").textContent = `Share of each view's variance: R² of each feature on one factor alone, averaged over features. All factors together: ${
     views.map((one) => `${quoted(one.name)} ${shown(one.total)}`).join(", ")}. ${
-    live ? "Shares of informed factors follow the chosen regime; shares of free factors are" : "Shares are"} those of the fitted model (${setting}).`;
+    !live ? `Shares are those of the fitted model (${setting}).` : facts.regime_from === "features" ? "Shares follow the chosen regime."
+      : `Shares of informed factors follow the chosen regime; shares of free factors are those of the fitted model (${setting}).`}`;
   onChange((state) => {
-    const F = live ? arithmetic.mixing(facts.fitted, state.regime, state.lam) : null;
-    const table = views.map((one) => (live ? [...arithmetic.shares(one.live, F), ...one.shares.slice(P)] : one.shares));
+    const table = views.map((one) => arithmetic.allShares(one, facts.fitted, state.regime, state.lam));
     recolour(table);
     window.covalign.shares = table;
   });
@@ -42,11 +59,13 @@
     const [across, up] = [options("scatter-x", all, 0), options("scatter-y", all, Math.min(1, all.length - 1))];
     const colour = options("scatter-colour", colours.map((one) => one.name), 0);
     const n = samples.informed.length;
-    byId("scatter-said").textContent = `${n < samples.of ? `${n} of ${samples.of} samples, evenly spread over the table` : `All ${n} samples`}. Informed factors follow the chosen regime.`;
+    byId("scatter-said").textContent = `${n < samples.of ? `${n} of ${samples.of} samples, evenly spread over the table` : `All ${n} samples`}. ${facts.regime_from === "features" ? "Factors" : "Informed factors"} follow the chosen regime. They know the covariates of these samples; factors of new samples do not.`;
 
+    // F: null before any regime
     function coordinate(which, F) {
-      if (which >= P) return samples.free_values.map((row) => row[which - P]);
-      const values = samples.informed.map((row) => row.reduce((sum, value, q) => sum + value * F[which][q], 0));
+      const { informed, free_values } = F === null ? samples.stage_1 : samples;
+      if (which >= P) return free_values.map((row) => row[which - P]);
+      const values = informed.map((row) => (F === null ? row[which] : row.reduce((sum, value, q) => sum + value * F[which][q], 0)));
       const sd = Math.sqrt(values.reduce((sum, value) => sum + value * value, 0) / n) || 1;
       return values.map((value) => value / sd);
     }
@@ -89,7 +108,7 @@
     const dots = samples.names.map(() => draw(svg, "circle", { r: n > 400 ? 3.2 : 4.5 }));
     let painted = null;
     return (state) => {
-      const F = arithmetic.mixing(facts.fitted, state.regime, state.lam);
+      const F = state.regime === "as fitted" ? null : arithmetic.mixing(facts.fitted, state.regime, state.lam);
       const [i, j, one] = [Number(across.value), Number(up.value), colours[Number(colour.value)]];
       const [xs, ys] = [coordinate(i, F), coordinate(j, F)];
       const W = roomOf("scatter", 1080);

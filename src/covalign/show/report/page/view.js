@@ -77,7 +77,8 @@ const view = (() => {
     for (const tick of marks.at) draw(scale, "text", { x: x(tick), y: 17, class: "tick", "text-anchor": "middle" }, marks.text(tick));
     const rows = names.map((name, p) => {
       const row = write(byId("numbers"), "tr");
-      write(row, "th", name, { scope: "row" });
+      const lost = isModel && facts.informed[p].verdict === "not captured";
+      write(row, "th", lost ? `${name} (not captured)` : name, { scope: "row" });
       const svg = canvas(draw(write(row, "td", null, { class: "plot" }), "svg", { "aria-hidden": "true" }), W, H, "");
       for (const tick of marks.at) draw(svg, "line", { x1: x(tick), x2: x(tick), y1: 0, y2: H, class: "grid" });
       const parts = { bar: draw(svg, "line", { y1: H / 2, y2: H / 2, class: "interval" }) };
@@ -109,11 +110,11 @@ const view = (() => {
   // -- in words -------------------------------------------------------------------------------------------------------
 
   const rows = isModel ? "samples" : "rows";
-  const granted = isModel ? " under the model" : facts.shrinkage > 0 ? ` at a shrinkage of ${plain(facts.shrinkage)}` : "";
+  const granted = facts.regime_from === "model" ? " under the model" : facts.shrinkage > 0 ? ` at a shrinkage of ${plain(facts.shrinkage)}` : "";
   const MEANING = {
     independent: `The ${dimension}s are uncorrelated with each other. Among uncorrelated ${dimension}s they have the highest alignment${granted}.`,
     strongest: `Every ${dimension} is the best linear prediction of its covariate${granted}. It may correlate with the other ${dimension}s.`,
-    exclusive: `Every ${dimension} correlates with its own covariate and with no other${isModel ? granted : ""}. Alignment is lower, most of all for covariates that resemble others.`,
+    exclusive: `Every ${dimension} correlates with its own covariate and with no other${facts.regime_from === "model" ? granted : ""}. Alignment is lower, most of all for covariates that resemble others.`,
     "as fitted": "The factors as the model found them, before any regime. Each is informed by its covariate; they may correlate.",
   };
 
