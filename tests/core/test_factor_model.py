@@ -65,9 +65,9 @@ def test_alignment_before_realigning_is_the_mean_beta(b, expected):
 def test_paper_settings_stop_early():
     s = ca.simulate.scenario("PN", n_samples=300, random_state=0)
     paper = InformedFactorAnalysis.paper(10)
-    assert (paper.posterior, paper.accelerate, paper.pretrain_iter, paper.tol) == ("mean_field", False, 250, 5e-7)
+    assert (paper.posterior, paper.accelerate, paper.pretrain_iter, paper.tol) == ("coordinates", False, 250, 5e-7)
     paper.fit(s.X, s.Y)
-    converged = InformedFactorAnalysis(10, posterior="mean_field").fit(s.X, s.Y)
+    converged = InformedFactorAnalysis(10, posterior="mean_field", beta_prior=0, supervision=1).fit(s.X, s.Y)
     assert converged.elbo_[-1] > paper.elbo_[-1] + 5
     assert np.mean(recovery(paper, s)) > 0.9
     assert np.diff(paper.elbo_).min() >= -1e-9 * abs(paper.elbo_[-1])

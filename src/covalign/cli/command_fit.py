@@ -63,7 +63,7 @@ def fit(
     lam: options.Lam = None,
     max_coupling: options.MaxCoupling = None,
     posterior: Annotated[
-        Posterior, option(METHOD, "CHOICE", "Family of the posterior: full, or mean_field.")
+        Posterior, option(METHOD, "CHOICE", "Family of the posterior: full, mean_field, or coordinates.")
     ] = Posterior.full,
     max_iter: Annotated[int, option(METHOD, "INT", "Maximum number of sweeps.")] = 2000,
     n_init: Annotated[

@@ -59,7 +59,10 @@ class Search(NamedTuple):
             return Fit(state, [], False)
         state = state._replace(beta=np.zeros(problem.p))
         state = state._replace(z=kernel_of(problem).update_factors(problem, state.views, state.beta))
-        state = sweeps.fit(problem, state, self.accelerate, self.pretrain_iter, self.tol, supervised=False).state
+        tol = -np.inf if problem.coordinates else self.tol  # the paper stops early only after its warm-up
+        state = sweeps.fit(problem, state, self.accelerate, self.pretrain_iter, tol, supervised=False).state
+        if problem.coordinates:  # the paper turns no factor: those of the start stay with their covariates
+            return Fit(state, [], False)
         turn = covariate_turn(state.z.zy, problem.k)  # K x K orthonormal: the first P factors at the covariates
         return Fit(updates.transformed(state, turn.T, problem.full), [], False)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from covalign._core.linalg import Array
 from covalign._core.threads import limited
-from covalign.factor.inference import updates
+from covalign.factor.inference import coordinates, updates
 from covalign.factor.inference.bound import bound
 from covalign.factor.inference.engines import Gram
 from covalign.factor.inference.kernel import kernel_of, update_views
@@ -57,6 +57,8 @@ def sweep(problem: Problem, state: State, accelerate: bool, supervised: bool = T
         state = updates.point_at_covariates(state, problem.p)
         state = state._replace(beta=updates.update_beta(state.z, problem.n, problem.p, problem.beta_prior))
     views = update_views(problem, state.z, state.views)
+    if problem.coordinates:
+        return State(coordinates.update_factors(problem, views, state.beta, state.z), views, state.beta)
     return State(kernel.update_factors(problem, views, state.beta), views, state.beta)
 
 
