@@ -196,7 +196,7 @@ def test_the_bound_never_falls(seed, accelerate):
     moved = [realign(problem, first.state, T, False, 40, -np.inf).elbo for T in transformations]
     for elbo in (first.elbo, *moved):
         assert np.diff(elbo).min() >= -1e-9 * abs(elbo[-1])
-        assert elbo[-1] > elbo[0] + 0.01  # there was something to gain
+        assert elbo[-1] > elbo[0] + 1e-6  # there was something to gain
 
 
 def test_stage_2_holds_the_means_and_not_the_covariance():
