@@ -69,9 +69,11 @@ def iterate(
     max_iter: int,
     tol: float,
     refresh: Callable[[State], State] | None = None,
-    tick: Callable[[list[float]], None] = lambda elbo: None,
+    tick: Callable[[list[float]], bool | None] = lambda elbo: None,
 ) -> Fit:
     """Step until the bound's relative change is below tol. After Ctrl-C the state reached so far is returned.
+
+    ``tick`` sees every bound and ends the fit by returning True.
 
     With ``refresh`` every fourth step starts from an extrapolation of the last three; it counts only if it ends higher.
     """
@@ -91,9 +93,9 @@ def iterate(
             converged = bool(elbo) and value - elbo[-1] < tol * abs(value)
             elbo.append(value)
             last.append(state)
-            tick(elbo)
-            if converged:
-                return Fit(state, elbo, True)
+            enough = tick(elbo)
+            if converged or enough:
+                return Fit(state, elbo, converged)
     except KeyboardInterrupt:
         pass
     return Fit(state, elbo, False)
@@ -138,7 +140,7 @@ def fit(
     max_iter: int,
     tol: float,
     supervised: bool = True,
-    tick: Callable[[list[float]], None] = lambda elbo: None,
+    tick: Callable[[list[float]], bool | None] = lambda elbo: None,
 ) -> Fit:
     """Stage 1."""
 
