@@ -64,8 +64,8 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
     ----------
     n_factors : int or "auto"
         Informed and free factors together. Too many are harmless: the ones not needed are turned off. ``"auto"`` starts
-        with more than enough and drops what the bound is better without; ``n_factors_`` is the number in use and
-        ``n_factors_path_`` the bound reached with every number that was tried to the end.
+        with more than enough and drops what the bound is better without, at the cost of a few fits; ``n_factors_`` is
+        the number in use and ``n_factors_path_`` the bound of every number that was tried, most after a few sweeps.
     posterior : "full", "mean_field" or "coordinates"
         Joint Gaussians over all factors, or the paper's factorisation. ``"coordinates"`` is the mean field with the
         paper's updates, which visit factors and loadings one by one; it needs data without missing values.

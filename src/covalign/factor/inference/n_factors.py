@@ -148,11 +148,6 @@ def strength(problem: Problem, state: State) -> Array:
     return np.asarray(placing.shares(problem, state, "loadings").max(axis=0))
 
 
-def active(problem: Problem, state: State) -> NDArray[np.bool_]:
-    """Informed factors, and free ones that explain something in some view."""
-    return (strength(problem, state) > ACTIVE_SHARE) | (np.arange(problem.k) < problem.p)
-
-
 def kept(problem: Problem, state: State, factors: NDArray[np.intp]) -> tuple[Problem, Fit]:
     """These factors alone, loadings adapted to the lack of the others."""
     smaller = problem._replace(k=len(factors))
