@@ -73,7 +73,7 @@ def fit(
         ),
     ] = "auto",
     posterior: Annotated[
-        Posterior, option(METHOD, "CHOICE", "Family of the posterior: full, or mean_field.")
+        Posterior, option(METHOD, "CHOICE", "Family of the posterior: full, mean_field, or coordinates.")
     ] = Posterior.full,
     max_iter: Annotated[int, option(METHOD, "INT", "Maximum number of sweeps.")] = 2000,
     n_init: Annotated[

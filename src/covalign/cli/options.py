@@ -40,6 +40,7 @@ class Posterior(StrEnum):
 
     full = "full"
     mean_field = "mean_field"
+    coordinates = "coordinates"
 
 
 def option(panel: str, metavar: str, help: str, *names: str, **more: Any) -> Any:

@@ -51,6 +51,7 @@ def pack(model: Any) -> tuple[dict[str, Any], dict[str, Array]]:
         "n": problem.n,
         "k": problem.k,
         "full": problem.full,
+        "coordinates": problem.coordinates,
         "of_y": problem.of_y,
         "beta_prior": problem.beta_prior,
         "views": {name: view.names for name, view in table.views.items()},
@@ -89,7 +90,8 @@ def unpack(meta: dict[str, Any], arrays: dict[str, Array], model: Any) -> Any:
     model._table, model._rows, model._groups = table, _unpack_rows(arrays), arrays.get("groups")
     d, of_y = table.bounds[-1].stop, meta.get("of_y", 0.0)
     bounds = (*table.bounds, slice(d, d + p)) if of_y else table.bounds
-    model._problem = Problem(engine, meta["n"], p, meta["k"], bounds, meta["full"], meta.get("beta_prior", 0.0), of_y)
+    kind_of_fit = (meta["full"], meta.get("beta_prior", 0.0), of_y, meta.get("coordinates", False))
+    model._problem = Problem(engine, meta["n"], p, meta["k"], bounds, *kind_of_fit)
     tried = pd.Index(arrays["tried.k"], name="n_factors")
     model.n_factors_path_ = pd.Series(arrays["tried.elbo"], index=tried, name="elbo")
     weights = [model._problem.weight(where) for where in bounds]

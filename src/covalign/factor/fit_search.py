@@ -17,6 +17,7 @@ from covalign.factor.inference.state import Problem
 from covalign.factor.inference.sweeps import Fit
 
 TRIAL_SWEEPS = 1  # enough to tell which mirror image is better
+NUMBER_TOL = 1e-5  # of fits that tell which number of factors is better
 EXPLORE_SWEEPS = 20  # enough to tell which covariate is best given up, where a fit has not converged by then
 
 
@@ -35,20 +36,16 @@ class Search(NamedTuple):
         """The fit with the highest bound over all starts, and the bounds of the numbers of factors that were tried."""
         problem, first, tried = self._first(problem)
         seeds = check_random_state(self.random_state).spawn(self.n_init - 1)
-        fits = [first, *(self.run(problem, self._begin(problem, rng)) for rng in seeds)]
+        fits = [first, *(self.run(problem, self.begin(problem, rng)) for rng in seeds)]
         return Choice(problem, max(fits, key=sweeps.height), tried)
 
     def _first(self, problem: Problem) -> Choice:
         """A fit from the deterministic start; it chooses the number of factors if that is wanted."""
-
-        def begin(chosen: Problem) -> Fit:
-            return self._explored(chosen, self._begin(chosen, None))
-
         if self.choose_factors:
-            return selection.choose(problem, begin, self.run)
-        return Choice(problem, self.run(problem, begin(problem)), {})
+            return selection.choose(problem, self)
+        return Choice(problem, self.run(problem, self.explored(problem, self.begin(problem))), {})
 
-    def _begin(self, problem: Problem, rng: Any) -> Fit:
+    def begin(self, problem: Problem, rng: Any = None) -> Fit:
         """A start: the best of its mirror images after a few sweeps, or the result of a warm-up without covariates."""
         if rng is None and self.accelerate and not self.pretrain_iter:
             images = starts(problem)
@@ -59,11 +56,14 @@ class Search(NamedTuple):
             return Fit(state, [], False)
         state = state._replace(beta=np.zeros(problem.p))
         state = state._replace(z=kernel_of(problem).update_factors(problem, state.views, state.beta))
-        state = sweeps.fit(problem, state, self.accelerate, self.pretrain_iter, self.tol, supervised=False).state
+        tol = -np.inf if problem.coordinates else self.tol  # the paper stops early only after its warm-up
+        state = sweeps.fit(problem, state, self.accelerate, self.pretrain_iter, tol, supervised=False).state
+        if problem.coordinates:  # the paper turns no factor: those of the start stay with their covariates
+            return Fit(state, [], False)
         turn = covariate_turn(state.z.zy, problem.k)  # K x K orthonormal: the first P factors at the covariates
         return Fit(updates.transformed(state, turn.T, problem.full), [], False)
 
-    def _explored(self, problem: Problem, begun: Fit) -> Fit:
+    def explored(self, problem: Problem, begun: Fit) -> Fit:
         """The fit after some sweeps; where it has not converged by then, the best of it and of alternative starts."""
         if not self.accelerate or self.pretrain_iter or self.max_iter <= EXPLORE_SWEEPS:
             return begun
@@ -72,6 +72,19 @@ class Search(NamedTuple):
             return first
         others = [Fit(state, [], False) for state in alternatives(problem)]
         return max([first, *(self.run(problem, other, EXPLORE_SWEEPS) for other in others)], key=sweeps.height)
+
+    def explore(self, problem: Problem, begun: Fit, most: int, bar: Progress, target: float = -np.inf) -> Fit:
+        """Sweeps to compare numbers of factors, fewer than ``most`` where they settle or will not reach ``target``."""
+        if begun.converged or _settled(begun.elbo):
+            return begun
+
+        def tick(elbo: list[float]) -> bool:
+            bar.update(len(elbo), f"number of factors: {problem.k}, sweep {len(elbo)}, bound {elbo[-1]:.2f}")
+            left = most - len(elbo)
+            return _settled(elbo) or (len(elbo) > 1 and elbo[-1] + left * (elbo[-1] - elbo[-2]) < target)
+
+        more = sweeps.fit(problem, begun.state, self.accelerate, min(most, self.max_iter), self.tol, tick=tick)
+        return more._replace(elbo=[*begun.elbo, *more.elbo])
 
     def run(self, problem: Problem, begun: Fit, most: int | None = None) -> Fit:
         """Sweeps until there are ``most`` of them, or the fit has converged."""
@@ -85,3 +98,8 @@ class Search(NamedTuple):
 
             rest = sweeps.fit(problem, begun.state, self.accelerate, left, self.tol, tick=tick)
         return rest._replace(elbo=[*begun.elbo, *rest.elbo])
+
+
+def _settled(elbo: list[float]) -> bool:
+    """Whether further sweeps will hardly change which number of factors is better."""
+    return len(elbo) > 1 and elbo[-1] - elbo[-2] < NUMBER_TOL * abs(elbo[-1])

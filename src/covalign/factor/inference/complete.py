@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covalign._core.linalg import Array
-from covalign.factor.inference import updates
+from covalign.factor.inference import coordinates, updates
 from covalign.factor.inference.state import Factors, Held, Loadings, Problem, State, View, cannot_resume
 
 
@@ -28,7 +28,10 @@ def update_factors(problem: Problem, views: tuple[View, ...], beta: Array) -> Fa
 
 def update_loadings(problem: Problem, z: Factors, where: slice, view: View) -> Loadings:
     """The loadings of a view, given the factors."""
-    return updates.update_loadings(z.second_moment(problem.n), z.xz[where], view.ard, view.precision, problem.full)
+    S, xz = z.second_moment(problem.n), z.xz[where]
+    if problem.coordinates:
+        return coordinates.update_loadings(S, xz, view.ard, view.precision, view.w.mean)
+    return updates.update_loadings(S, xz, view.ard, view.precision, problem.full)
 
 
 def expected_residuals(problem: Problem, z: Factors, where: slice, w: Loadings) -> Array:

@@ -1,118 +1,151 @@
-"""The number of factors: start with too many, drop those that ARD turns off, then those that lower the bound.
+"""The number of factors: start with too many, drop the weakest as long as the bound rises.
 
 A factor that explains nothing still costs the divergence of its precisions from their prior, so the bound falls with
-every superfluous factor and rises when one is dropped.
+every superfluous factor and rises when one is dropped. Numbers are compared after a few sweeps from the same state;
+only the number that wins gets a fit to convergence.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from covalign._core.linalg import Array
+from covalign._core.progress import Progress
 from covalign.factor import placement as placing
 from covalign.factor.inference.kernel import kernel_of, update_views
 from covalign.factor.inference.state import Problem, State
-from covalign.factor.inference.sweeps import Fit
+from covalign.factor.inference.sweeps import Fit, height
 
 ACTIVE_SHARE = 1e-3  # of the variance of a view; what ARD turns off explains many orders less
+SWEEPS, FEW = 12, 4  # to compare neighbouring numbers, and numbers that are far apart
+SAME = 1e-7  # of the bound: what differs by less is the same optimum
+CLEAR = 0.01  # of the bound: with fewer factors, no other start makes up for that
 SPARE = 5  # factors to begin with beyond what the spectrum suggests
-FIRST_SWEEPS = 30  # before factors are dropped for the first time: superfluous ones take many more to vanish
 
 
 class Choice(NamedTuple):
-    """A fit and its number of factors; every number that was tried to the end, and the bound it reached."""
+    """A fit and its number of factors; every number that was tried, and the bound it reached."""
 
     problem: Problem
     fit: Fit
     tried: dict[int, float]
 
 
-def choose(
-    problem: Problem,
-    begin: Callable[[Problem], Fit],
-    run: Callable[[Problem, Fit, int | None], Fit],
-) -> Choice:
-    """The best number of factors. ``begin`` makes a start, ``run`` sweeps until some number or convergence.
+class Search(Protocol):
+    """How a fit begins and goes on."""
+
+    def begin(self, problem: Problem) -> Fit:
+        """A start."""
+
+    def explored(self, problem: Problem, begun: Fit) -> Fit:
+        """The best of this start and of others after some sweeps."""
+
+    def explore(self, problem: Problem, begun: Fit, most: int, bar: Progress, target: float = -np.inf) -> Fit:
+        """At most so many sweeps from here, fewer where the bound will not reach ``target``."""
+
+    def run(self, problem: Problem, begun: Fit) -> Fit:
+        """Sweeps until the fit has converged."""
+
+
+def choose(problem: Problem, search: Search) -> Choice:
+    """The best number of factors and its fit.
 
     If none of the factors is given up, there were not enough to begin with: twice as many are tried.
     """
     most = max(problem.p + 1, min(problem.n - 1, problem.bounds[-1].stop))
-    k, tried = min(generous(problem), most), dict[int, float]()
-    while True:
-        larger = problem._replace(k=k)
-        found, fit = pruned(larger, run(larger, begin(larger), FIRST_SWEEPS), run, tried)
-        if found.k < k or k == most:
-            break
-        k = min(2 * k, most)
-    return anew(found, fit, begin, run, tried)
+    k, step, tried = min(generous(problem), most), SPARE, dict[int, float]()
+    with Progress(None) as bar:
+        while True:
+            larger = problem._replace(k=k)
+            found, fit = pruned(larger, search.begin(larger), step, search, bar, tried)
+            if found.k < k or k == most:
+                break
+            k, step = min(2 * k, most), (min(2 * k, most) - problem.p) // 2
+        chosen, fresh = anew(found, search, bar, tried)
+    fresh = search.run(chosen, search.explored(chosen, fresh))
+    note(tried, chosen, fresh)
+    if height(fit) > height(fresh) + SAME * abs(height(fresh)):  # the start with this number leads to a lesser optimum
+        chosen, fresh = found, search.run(found, fit)
+        note(tried, chosen, fresh)
+    return Choice(chosen, fresh, tried)
 
 
-def anew(
-    problem: Problem,
-    fit: Fit,
-    begin: Callable[[Problem], Fit],
-    run: Callable[[Problem, Fit, int | None], Fit],
-    tried: dict[int, float],
-) -> Choice:
-    """Fits from the start with this number of factors, then with fewer as long as the bound rises.
+def anew(problem: Problem, search: Search, bar: Progress, tried: dict[int, float]) -> tuple[Problem, Fit]:
+    """Starts with this number of factors, then with fewer as long as the bound rises.
 
-    Dropping factors one by one may have led to a lesser optimum, in which none can be spared any more.
+    Dropping factors may have led to a lesser optimum, in which none can be spared any more.
     """
-    best, found = fit, problem
-    for k in range(problem.k, problem.p - 1, -1):
-        smaller = problem._replace(k=k)
-        fresh = run(smaller, begin(smaller), None)
-        tried[k] = max(fresh.elbo[-1], tried.get(k, -np.inf))
-        if fresh.elbo[-1] > best.elbo[-1]:
-            best, found = fresh, smaller
-        elif k < problem.k:
+    best = search.explore(problem, search.begin(problem), SWEEPS, bar)
+    while problem.k > problem.p:
+        note(tried, problem, best)
+        smaller = problem._replace(k=problem.k - 1)
+        if tried.get(smaller.k, -np.inf) < height(best) - CLEAR * abs(height(best)):
             break
-    return Choice(found, best, tried)
+        fewer = search.explore(smaller, search.begin(smaller), SWEEPS, bar, height(best))
+        note(tried, smaller, fewer)
+        if height(fewer) <= height(best):
+            break
+        problem, best = smaller, fewer
+    return problem, best
 
 
 def generous(problem: Problem) -> int:
-    """P, the eigenvalues of X above those of noise alone (Marchenko and Pastur's edge), and some to spare.
+    """P or the eigenvalues of X above those of noise alone (Marchenko and Pastur's edge), and some to spare.
 
     The edge is sigma^2 (1 + sqrt(D / N))^2 with sigma^2 the mean variance of a feature.
     """
     values = kernel_of(problem).filled(problem).data.spectrum()
     d = problem.bounds[-1].stop
     edge = values.sum() / d * (1 + np.sqrt(d / problem.n)) ** 2
-    return int(problem.p + np.count_nonzero(values > edge) + SPARE)
+    return max(problem.p, int(np.count_nonzero(values > edge))) + SPARE
 
 
 def pruned(
-    problem: Problem, fit: Fit, run: Callable[[Problem, Fit, int | None], Fit], tried: dict[int, float]
+    problem: Problem, fit: Fit, step: int, search: Search, bar: Progress, tried: dict[int, float]
 ) -> tuple[Problem, Fit]:
-    """Free factors that are off are dropped together, then the least as long as the bound is higher without it."""
-    on = np.flatnonzero(active(problem, fit.state))
-    if len(on) < problem.k:
-        problem, fit = kept(problem, fit.state, on)
-    fit = run(problem, fit, None)
-    tried[problem.k] = fit.elbo[-1]
+    """The weakest free factors are dropped as long as the bound is higher without them.
+
+    ``step`` of them first. As the bound rises to one number and falls beyond it, nothing more can be dropped once the
+    weakest factor cannot. Both sides of a comparison have the same sweeps; a few tell where many are dropped.
+    """
+    step = max(1, min(step, problem.k - problem.p))
+    fit = search.explore(problem, fit, FEW, bar)
+    rival = search.explore(problem, fit, FEW, bar)
     while problem.k > problem.p:
-        order = np.argsort(-strength(problem, fit.state)[problem.p :], kind="stable")[:-1]
-        smaller, begun = kept(problem, fit.state, np.concatenate([np.arange(problem.p), problem.p + np.sort(order)]))
-        without = run(smaller, begun, None)
-        tried[smaller.k] = max(without.elbo[-1], tried.get(smaller.k, -np.inf))
-        if not without.elbo[-1] > fit.elbo[-1]:
+        smaller, begun = without_weakest(problem, fit.state, step)
+        without = search.explore(smaller, begun, FEW if step > 1 else SWEEPS, bar, height(rival))
+        note(tried, problem, rival)
+        note(tried, smaller, without)
+        if height(without) > height(rival):
+            problem, fit = smaller, without
+            step = min(2 if step == 1 else 1, max(1, problem.k - problem.p))
+        elif step == 1:
             break
-        problem, fit = smaller, without
-    return problem, fit
+        else:
+            fit, step = rival, step // 2
+        rival = search.explore(problem, fit, FEW if step > 1 else SWEEPS, bar)
+    return problem, rival
+
+
+def note(tried: dict[int, float], problem: Problem, fit: Fit) -> None:
+    """The best bound of every number."""
+    tried[problem.k] = max(height(fit), tried.get(problem.k, -np.inf))
+
+
+def without_weakest(problem: Problem, state: State, number: int) -> tuple[Problem, Fit]:
+    """The free factors that explain least dropped."""
+    free = (
+        problem.p + np.argsort(-strength(problem, state)[problem.p :], kind="stable")[: problem.k - problem.p - number]
+    )
+    return kept(problem, state, np.concatenate([np.arange(problem.p), np.sort(free)]))
 
 
 def strength(problem: Problem, state: State) -> Array:
     """The largest share of a view's variance that a factor explains (K)."""
     return np.asarray(placing.shares(problem, state, "loadings").max(axis=0))
-
-
-def active(problem: Problem, state: State) -> NDArray[np.bool_]:
-    """Informed factors, and free ones that explain something in some view."""
-    return (strength(problem, state) > ACTIVE_SHARE) | (np.arange(problem.k) < problem.p)
 
 
 def kept(problem: Problem, state: State, factors: NDArray[np.intp]) -> tuple[Problem, Fit]:

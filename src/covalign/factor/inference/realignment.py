@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from covalign._core.linalg import Array
-from covalign.factor.inference import updates
+from covalign.factor.inference import coordinates, updates
 from covalign.factor.inference.bound import of_views
 from covalign.factor.inference.kernel import kernel_of, update_views
 from covalign.factor.inference.rotation import rotate
@@ -56,6 +56,8 @@ def held_bound(problem: Problem, state: State, held: Held) -> float:
 
 def realign(problem: Problem, state: State, T: Array, accelerate: bool, max_iter: int, tol: float) -> Fit:
     """Hold the informed factors at T and iterate loadings, ARD, noise and free factors to convergence."""
+    if problem.coordinates:
+        return by_coordinates(problem, state, T, max_iter, tol)
     kernel = kernel_of(problem)
     held = hold(problem, state, T)
     start = realigned_start(problem, state, held, T)
@@ -73,3 +75,26 @@ def realign(problem: Problem, state: State, T: Array, accelerate: bool, max_iter
 
     leap = refresh if accelerate else None
     return iterate(step, lambda s: held_bound(problem, s, held), start, max_iter, tol, leap)
+
+
+def by_coordinates(problem: Problem, state: State, T: Array, max_iter: int, tol: float) -> Fit:
+    """The paper's stage 2: only the means of the informed factors and beta are held.
+
+    Loadings start where stage 1 left them; Cov(z~) is updated like everything else.
+    """
+
+    def step(current: State) -> State:
+        views = update_views(problem, current.z, current.views)
+        return current._replace(z=coordinates.update_held(problem, views, state.beta, current.z, T), views=views)
+
+    def measure(current: State) -> float:
+        """The bound; the divergence of the informed factors is that of z itself, whose means are those of stage 1."""
+        Q, p = updates.evidence(current.views), problem.p
+        informed = state.z.moved(np.eye(problem.k)[:p], full=True)
+        informed = informed._replace(cov=coordinates.informed_covariance(Q, state.beta, T))
+        kl = kernel_of(problem).kl_factors(problem._replace(k=p), state._replace(z=informed))
+        kl_free = updates.kl_free(Q, problem.n, current.z.second_moment(problem.n), p, full=False)
+        return of_views(problem, current) - kl - kl_free
+
+    start = state._replace(z=coordinates.transformed_means(problem, state.z, T))
+    return iterate(step, measure, start, max_iter, tol)

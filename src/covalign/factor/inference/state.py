@@ -174,6 +174,7 @@ class Problem(NamedTuple):
     full: bool
     beta_prior: float = 0.0  # kappa of p(beta) ~ (1 - beta^2)^kappa
     of_y: float = 0.0  # the weight of the last view, if that is the covariates; 0: it is a view like the others
+    coordinates: bool = False  # means one by one, as in the paper, not all at once; complete data and mean field only
 
     @property
     def features(self) -> tuple[slice, ...]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from covalign._core.linalg import Array
 from covalign._core.threads import limited
-from covalign.factor.inference import updates
+from covalign.factor.inference import coordinates, updates
 from covalign.factor.inference.bound import bound
 from covalign.factor.inference.engines import Gram
 from covalign.factor.inference.kernel import kernel_of, update_views
@@ -57,6 +57,8 @@ def sweep(problem: Problem, state: State, accelerate: bool, supervised: bool = T
         state = updates.point_at_covariates(state, problem.p)
         state = state._replace(beta=updates.update_beta(state.z, problem.n, problem.p, problem.beta_prior))
     views = update_views(problem, state.z, state.views)
+    if problem.coordinates:
+        return State(coordinates.update_factors(problem, views, state.beta, state.z), views, state.beta)
     return State(kernel.update_factors(problem, views, state.beta), views, state.beta)
 
 
@@ -67,9 +69,11 @@ def iterate(
     max_iter: int,
     tol: float,
     refresh: Callable[[State], State] | None = None,
-    tick: Callable[[list[float]], None] = lambda elbo: None,
+    tick: Callable[[list[float]], bool | None] = lambda elbo: None,
 ) -> Fit:
     """Step until the bound's relative change is below tol. After Ctrl-C the state reached so far is returned.
+
+    ``tick`` sees every bound and ends the fit by returning True.
 
     With ``refresh`` every fourth step starts from an extrapolation of the last three; it counts only if it ends higher.
     """
@@ -89,9 +93,9 @@ def iterate(
             converged = bool(elbo) and value - elbo[-1] < tol * abs(value)
             elbo.append(value)
             last.append(state)
-            tick(elbo)
-            if converged:
-                return Fit(state, elbo, True)
+            enough = tick(elbo)
+            if converged or enough:
+                return Fit(state, elbo, converged)
     except KeyboardInterrupt:
         pass
     return Fit(state, elbo, False)
@@ -136,7 +140,7 @@ def fit(
     max_iter: int,
     tol: float,
     supervised: bool = True,
-    tick: Callable[[list[float]], None] = lambda elbo: None,
+    tick: Callable[[list[float]], bool | None] = lambda elbo: None,
 ) -> Fit:
     """Stage 1."""
 
