@@ -30,6 +30,7 @@ from covalign.exceptions import (
     LeastSquaresWarning,
     NotFiniteError,
     NotHeldOutWarning,
+    OwnershipWarning,
     SingularTransformWarning,
     UngroupedRowsWarning,
 )
@@ -47,7 +48,7 @@ FOLDERS = ("--loadings-out",)  # a name without a suffix is a folder
 EXTRAS = {".parquet": ("pyarrow", "parquet"), ".zarr": ("zarr", "zarr")}
 OURS = (
     *(SingularTransformWarning, LeastSquaresWarning, ColumnLayoutWarning, ConvergenceWarning),
-    *(NotHeldOutWarning, UngroupedRowsWarning),
+    *(NotHeldOutWarning, OwnershipWarning, UngroupedRowsWarning),
 )
 ALIGNMENT = {"in_sample": "in sample", "held_out": "held out", "low": "90 % from", "high": "to"}
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from covalign._core.linalg import Array
 from covalign.closed_form.regimes import Polar
 from covalign.exceptions import CannotHoldOutError
+from covalign.factor import ownership
 from covalign.factor.fitted_rows import Rows
 from covalign.factor.inference.kernel import kernel_of
 from covalign.factor.table import Table
@@ -47,6 +48,7 @@ def of_model(model: Any) -> dict[str, Any]:
             "views": views(model, polar),
             "samples": samples(model, polar),
             "missing": missing(model),
+            "ownership": ownership.sentences(model.ownership_),
         },
     }
 
