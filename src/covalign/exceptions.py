@@ -26,6 +26,7 @@ __all__ = [
     "MissingExtraError",
     "NotFiniteError",
     "NotHeldOutWarning",
+    "OwnershipWarning",
     "PeerError",
     "SingularTransformWarning",
     "TargetExistsError",
@@ -84,6 +85,10 @@ class CannotHoldOutError(ValueError):
 
 class NotHeldOutWarning(UserWarning):
     """No row can be left out, or too little is left out to judge by it."""
+
+
+class OwnershipWarning(UserWarning):
+    """One sample, feature or view owns what many should share: a factor, or all that factors explain."""
 
 
 class UngroupedRowsWarning(UserWarning):

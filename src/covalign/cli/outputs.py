@@ -30,6 +30,7 @@ from covalign.exceptions import (
     LeastSquaresWarning,
     NotFiniteError,
     NotHeldOutWarning,
+    OwnershipWarning,
     SingularTransformWarning,
     UngroupedRowsWarning,
 )
@@ -48,7 +49,7 @@ FOLDERS = ("--loadings-out",)  # a name without a suffix is a folder
 EXTRAS = {".parquet": ("pyarrow", "parquet"), ".zarr": ("zarr", "zarr")}
 OURS = (
     *(SingularTransformWarning, LeastSquaresWarning, ColumnLayoutWarning, ConvergenceWarning),
-    *(NotHeldOutWarning, UngroupedRowsWarning),
+    *(NotHeldOutWarning, OwnershipWarning, UngroupedRowsWarning),
 )
 INFORMED = {"beta": "beta", "low": "90 % from", "high": "to", "held_out": "held out", "verdict": "verdict"}
 ALIGNMENT = {"in_sample": "in sample", "held_out": "held out", "low": "90 % from", "high": "to"}

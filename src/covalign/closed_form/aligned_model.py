@@ -216,7 +216,8 @@ class AlignedModel(OutputTables):
         prior, so with few or noisy features it may show little else. Where there are categories, ``eta_squared`` is
         that of ``category_alignment_``. ``frame.attrs`` has the number of groups (None: rows are independent), the
         levels and the reference level of every category with more than two levels and a sentence about them
-        (``categories``) and, of an aligner, the shrinkage and the scale of columns that were chosen.
+        (``categories``) and, of an aligner, the shrinkage and the scale of columns that were chosen; of a factor model,
+        the rows of ``ownership_``.
 
         >>> import covalign as ca
         >>> s = ca.simulate.scenario("PN", n_samples=200)

@@ -22,7 +22,7 @@ from covalign._core.messages import message
 from covalign.closed_form import fold_packing, regimes
 from covalign.closed_form.heldout import HeldOut, LeftOut, second_moments
 from covalign.closed_form.regimes import Polar
-from covalign.exceptions import CannotHoldOutError
+from covalign.exceptions import CannotHoldOutError, OwnershipWarning
 from covalign.factor.fitted_rows import Rows
 from covalign.factor.inference.realignment import model_moments
 from covalign.factor.table import Table
@@ -111,6 +111,7 @@ def without(model: Any, settings: Any, test: NDArray[np.bool_], bucket: NDArray[
     fit = clone(settings)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", OwnershipWarning)  # said of the whole fit
         fit.fit(_some(views, ~test), named[~test], confounders=None if C is None else C[~test])
     z = fit.transform(_some(views, test), confounders=None if C is None else C[test]) - fit._label_free_mean
     left = named[test] - fit._table.nuisance.of_y(rows.C[test])

@@ -33,6 +33,7 @@ from covalign.factor import (
     factor_archive,
     label_free,
     new_samples,
+    ownership,
     placement,
     preparation,
     supervision,
@@ -259,6 +260,7 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         made._fit_supervised(problem, resume)
         self.__dict__ = made.__dict__
         _warn_if_not_converged(self.converged_, self.n_iter_, stacklevel=3)
+        ownership.warn(self.ownership_, stacklevel=3)
         if self.folds:
             likely = grouping.likely_column(y, confounders) if groups is None and isinstance(y, pd.DataFrame) else None
             grouping.warn(self.n_groups_, likely)
@@ -290,6 +292,7 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         self._problem = problem
         best = best._replace(state=updates.in_order(best.state, problem.p, problem.features[-1].stop))
         self._stage_1, self._laplace, self._sums, self._held, self._placing = best.state, None, None, {}, {}
+        self._owners = None
         self._remember(best)
 
     @property

@@ -11,9 +11,10 @@ from covalign._core.checks import rows_not_kept
 from covalign._core.linalg import Array
 from covalign._core.messages import message
 from covalign.closed_form.aligned_model import AlignedModel
-from covalign.factor import placement
+from covalign.factor import ownership, placement
 from covalign.factor.fitted_rows import FittedRows, Rows
 from covalign.factor.inference import sweeps, uncertainty
+from covalign.factor.inference.n_factors import ACTIVE_SHARE
 from covalign.factor.inference.patterns import Gapped
 from covalign.factor.inference.realignment import Realigned
 from covalign.factor.inference.state import Problem, State
@@ -25,6 +26,7 @@ class SampleResults(AlignedModel):
     """The part of ``InformedFactorAnalysis`` that is about its samples; it computes when first asked."""
 
     beta_: Array
+    factor_names_: list[str]
     _problem: Problem
     _state: State
     _stage_1: State
@@ -34,6 +36,7 @@ class SampleResults(AlignedModel):
     _factor_std: Array | None = None
     _factors: Array | None = None
     _realigned: Realigned | None
+    _owners: list[ownership.Finding] | None = None  # among samples, once looked for
 
     @property
     def _paper_T(self) -> Array:
@@ -56,6 +59,9 @@ class SampleResults(AlignedModel):
         self._check_fitted()
         if self._factors is None:
             self._factors = self._means(self._state)
+            if self._realigned is None and self._owners is None:  # ``fit`` had no rows to look at
+                self._owners = self._owners_among_samples(self._factors)
+                ownership.warn(ownership.frame(self._owners), stacklevel=3)
         return self._factors
 
     @property
@@ -76,6 +82,41 @@ class SampleResults(AlignedModel):
         if self._factor_std is None:
             self._factor_std = self._finish()(self._placed.variances, self._means(self._stage_1))
         return self._factor_std
+
+    @property
+    def ownership_(self) -> pd.DataFrame:
+        """Single samples, features and views that own what many should share: an empty frame if all is well.
+
+        One row for each: kind, factor, view, owner, share, advice. "sample of a factor": one sample, or two, have more
+        than half of the sum of squares of an active factor (more where there are few samples), and not of its
+        covariate. "feature of a factor in a view": one of at least ten features has more than 90 % of the squared
+        loadings. "view of all factors": one of several views has more than 95 % of the explained variance. ``fit``
+        warns of them. Samples whose rows are not in memory are looked at when ``factors_`` are asked for. All
+        regimes of a fit have the same owners.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> len(ca.InformedFactorAnalysis(10).fit(s.X, s.Y).ownership_)
+        0
+        """
+        self._check_fitted()
+        if self._owners is None and isinstance(self._rows, Rows):
+            self._owners = self._owners_among_samples(self._means(self._stage_1))
+        views, first = self._table.views, self._stage_1
+        explained = placement.shares(self._problem, first, "loadings")
+        loadings = {name: view.w.mean for name, view in zip(views, first.views, strict=False)}
+        names = {name: view.names for name, view in views.items()}
+        features = ownership.of_features(loadings, names, self.factor_names_, explained > ACTIVE_SHARE)
+        of_views = ownership.of_views(explained.sum(axis=1), list(views))
+        return ownership.frame([*(self._owners or []), *features, *of_views])
+
+    def _owners_among_samples(self, Z: Array) -> list[ownership.Finding]:
+        explained = placement.shares(self._problem, self._stage_1, "loadings")
+        active = explained.max(axis=0) > ACTIVE_SHARE
+        return ownership.of_samples(Z, self._rows.Y, self.factor_names_, active, self._table.samples)
+
+    def _circumstances(self) -> dict[str, Any]:
+        return {**super()._circumstances(), "ownership": self.ownership_.to_dict("records")}
 
     def _means(self, state: State) -> Array:
         """E[z_n] of the fitted samples."""

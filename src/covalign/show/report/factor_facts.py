@@ -13,7 +13,7 @@ from covalign.closed_form.heldout import HeldOut
 from covalign.closed_form.regimes import Polar
 from covalign.closed_form.shrinkage import analytic_shrinkage
 from covalign.exceptions import CannotHoldOutError
-from covalign.factor import placement
+from covalign.factor import ownership, placement
 from covalign.factor.fitted_rows import Rows
 from covalign.factor.inference.kernel import kernel_of
 from covalign.factor.label_free import completed
@@ -57,6 +57,7 @@ def of_model(model: Any) -> dict[str, Any]:
             "views": views(model, polar),
             "samples": samples(model, polar),
             "missing": missing(model),
+            "ownership": ownership.sentences(model.ownership_),
         },
     }
 

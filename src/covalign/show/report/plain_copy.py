@@ -71,9 +71,10 @@ def _shares(factors: dict[str, Any]) -> str:
     rows = [(name, [f"{view['shares'][k]:.3f}" for view in views]) for k, name in enumerate(factors["names"])]
     rows.append(("all factors", [f"{view['total']:.3f}" for view in views]))
     bound = factors["bound"]
+    owners = "".join(f"<p>{html.escape(text)}</p>" for text in factors["ownership"])
     ended = "Converged" if bound["converged"] else "Not converged"
     return (
-        f"<h2>Variance explained</h2>{_table(['factor', *(view['name'] for view in views)], rows)}"
+        f"{owners}<h2>Variance explained</h2>{_table(['factor', *(view['name'] for view in views)], rows)}"
         f'<p class="key">{ended} after {bound["sweeps"]} sweeps at {bound["values"][-1]:.2f} nats.</p>'
     )
 

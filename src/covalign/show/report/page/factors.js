@@ -35,6 +35,11 @@
       facts.supervision > 1 ? `covariates count ${facts.supervision} times` : "covariates count once, as in the paper"}.`;
   })();
 
+  // -- samples, features and views that own a factor ------------------------------------------------------------------
+
+  byId("ownership").hidden = facts.factors.ownership.length === 0;
+  for (const text of facts.factors.ownership) write(byId("ownership"), "p", text);
+
   // -- variance explained ---------------------------------------------------------------------------------------------
 
   const live = views.every((one) => one.live !== null);
