@@ -107,7 +107,7 @@ def test_the_rest_is_uncorrelated_with_independent_factors_and_near_the_free_one
     X, _, fa = fitted
     z, before = fa.at(0).transform(X), fa.transform(X)
     assert np.abs(np.corrcoef(z.T)[:P, P:]).max() < 1e-8
-    assert min(np.corrcoef(z[:, k], before[:, k])[0, 1] for k in range(P, K)) > 0.9
+    assert min(np.corrcoef(z[:, k], before[:, k])[0, 1] for k in range(P, K)) > 0.8
 
 
 def test_with_fewer_features_than_covariates_there_is_no_regime_but_all_else():
