@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import covalign as ca
 from covalign import InformedFactorAnalysis
 from covalign.closed_form import regimes
-from covalign.exceptions import DependentCovariatesError, FileFormatError
+from covalign.exceptions import DependentCovariatesError, FileFormatError, OwnershipWarning
 
 
 def scenario(name="PN", n=200, **settings):
@@ -396,6 +396,7 @@ def test_odd_data_give_finite_answers_without_warnings(case, posterior):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", OwnershipWarning)  # tests/core/test_ownership.py
         fa.fit(X, Y)
         if case == "one feature":  # tells one dimension apart, and there are three covariates
             with pytest.raises(ValueError, match="3 covariates need 3 linearly independent latent dimensions"):
@@ -404,6 +405,7 @@ def test_odd_data_give_finite_answers_without_warnings(case, posterior):
             moved = clone(fa).set_params(regime_from="model").fit(X, Y).realign(0.5)
         else:
             moved = fa.realign(0.5)
+    assert fa.ownership_.empty == (case not in ("a view of noise", "heavy tails"))
     assert np.all(np.diff(fa.elbo_) >= -1e-9 * abs(fa.elbo_[-1]))
     for model in (fa, moved):
         assert np.isfinite(model.factors_).all()
