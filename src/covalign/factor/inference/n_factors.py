@@ -52,31 +52,44 @@ class Search(Protocol):
 def choose(problem: Problem, search: Search) -> Choice:
     """The best number of factors and its fit.
 
-    What the spectrum suggests is right where it settles at once and one more factor lowers the bound. Otherwise too
+    Where fits settle at once, numbers above what the spectrum suggests are tried until the bound falls. Otherwise too
     many are pruned; if none is given up, there were not enough to begin with, and twice as many are tried.
     """
     most = max(problem.p + 1, min(problem.n - 1, problem.bounds[-1].stop))
     tried = dict[int, float]()
     with Progress(None) as bar:
         found = problem._replace(k=min(suggested(problem), most - 1))
-        fresh = pruned_fit = search.explore(found, search.begin(found), SWEEPS, bar)
-        if len(fresh.elbo) >= SWEEPS or is_better_with_one_more(found, fresh, search, bar, tried):
-            found, pruned_fit = from_above(found, most, search, bar, tried)
+        climbed = from_below(found, most, search, bar, tried)
+        if climbed is None:
+            found, other = from_above(found, most, search, bar, tried)
             fresh = search.explore(found, search.begin(found), SWEEPS, bar)
+        else:
+            found, fresh = climbed
+            other = fresh
         chosen, fresh = anew(found, fresh, search, bar, tried)
     fresh = search.run(chosen, search.explored(chosen, fresh))
-    if height(pruned_fit) > height(fresh) + SAME * abs(height(fresh)):  # that start leads to a lesser optimum
-        chosen, fresh = found, search.run(found, pruned_fit)
+    if height(other) > height(fresh) + SAME * abs(height(fresh)):  # that start leads to a lesser optimum
+        chosen, fresh = found, search.run(found, other)
     note(tried, chosen, fresh)
     return Choice(chosen, fresh, tried)
 
 
-def is_better_with_one_more(problem: Problem, fit: Fit, search: Search, bar: Progress, tried: dict[int, float]) -> bool:
-    """Whether the bound is higher with one more factor."""
-    larger = problem._replace(k=problem.k + 1)
-    more = search.explore(larger, search.begin(larger), SWEEPS, bar, height(fit))
-    note(tried, larger, more)
-    return height(more) > height(fit)
+def from_below(
+    problem: Problem, most: int, search: Search, bar: Progress, tried: dict[int, float]
+) -> tuple[Problem, Fit] | None:
+    """One more factor each time until the bound falls; None if fits do not settle, or many more are needed."""
+    best = search.explore(problem, search.begin(problem), SWEEPS, bar)
+    for _ in range(min(SPARE, most - problem.k)):
+        note(tried, problem, best)
+        if len(best.elbo) >= SWEEPS:
+            return None
+        larger = problem._replace(k=problem.k + 1)
+        more = search.explore(larger, search.begin(larger), SWEEPS, bar, height(best))
+        note(tried, larger, more)
+        if height(more) <= height(best):
+            return problem, best
+        problem, best = larger, more
+    return None
 
 
 def from_above(
