@@ -1,4 +1,4 @@
-"""The number of factors: start with too many, drop the weakest as long as the bound rises.
+"""The number of factors: what the spectrum suggests, or too many, of which the weakest are dropped.
 
 A factor that explains nothing still costs the divergence of its precisions from their prior, so the bound falls with
 every superfluous factor and rises when one is dropped. Numbers are compared after a few sweeps from the same state;
@@ -22,7 +22,6 @@ from covalign.factor.inference.sweeps import Fit, height
 ACTIVE_SHARE = 1e-3  # of the variance of a view; what ARD turns off explains many orders less
 SWEEPS, FEW = 12, 4  # to compare neighbouring numbers, and numbers that are far apart
 SAME = 1e-7  # of the bound: what differs by less is the same optimum
-CLEAR = 0.01  # of the bound: with fewer factors, no other start makes up for that
 SPARE = 5  # factors to begin with beyond what the spectrum suggests
 
 
@@ -53,37 +52,69 @@ class Search(Protocol):
 def choose(problem: Problem, search: Search) -> Choice:
     """The best number of factors and its fit.
 
-    If none of the factors is given up, there were not enough to begin with: twice as many are tried.
+    Where fits settle at once, numbers above what the spectrum suggests are tried until the bound falls. Otherwise too
+    many are pruned; if none is given up, there were not enough to begin with, and twice as many are tried.
     """
     most = max(problem.p + 1, min(problem.n - 1, problem.bounds[-1].stop))
-    k, step, tried = min(generous(problem), most), SPARE, dict[int, float]()
+    tried = dict[int, float]()
     with Progress(None) as bar:
-        while True:
-            larger = problem._replace(k=k)
-            found, fit = pruned(larger, search.begin(larger), step, search, bar, tried)
-            if found.k < k or k == most:
-                break
-            k, step = min(2 * k, most), (min(2 * k, most) - problem.p) // 2
-        chosen, fresh = anew(found, search, bar, tried)
+        found = problem._replace(k=min(suggested(problem), most - 1))
+        climbed = from_below(found, most, search, bar, tried)
+        if climbed is None:
+            found, other = from_above(found, most, search, bar, tried)
+            fresh = search.explore(found, search.begin(found), SWEEPS, bar)
+        else:
+            found, fresh = climbed
+            other = fresh
+        chosen, fresh = anew(found, fresh, search, bar, tried)
     fresh = search.run(chosen, search.explored(chosen, fresh))
+    if height(other) > height(fresh) + SAME * abs(height(fresh)):  # that start leads to a lesser optimum
+        chosen, fresh = found, search.run(found, other)
     note(tried, chosen, fresh)
-    if height(fit) > height(fresh) + SAME * abs(height(fresh)):  # the start with this number leads to a lesser optimum
-        chosen, fresh = found, search.run(found, fit)
-        note(tried, chosen, fresh)
     return Choice(chosen, fresh, tried)
 
 
-def anew(problem: Problem, search: Search, bar: Progress, tried: dict[int, float]) -> tuple[Problem, Fit]:
-    """Starts with this number of factors, then with fewer as long as the bound rises.
-
-    Dropping factors may have led to a lesser optimum, in which none can be spared any more.
-    """
+def from_below(
+    problem: Problem, most: int, search: Search, bar: Progress, tried: dict[int, float]
+) -> tuple[Problem, Fit] | None:
+    """One more factor each time until the bound falls; None if fits do not settle, or many more are needed."""
     best = search.explore(problem, search.begin(problem), SWEEPS, bar)
-    while problem.k > problem.p:
+    for _ in range(min(SPARE, most - problem.k)):
         note(tried, problem, best)
+        if len(best.elbo) >= SWEEPS:
+            return None
+        larger = problem._replace(k=problem.k + 1)
+        more = search.explore(larger, search.begin(larger), SWEEPS, bar, height(best))
+        note(tried, larger, more)
+        if height(more) <= height(best):
+            return problem, best
+        problem, best = larger, more
+    return None
+
+
+def from_above(
+    problem: Problem, most: int, search: Search, bar: Progress, tried: dict[int, float]
+) -> tuple[Problem, Fit]:
+    """More factors than this, pruned; twice as many as long as all of them are needed."""
+    k, step = min(problem.k + SPARE, most), SPARE
+    while True:
+        larger = problem._replace(k=k)
+        found, fit = pruned(larger, search.begin(larger), step, search, bar, tried)
+        if found.k < k or k == most:
+            return found, fit
+        k = min(2 * k, most)
+        step = (k - problem.p) // 2
+
+
+def anew(problem: Problem, best: Fit, search: Search, bar: Progress, tried: dict[int, float]) -> tuple[Problem, Fit]:
+    """Starts with fewer factors than the fit ``best`` has, as long as the bound rises.
+
+    Dropping factors may have led to a lesser optimum, in which none can be spared any more: an informed factor that is
+    off is never dropped, and a free one may have its place.
+    """
+    note(tried, problem, best)
+    while problem.k > problem.p:
         smaller = problem._replace(k=problem.k - 1)
-        if tried.get(smaller.k, -np.inf) < height(best) - CLEAR * abs(height(best)):
-            break
         fewer = search.explore(smaller, search.begin(smaller), SWEEPS, bar, height(best))
         note(tried, smaller, fewer)
         if height(fewer) <= height(best):
@@ -92,15 +123,15 @@ def anew(problem: Problem, search: Search, bar: Progress, tried: dict[int, float
     return problem, best
 
 
-def generous(problem: Problem) -> int:
-    """P or the eigenvalues of X above those of noise alone (Marchenko and Pastur's edge), and some to spare.
+def suggested(problem: Problem) -> int:
+    """P or the eigenvalues of X above those of noise alone (Marchenko and Pastur's edge), whatever is more.
 
     The edge is sigma^2 (1 + sqrt(D / N))^2 with sigma^2 the mean variance of a feature.
     """
     values = kernel_of(problem).filled(problem).data.spectrum()
     d = problem.bounds[-1].stop
     edge = values.sum() / d * (1 + np.sqrt(d / problem.n)) ** 2
-    return max(problem.p, int(np.count_nonzero(values > edge))) + SPARE
+    return max(problem.p, int(np.count_nonzero(values > edge)))
 
 
 def pruned(
@@ -113,21 +144,21 @@ def pruned(
     """
     step = max(1, min(step, problem.k - problem.p))
     fit = search.explore(problem, fit, FEW, bar)
-    rival = search.explore(problem, fit, FEW, bar)
     while problem.k > problem.p:
         smaller, begun = without_weakest(problem, fit.state, step)
-        without = search.explore(smaller, begun, FEW if step > 1 else SWEEPS, bar, height(rival))
+        most = FEW if step > 1 else SWEEPS
+        without = search.explore(smaller, begun, most, bar, height(fit))
+        rival = search.explore(problem, fit, most, bar) if height(without) > height(fit) else fit
         note(tried, problem, rival)
         note(tried, smaller, without)
         if height(without) > height(rival):
             problem, fit = smaller, without
             step = min(2 if step == 1 else 1, max(1, problem.k - problem.p))
         elif step == 1:
-            break
+            return problem, rival
         else:
             fit, step = rival, step // 2
-        rival = search.explore(problem, fit, FEW if step > 1 else SWEEPS, bar)
-    return problem, rival
+    return problem, fit
 
 
 def note(tried: dict[int, float], problem: Problem, fit: Fit) -> None:
