@@ -28,7 +28,7 @@ from covalign.factor.inference.state import Problem
 from covalign.moments.moments import Moments
 
 WEIGHTS = (1.0, 4.0, 16.0)
-LOST = 0.01  # of mean alignment: what features know and factors do not, before weights are tried
+LOST, LOST_BY_ONE = 0.01, 0.03  # of alignment, on average or of one covariate, before weights are tried
 FOLDS, SWEEPS = 3, 15
 LAM = 0.5
 PENALTIES = np.logspace(-4, 3, 29)  # of the mean eigenvalue
@@ -38,7 +38,8 @@ LARGE, COMPONENTS = 500, 60
 def is_lost(problem: Problem, factors: Moments) -> bool:
     """Whether features predict the covariates clearly better than the factors that they give."""
     data = kernel_of(problem).filled(problem).data
-    return bool(np.mean(of_features(data, problem.n) - of_factors(factors)) > LOST)
+    lost = of_features(data, problem.n) - of_factors(factors)
+    return bool(lost.mean() > LOST or lost.max() > LOST_BY_ONE)
 
 
 def of_features(data: Any, n: int) -> Array:
@@ -109,5 +110,5 @@ def chosen(model: Any) -> float:
                 return WEIGHTS[0]
             reached[weight] = float(held.in_regimes.measure("tunable", LAM).mean.value)
     best = max(reached, key=lambda weight: reached[weight])
-    clear = 0.003 + 0.03 / np.sqrt(model.n_rows_)
+    clear = 0.005 + 0.05 / np.sqrt(model.n_rows_)
     return best if reached[best] > reached[WEIGHTS[0]] + clear else WEIGHTS[0]
