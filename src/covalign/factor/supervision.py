@@ -110,5 +110,5 @@ def chosen(model: Any) -> float:
                 return WEIGHTS[0]
             reached[weight] = float(held.in_regimes.measure("tunable", LAM).mean.value)
     best = max(reached, key=lambda weight: reached[weight])
-    clear = 0.005 + 0.05 / np.sqrt(model.n_rows_)
+    clear = 0.003 + 0.04 / np.sqrt(model.n_rows_)
     return best if reached[best] > reached[WEIGHTS[0]] + clear else WEIGHTS[0]
