@@ -109,7 +109,7 @@ ca.plot.association(ca.metrics.association(fa.factors_frame(), clinic))""",
         "bound",
         "The bound after each sweep, with the inference of the paper (ours needs few sweeps).",
         """\
-paper = ca.InformedFactorAnalysis.paper(n_factors=10).fit(views, clinic[["ER-alpha", "subtype"]])
+paper = ca.InformedFactorAnalysis.paper(10, posterior="mean_field").fit(views, clinic[["ER-alpha", "subtype"]])
 ca.plot.bound(paper.bound_frame())""",
     ),
     Figure(

@@ -360,7 +360,7 @@ def test_names_are_checked_in_one_place():
 
 def test_the_factor_model_says_that_it_has_none():
     s = ca.simulate.scenario("PN", n_samples=60)
-    fa = ca.InformedFactorAnalysis(6, folds=0, max_iter=5, tol=1e-3).fit(s.X, s.Y)
+    fa = ca.InformedFactorAnalysis(6, folds=0, max_iter=50, tol=1e-3).fit(s.X, s.Y)
     with pytest.raises(ValueError, match="not available for InformedFactorAnalysis"):
         fa.at(max_coupling=0.2, exact=True)
     frame = fa.frontier([0, 0.5, 1])

@@ -660,6 +660,7 @@ def test_errors_say_what_to_do_and_write_nothing(call, message):
     assert contents(adata) == before
 
 
+@pytest.mark.filterwarnings("ignore::covalign.exceptions.OwnershipWarning")
 def test_errors_of_ifa_write_nothing():
     adata = scanpy_like()
     adata.varm["ifa"] = np.zeros((30, 2))

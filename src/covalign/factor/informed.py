@@ -260,7 +260,7 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         made._fit_supervised(problem, resume)
         self.__dict__ = made.__dict__
         _warn_if_not_converged(self.converged_, self.n_iter_, stacklevel=3)
-        ownership.warn(self.ownership_, stacklevel=3)
+        ownership.warn(self.ownership_, self.covariate_names_, stacklevel=3)
         if self.folds:
             likely = grouping.likely_column(y, confounders) if groups is None and isinstance(y, pd.DataFrame) else None
             grouping.warn(self.n_groups_, likely)

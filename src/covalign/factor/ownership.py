@@ -147,9 +147,10 @@ def sentences(found: pd.DataFrame) -> list[str]:
     return texts
 
 
-def warn(found: pd.DataFrame, stacklevel: int) -> None:
-    """A warning for each kind."""
-    for text in sentences(found):
+def warn(found: pd.DataFrame, informed: Sequence[str], stacklevel: int) -> None:
+    """A warning for each kind. The factor of a covariate may rightly be one feature, so that is no warning."""
+    expected = (found["kind"] == FEATURE) & found["factor"].isin(list(informed))
+    for text in sentences(found[~expected]):
         warnings.warn(text, OwnershipWarning, stacklevel=stacklevel)
 
 

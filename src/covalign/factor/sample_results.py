@@ -61,7 +61,7 @@ class SampleResults(AlignedModel):
             self._factors = self._means(self._state)
             if self._realigned is None and self._owners is None:  # ``fit`` had no rows to look at
                 self._owners = self._owners_among_samples(self._factors)
-                ownership.warn(ownership.frame(self._owners), stacklevel=3)
+                ownership.warn(ownership.frame(self._owners), self.covariate_names_, stacklevel=3)
         return self._factors
 
     @property

@@ -19,7 +19,7 @@ from sklearn.base import clone
 
 from covalign._core.linalg import Array, rank_cutoff
 from covalign._core.progress import Progress
-from covalign.exceptions import CannotHoldOutError, NotHeldOutWarning
+from covalign.exceptions import CannotHoldOutError
 from covalign.factor import cross_validation
 from covalign.factor.fitted_rows import Rows
 from covalign.factor.inference.engines import Gram
@@ -88,15 +88,9 @@ def chosen(model: Any) -> float:
     """The weight whose mean alignment on left-out samples is the highest, 1 unless another is clearly better.
 
     ``model`` is fitted with supervision 1. Fits without a fold get a few sweeps: they rank weights, no more. Rows that
-    are not in memory cannot be left out; there it stays at 1, and a warning says so.
+    are not in memory cannot be left out; there it stays at 1.
     """
     if not isinstance(model._rows, Rows):
-        text = (
-            "Ridge regression on the features predicts the covariates better than the factors do. More supervision may "
-            "help, but rows that are read by chunks cannot be left out to choose it: try supervision=4, and compare "
-            "score(X, y) on new samples."
-        )
-        warnings.warn(text, NotHeldOutWarning, stacklevel=5)
         return WEIGHTS[0]
     reached = {}
     with Progress(None) as bar, warnings.catch_warnings():
