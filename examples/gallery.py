@@ -109,7 +109,8 @@ ca.plot.association(ca.metrics.association(fa.factors_frame(), clinic))""",
         "bound",
         "The bound after each sweep, with the inference of the paper (ours needs few sweeps).",
         """\
-paper = ca.InformedFactorAnalysis.paper(10, posterior="mean_field").fit(views, clinic[["ER-alpha", "subtype"]])
+known = clinic[["ER-alpha", "subtype"]]
+paper = ca.InformedFactorAnalysis.paper(10, posterior="mean_field").fit(views, known)
 ca.plot.bound(paper.bound_frame())""",
     ),
     Figure(
