@@ -5,8 +5,8 @@ covariates are also a view, y = V z + noise, whose likelihood has the power s - 
 prior of the informed factors. It is a bound on a proper objective (a power likelihood), so it never falls; s = 1 is the
 paper's model. New samples have no such view, and their factors come from their features.
 
-Most data need no choice: where ridge regression on the features predicts the covariates no better than the factors do
-(by generalised cross-validation, from sums that the fit has), supervision stays at 1.
+Data with more samples than features mostly need no choice: where ridge regression on the features predicts the
+covariates no better than the factors do (by generalised cross-validation, from sums of the fit), supervision stays at 1.
 """
 
 from __future__ import annotations
@@ -36,7 +36,12 @@ LARGE, COMPONENTS = 500, 60
 
 
 def is_lost(problem: Problem, factors: Moments) -> bool:
-    """Whether features predict the covariates clearly better than the factors that they give."""
+    """Whether features predict the covariates clearly better than the factors that they give.
+
+    With more features than samples nothing in sample can tell: factors have seen the covariates that they predict.
+    """
+    if problem.features[-1].stop > problem.n:
+        return True
     data = kernel_of(problem).filled(problem).data
     lost = of_features(data, problem.n) - of_factors(factors)
     return bool(lost.mean() > LOST or lost.max() > LOST_BY_ONE)
@@ -104,5 +109,5 @@ def chosen(model: Any) -> float:
                 return WEIGHTS[0]
             reached[weight] = float(held.in_regimes.measure("tunable", LAM).mean.value)
     best = max(reached, key=lambda weight: reached[weight])
-    clear = 0.003 + 0.04 / np.sqrt(model.n_rows_)
+    clear = 0.003 + 1.5 / model.n_rows_
     return best if reached[best] > reached[WEIGHTS[0]] + clear else WEIGHTS[0]
