@@ -6,7 +6,7 @@ prior of the informed factors. It is a bound on a proper objective (a power like
 paper's model. New samples have no such view, and their factors come from their features.
 
 Data with more samples than features mostly need no choice: where ridge regression on the features predicts the
-covariates no better than the factors do (by generalised cross-validation, from sums of the fit), supervision stays at 1.
+covariates no better than the factors do (by generalised cross-validation, from sums of the fit), it stays at 1.
 """
 
 from __future__ import annotations
