@@ -12,8 +12,9 @@ from tests.core.test_factor_crossvalidation import data
 def test_noise_is_called_noise_though_the_fitted_samples_flatter():
     rng = np.random.default_rng(2)
     X, Y = rng.standard_normal((150, 30)), rng.standard_normal((150, 2))
-    for regime_from, least in (("features", 0.3), ("model", 0.9)):  # factors of the model know their covariates
-        fa = InformedFactorAnalysis(4, regime_from=regime_from).fit(X, Y)
+    # Factors of the paper's model know their covariates.
+    for settings, least in (({}, 0.3), ({"regime_from": "model", "beta_prior": 0.0}, 0.9)):
+        fa = InformedFactorAnalysis(4, **settings).fit(X, Y)
         table = fa.realign(regime="strongest").summary()
         assert table["in_sample"].max() > least
         assert (table["held_out"].abs() < 0.3).all()

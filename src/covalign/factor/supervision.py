@@ -11,6 +11,7 @@ covariates no better than the factors do (by generalised cross-validation, from 
 
 from __future__ import annotations
 
+import copy
 import warnings
 from typing import Any
 
@@ -29,7 +30,7 @@ from covalign.moments.moments import Moments
 
 WEIGHTS = (1.0, 4.0, 16.0)
 LOST, LOST_BY_ONE = 0.01, 0.03  # of alignment, on average or of one covariate, before weights are tried
-FOLDS, SWEEPS = 3, 15
+FOLDS, SWEEPS, MOST_ROWS = 3, 15, 10_000
 LAM = 0.5
 PENALTIES = np.logspace(-4, 3, 29)  # of the mean eigenvalue
 LARGE, COMPONENTS = 500, 60
@@ -89,6 +90,17 @@ def leading(S: Array) -> tuple[Array, Array]:
     return values[there], vectors[:, there]
 
 
+def with_few_rows(model: Any) -> Any:
+    """The model with rows spread evenly over all, at most ``MOST_ROWS``: enough to rank weights."""
+    step = -(-model.n_rows_ // MOST_ROWS)
+    if step == 1:
+        return model
+    few, rows = copy.copy(model), model._rows
+    few._rows = Rows(rows.X[::step], rows.Y[::step], rows.C[::step])
+    few._groups = None if model._groups is None else model._groups[::step]
+    return few
+
+
 def chosen(model: Any) -> float:
     """The weight whose mean alignment on left-out samples is the highest, 1 unless another is clearly better.
 
@@ -97,6 +109,7 @@ def chosen(model: Any) -> float:
     """
     if not isinstance(model._rows, Rows):
         return WEIGHTS[0]
+    model = with_few_rows(model)
     reached = {}
     with Progress(None) as bar, warnings.catch_warnings():
         warnings.simplefilter("ignore")
