@@ -65,8 +65,8 @@ class Search(NamedTuple):
 
     def explored(self, problem: Problem, begun: Fit) -> Fit:
         """The fit after some sweeps; where it has not converged by then, the best of it and of alternative starts."""
-        if not self.accelerate or self.pretrain_iter or self.max_iter <= EXPLORE_SWEEPS:
-            return begun
+        if not self.accelerate or self.pretrain_iter or self.max_iter <= EXPLORE_SWEEPS or problem.of_y:
+            return begun  # covariates that count more than once leave no factor without its own
         first = self.run(problem, begun, EXPLORE_SWEEPS)
         if first.converged:
             return first
