@@ -35,14 +35,16 @@ def informed(
     q, known = (n_factors - 1) / n_train, np.clip(reliability, 0.05, 1.0)
     r, low, high = (np.maximum(values, 0.0) for values in (plain.value, plain.low, plain.high))
     signal = np.clip(1 - quotient(plain.se, plain.value, np.inf) ** 2, 0.0, 1.0)
-    middle = _beta(r, signal * q)
+    middle, most = _beta(r, signal * q), _beta(high, q)
     frame = pd.DataFrame(
         {
             "beta": np.minimum((middle + np.minimum(middle / known, 1.0)) / 2, 1.0),
             "low": low,
-            "high": np.minimum(_beta(high, q) / known, 1.0),
+            "high": np.minimum(most / known, 1.0),
             "held_out": held_out.value,
-            "verdict": [verdict(*ends) for ends in zip(plain.low, plain.high, strict=True)],
+            "verdict": [
+                verdict(*ends) for ends in zip(plain.low, np.where(np.isnan(plain.high), np.nan, most), strict=True)
+            ],
         },
         index=pd.Index(names, name="covariate"),
     )
@@ -54,7 +56,10 @@ def _beta(r: Array, q: Array | float) -> Array:
 
 
 def verdict(low: float, high: float) -> str:
-    """captured: left-out samples exclude 0; not captured: they exclude all but a small correlation; else unclear."""
+    """captured: left-out samples exclude 0; not captured: they exclude all but a small beta; else unclear.
+
+    ``low`` is that of the correlation on left-out samples; ``high`` also counts the error of the factor's direction.
+    """
     if np.isnan(low) or np.isnan(high):
         return "unclear"
     if low > 0:
