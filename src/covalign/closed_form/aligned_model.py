@@ -427,7 +427,7 @@ class AlignedModel(OutputTables):
         """Names of the columns of ``transform``: covariates first, then the rest of the space or the free factors.
 
         >>> import covalign as ca
-        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> s = ca.simulate.scenario("PN", n_samples=200, n_factors=7)
         >>> ca.LatentAligner(keep_rest=True).fit(s.Z, s.Y).get_feature_names_out()[3:7].tolist()
         ['y3', 'y4', 'rest0', 'rest1']
         >>> ca.InformedFactorAnalysis(7).fit(s.X, s.Y).get_feature_names_out()[3:].tolist()

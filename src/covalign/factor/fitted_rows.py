@@ -15,6 +15,7 @@ from covalign._core.linalg import Array, dense
 from covalign._core.messages import message
 from covalign.factor import placement as placing
 from covalign.factor.dask_views import Joined
+from covalign.factor.inference.heavy_tails import Scaled
 from covalign.factor.inference.patterns import Gapped, Index, Patterns, slices
 from covalign.factor.inference.state import Factors, Problem, State
 from covalign.factor.inference.uncertainty import Tails
@@ -55,6 +56,8 @@ class FittedRows(ABC):
     def combinations(self, table: Table, problem: Problem) -> Index:
         """The number of the combination of gaps of each row."""
         data: Gapped = problem.data
+        if isinstance(data, Scaled):  # every row has its own
+            return np.arange(problem.n)
         number, first = np.unique(data.samples[0], return_index=True)
         flags = np.hstack([data.observed[:, : table.bounds[-1].stop], data.has_y])[first]
         known = {row.tobytes(): int(c) for row, c in zip(flags, number, strict=True)}

@@ -41,7 +41,9 @@ from covalign.factor import (
 )
 from covalign.factor.dask_views import is_lazy
 from covalign.factor.fit_search import Search
+from covalign.factor.fitted_rows import Rows as RowsInMemory
 from covalign.factor.inference import realignment, sweeps, updates
+from covalign.factor.inference.heavy_tails import Scaled
 from covalign.factor.inference.kernel import kernel_of
 from covalign.factor.inference.n_factors import ACTIVE_SHARE
 from covalign.factor.inference.patterns import Gapped
@@ -112,6 +114,9 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
     regime_from : "features" or "model"
         A regime holds for the factors that samples get from their features alone, or (the paper's way) for those of a
         model with this beta and these covariates, which the factors of new samples may not follow.
+    noise : "gaussian" or "student"
+        ``"student"`` gives every sample a scale in every view, so that a sample whose values in a view are far off
+        counts less there (``sample_weights_``); new samples get theirs. Rows must be in memory.
 
     Attributes
     ----------
@@ -168,6 +173,7 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         supervision: Any = "auto",
         beta_prior: float = 4.0,
         regime_from: str = "features",
+        noise: str = "gaussian",
     ) -> None:
         self.n_factors = n_factors
         self.posterior = posterior
@@ -185,6 +191,7 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         self.supervision = supervision
         self.beta_prior = beta_prior
         self.regime_from = regime_from
+        self.noise = noise
 
     @classmethod
     def paper(cls, n_factors: int | str = 10, **settings: Any) -> InformedFactorAnalysis:
@@ -251,6 +258,8 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         coordinates = self.posterior == "coordinates"
         if coordinates and isinstance(engine, Gapped):
             raise _needs_complete(engine)
+        if self.noise == "student":
+            engine = _scaled(table, rows, np.asarray(engine.yy / n))
         full = self.posterior == "full"
         problem = Problem(engine, n, p, k, table.bounds, full, self.beta_prior, coordinates=coordinates)
         if resume and self._realigned is not None:
@@ -289,8 +298,11 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
                 problem, best, tried = search.best(problem)
         tried[problem.k] = sweeps.height(best)
         self.n_factors_path_ = pd.Series(tried, name="elbo").rename_axis("n_factors").sort_index()
-        self._problem = problem
         best = best._replace(state=updates.in_order(best.state, problem.p, problem.features[-1].stop))
+        if best.state.scales is not None:
+            problem, state = placement.with_settled_scales(problem, best.state)
+            best = best._replace(state=state)
+        self._problem = problem
         self._stage_1, self._laplace, self._sums, self._held, self._placing = best.state, None, None, {}, {}
         self._owners = None
         self._remember(best)
@@ -335,6 +347,11 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
             raise ValueError(message("beta_prior needs a number from 0", got=repr(self.beta_prior), remedy="0 is flat"))
         if self.regime_from not in ("features", "model"):
             raise not_one_of("regime_from", self.regime_from, ("features", "model"))
+        if self.noise not in ("gaussian", "student"):
+            raise not_one_of("noise", self.noise, ("gaussian", "student"))
+        if self.noise == "student" and (self.regime_from == "model" or self.posterior == "coordinates"):
+            need = "noise='student' needs regime_from='features' and posterior 'full' or 'mean_field'"
+            raise ValueError(message(need, got=f"{self.regime_from!r} and {self.posterior!r}"))
         if self.folds != 0:
             check_folds(self.folds)
         if self.chunk_rows is not None:
@@ -348,7 +365,7 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         same = [len(v.w.mean) for v in self._state.views] == [b.stop - b.start for b in problem.bounds]
         if not same or problem.k != self._problem.k or problem.p != self._problem.p:
             raise cannot_resume()
-        return kernel_of(problem).resumed(problem, self._state)
+        return kernel_of(problem).resumed(problem, self._state)._replace(scales=None)
 
     def _remember(self, fit: Fit) -> None:
         """Public attributes from a fit."""
@@ -670,6 +687,15 @@ def _warn_if_not_converged(converged: bool, n_sweeps: int, stacklevel: int) -> N
 
 def _is_number(value: Any, least: float) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool) and least <= float(value) < float("inf")
+
+
+def _scaled(table: Table, rows: Any, S_y: Array) -> Scaled:
+    """The rows of a fit with a scale for every sample and view."""
+    if not isinstance(rows, RowsInMemory):
+        need = "noise='student' needs rows in memory, and these are read by chunks"
+        raise ValueError(message(need, remedy="use noise='gaussian', or load the rows"))
+    ((_, parts, Y, C),) = rows.chunks(table)
+    return Scaled.of_views(table.standardised(parts, C), Y, S_y, table.bounds)
 
 
 def _needs_complete(data: Gapped) -> ValueError:

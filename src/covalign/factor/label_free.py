@@ -24,6 +24,7 @@ from covalign.closed_form.regimes import Polar
 from covalign.closed_form.shrinkage import analytic_shrinkage
 from covalign.factor import placement
 from covalign.factor.inference import gaps, updates
+from covalign.factor.inference.heavy_tails import Scaled
 from covalign.factor.inference.patterns import Gapped, grouped_product
 from covalign.factor.inference.state import Problem, State
 from covalign.moments.incomplete import Blocks, IncompleteMoments, Part, Rows
@@ -66,6 +67,8 @@ def _with_gaps(data: Gapped, problem: Problem, state: State, names: Sequence[str
 
 def _means(data: Gapped, problem: Problem, state: State) -> Array:
     """E[z | x_o] of every row: covariates are no evidence, neither in the prior nor as a view."""
+    if isinstance(data, Scaled):  # scales of rows whose covariates nobody knows
+        return placement.place(state, data.S_y, data.table, np.full_like(data.Y, np.nan), np.eye(problem.p)).mean
     views = (*state.views[:-1], state.views[-1]._replace(weight=0.0)) if problem.of_y else state.views
     prior = gaps.priors(data.S_y[None], state.beta, problem.k)
     inverse = updates.symmetric_inverse(prior + gaps.evidence(problem, views)[0])

@@ -159,9 +159,10 @@ class Placer:
             (stage.state.beta, *stage[1:], [(view.w.mean, view.precision) for view in stage.state.views])
             for stage in self.stages
         ]
+        dof = [None if stage.state.scales is None else stage.state.scales.dof for stage in self.stages]
         scales = [(name, view.names, view.mean, view.sd) for name, view in table.views.items()]
         std = None if self.std is None else (self.std.rows, self.std.T, self.std.n)
-        return [self.maps, of_stages, scales, std, new.present, new.Y, new.C, *table.nuisance[1:]]
+        return [self.maps, of_stages, dof, scales, std, new.present, new.Y, new.C, *table.nuisance[1:]]
 
     def __call__(self, here: slice, parts: dict[str, Any]) -> Array:
         """E[z_n], followed by the standard deviations if they are computed."""
@@ -170,7 +171,8 @@ class Placer:
             if not finite[view]:
                 refuse_infinite(dense(part), self.new.first + here.start, view, self.new.cells)
         Y, C = None if self.new.Y is None else self.new.Y[here], self.new.C[here]
-        if all(finite) and (Y is None or np.isfinite(Y.sum())):
+        linear = all(stage.state.scales is None for stage in self.stages)
+        if linear and all(finite) and (Y is None or np.isfinite(Y.sum())):
             mapped = [of.shift + self.new.table.mapped(parts, C, of.of_x) for of in self.maps]
             means = mapped if Y is None else [z + Y @ of.of_y for z, of in zip(mapped, self.maps, strict=True)]
             own = np.broadcast_to(np.diag(self.maps[-1].cov), means[-1].shape)

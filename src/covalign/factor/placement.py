@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from covalign._core.linalg import Array
 from covalign.closed_form.measures import loading_shares, marginal_shares, mean_share, quotient
-from covalign.factor.inference import updates
-from covalign.factor.inference.grouped import GroupedLoadings
+from covalign.factor.inference import heavy_tails, row_evidence, updates
+from covalign.factor.inference.heavy_tails import Scales
 from covalign.factor.inference.kernel import kernel_of
 from covalign.factor.inference.patterns import Gapped, Index, grouped_product, slices
+from covalign.factor.inference.row_evidence import feature_moments, intercept
 from covalign.factor.inference.state import Problem, State, View
 from covalign.factor.table import ViewScale
 
@@ -23,10 +24,11 @@ class Placed(NamedTuple):
     mean: Array
     cov: Array
     group: Index
+    scales: Scales | None = None  # of every sample, where noise has heavy tails
 
     def moved(self, R: Array) -> Placed:
         """z -> R z."""
-        return Placed(self.mean @ R.T, R @ self.cov @ R.T, self.group)
+        return self._replace(mean=self.mean @ R.T, cov=R @ self.cov @ R.T)
 
     @property
     def variances(self) -> Array:
@@ -34,38 +36,10 @@ class Placed(NamedTuple):
         return np.asarray(np.einsum("ckk->ck", self.cov)[self.group])
 
 
-def intercept(w: Any) -> Array:
-    """Intercepts of the features; 0 for complete data, which are centred."""
-    return np.asarray(w.intercept) if isinstance(w, GroupedLoadings) else np.zeros(len(w.mean))
-
-
-def feature_moments(w: Any, weights: Array) -> Array:
-    """weights_d E[w_d w_d'] for every feature (D x K x K)."""
-    V = w.V[w.group] if isinstance(w, GroupedLoadings) else np.broadcast_to(w.V, (len(w.mean), *w.V.shape))
-    cov = (V * w.scale[:, None, :]) @ V.transpose(0, 2, 1)
-    return np.asarray(weights[:, None, None] * (w.mean[:, :, None] * w.mean[:, None, :] + cov))
-
-
-def evidence(views: tuple[View, ...], new: Gapped) -> tuple[Array, Array]:
-    """sum of E[tau_d] E[w_d w_d'] for every row pattern, and of E[tau_d] (x_nd - intercept_d) E[w_d] for every row.
-
-    The sums are over observed features. The rows need not have the patterns of the fit.
-    """
-    k, at = views[0].w.mean.shape[1], 0
-    Q, r = np.zeros((len(new.rows.distinct), k, k)), np.zeros((len(new.X), k))
-    for view in views:
-        d = len(view.w.mean)
-        flags, tau, W = new.rows.distinct[:, at : at + d], view.precision, view.w.mean
-        if flags.all():  # the same sum for all rows
-            Q += view.w.weighted_second_moment(tau)
-        elif flags.any():
-            for part in slices(d, k * k):
-                moments = feature_moments(_part(view.w, part), tau[part])
-                Q += (flags[:, part] @ moments.reshape(-1, k * k)).reshape(-1, k, k)
-        shifted = np.where(new.observed[:, at : at + d], new.X[:, at : at + d] - intercept(view.w), 0.0)
-        r += shifted @ (W * tau[:, None])
-        at += d
-    return Q, r
+def joint_evidence(views: tuple[View, ...], new: Gapped) -> tuple[Array, Array]:
+    """sum of E[tau_d] E[w_d w_d'] for every row pattern, and of E[tau_d] (x_nd - intercept_d) E[w_d] for every row."""
+    parts = row_evidence.of_views(views, new)
+    return np.sum([part.Q for part in parts], axis=0), np.sum([part.r for part in parts], axis=0)
 
 
 def posterior_covariance(prior_cov: Array, Q: Array) -> Array:
@@ -81,15 +55,51 @@ def place(state: State, S_y: Array, X: Array, Y: Array, T: Array) -> Placed:
     new, beta = Gapped.of_rows(X, Y, S_y), state.beta
     k, p = state.views[0].w.mean.shape[1], len(beta)
     group, of_row, of_label = new.samples
-    Q, r = evidence(state.views, new)
     labels, means = new.labels, np.zeros((len(X), k))
     means[:, :p] = (labels.mean * beta) @ T.T
     prior_cov = np.tile(np.eye(k), (len(of_label), 1, 1))
     own = beta[:, None] * labels.cov[of_label] * beta + np.diag(1 - beta**2)
     prior_cov[:, :p, :p] = T @ own @ T.T
+    if state.scales is not None:
+        return settled(state, new, means, prior_cov[group])
+    Q, r = joint_evidence(state.views, new)
     cov = posterior_covariance(prior_cov, Q[of_row])
     away = r - grouped_product(means, Q[of_row], group)
     return Placed(means + grouped_product(away, cov, group), cov, group)
+
+
+def settled(state: State, new: Gapped, means: Array, prior_cov: Array) -> Placed:
+    """``place`` where noise has heavy tails: factors and scales of every row in turns, from scales of 1.
+
+    ``means`` and ``prior_cov`` are those of the prior of each row.
+    """
+    parts, of_row, dof = row_evidence.of_views(state.views, new), new.rows.group, state.scales.dof
+    ends = np.cumsum([len(view.w.mean) for view in state.views[: len(dof)]]).tolist()
+    cells = heavy_tails.observed_cells(new.observed, [slice(a, b) for a, b in zip([0, *ends], ends, strict=False)])
+    u = np.ones((len(new.X), len(dof)))
+    for _ in range(heavy_tails.MOST_STEPS):
+        counts = np.hstack([u, np.ones((len(u), len(parts) - len(dof)))])  # covariates always count 1
+        Q = np.sum([c[:, None, None] * part.Q[of_row] for c, part in zip(counts.T, parts, strict=True)], axis=0)
+        r = np.sum([c[:, None] * part.r for c, part in zip(counts.T, parts, strict=True)], axis=0)
+        cov = posterior_covariance(prior_cov, Q)
+        own = np.arange(len(u))
+        mean = means + grouped_product(r - grouped_product(means, Q, own), cov, own)
+        s = np.column_stack([part.distances(new, mean, cov) for part in parts[: len(dof)]])
+        scales = heavy_tails.of_distances(s, cells, dof)
+        if np.all(np.abs(scales.mean - u) <= heavy_tails.SETTLED * u):
+            break
+        u = scales.mean
+    return Placed(mean, cov, own, scales._replace(rate=scales.shape / u))  # E[u] is what mean and cov are for
+
+
+def with_settled_scales(problem: Problem, state: State) -> tuple[Problem, State]:
+    """A fit whose scales and factors are those that ``place`` gives its rows, and the problem with these scales."""
+    data = problem.data
+    Y = np.where(data.has_y, data.Y, np.nan)
+    placed = place(state, data.S_y, data.table, Y, np.eye(problem.p))
+    problem = heavy_tails.scaled(problem, state._replace(scales=placed.scales))
+    z = kernel_of(problem).update_factors(problem, state.views, state.beta)
+    return problem, state._replace(z=z, scales=placed.scales)
 
 
 class Linear(NamedTuple):
@@ -135,26 +145,19 @@ def fitted(first: State, state: State, S_y: Array, X: Array, Y: Array, T: Array)
     if sum(len(view.w.mean) for view in state.views) > X.shape[1]:
         X = np.hstack([X, Y])
     new, informed = Gapped.of_rows(X, Y, S_y), z[:, :p] @ T.T
-    Q, r = evidence(state.views, new)
+    Q, r = joint_evidence(state.views, new)
     C = updates.symmetric_inverse(updates.free_precision(Q, p))
     away = r[:, p:] - grouped_product(informed, Q[:, :p, p:], new.rows.group)
     return np.hstack([informed, grouped_product(away, C, new.rows.group)])
 
 
-def _part(w: Any, part: slice) -> Any:
-    """The loadings of some features."""
-    if isinstance(w, GroupedLoadings):
-        return w._replace(mean=w.mean[part], scale=w.scale[part], group=w.group[part], intercept=w.intercept[part])
-    return w._replace(mean=w.mean[part], scale=w.scale[part])
-
-
-def predicted(cov_z: Array, group: Index, view: View, means: Array, wanted: NDArray[np.bool_]) -> tuple[Array, Array]:
+def predicted(z: Placed, view: View, at: int, wanted: NDArray[np.bool_]) -> tuple[Array, Array]:
     """E[x_nd] and Var(x_nd) = w'C_z w + z'C_w z + tr(C_w C_z) + 1 / E[tau], standardised; variances if ``wanted``.
 
     Var(w'z) = E[w'(zz' + C_z)w] - (w'z)^2: with E[ww'] = ww' + C_w the three terms are one sum over entries. Sample n
-    has the covariance ``cov_z[group[n]]``.
+    has the covariance ``cov[group[n]]``. Where noise has heavy tails, 1 / E[tau] is multiplied by E[1 / u_nv], v = ``at``.
     """
-    w = view.w
+    w, means = view.w, z.mean
     mean = means @ w.mean.T + intercept(w)
     variance = np.zeros_like(mean)
     if not wanted.any():
@@ -165,16 +168,17 @@ def predicted(cov_z: Array, group: Index, view: View, means: Array, wanted: NDAr
     k = means.shape[1]
     for part in slices(len(rows), k * k):
         n, d = rows[part], features[part]
-        both = np.einsum("ikl,ikl->i", W2[d], cov_z[group[n]])
+        both = np.einsum("ikl,ikl->i", W2[d], z.cov[z.group[n]])
         both += np.einsum("ik,ikl,il->i", means[n], C_w[d], means[n])
-        variance[n, d] = both + 1 / view.noise.mean[d]
+        noise = 1.0 if z.scales is None else z.scales.mean_inverse[n, at]
+        variance[n, d] = both + noise / view.noise.mean[d]
     return mean, variance
 
 
-def imputed(X: Array, scale: ViewScale, view: View, z: Placed) -> tuple[Array, Array]:
-    """The cells of a view, missing ones as posterior means; and their standard deviations (0 if observed)."""
+def imputed(X: Array, scale: ViewScale, view: View, at: int, z: Placed) -> tuple[Array, Array]:
+    """The cells of view number ``at``, missing ones as posterior means; and their standard deviations (0 if observed)."""
     values, missing = X.astype(np.float64), np.isnan(X)
-    mean, variance = predicted(z.cov, z.group, view, z.mean, missing)
+    mean, variance = predicted(z, view, at, missing)
     values[missing] = (mean * scale.sd + scale.mean)[missing]
     return values, np.where(missing, np.sqrt(variance) * scale.sd, 0.0)
 

@@ -80,7 +80,7 @@ class Tables(AlignedModel):
         """``factors_`` with names: samples x factors.
 
         >>> import covalign as ca
-        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> s = ca.simulate.scenario("PN", n_samples=200, n_factors=7)
         >>> ca.InformedFactorAnalysis(7).fit(s.X, s.Y).factors_frame().columns.tolist()
         ['y0', 'y1', 'y2', 'y3', 'y4', 'free0', 'free1']
         """
@@ -94,7 +94,7 @@ class Tables(AlignedModel):
         the n largest |loading| of their view on any of these factors; the largest first, by the factor they are of.
 
         >>> import covalign as ca
-        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> s = ca.simulate.scenario("PN", n_samples=200, n_factors=7)
         >>> ca.InformedFactorAnalysis(7).fit(s.X, s.Y).loadings_frame(["y0", "y1"], n=3).columns.tolist()
         ['view', 'feature', 'factor', 'loading', 'std']
         """
@@ -105,7 +105,7 @@ class Tables(AlignedModel):
         """One row per sweep: sweep, elbo, below_end (nats below the last), converged (whether it had by then).
 
         >>> import covalign as ca
-        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> s = ca.simulate.scenario("PN", n_samples=200, n_factors=7)
         >>> ca.InformedFactorAnalysis(7).fit(s.X, s.Y).bound_frame()["converged"].iloc[-1].item()
         True
         """

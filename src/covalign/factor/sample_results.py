@@ -17,6 +17,7 @@ from covalign.factor.inference import sweeps, uncertainty
 from covalign.factor.inference.n_factors import ACTIVE_SHARE
 from covalign.factor.inference.patterns import Gapped
 from covalign.factor.inference.realignment import Realigned
+from covalign.factor.inference.row_evidence import intercept
 from covalign.factor.inference.state import Problem, State
 from covalign.factor.table import Table
 from covalign.tables.representations import SINGLE
@@ -131,7 +132,7 @@ class SampleResults(AlignedModel):
         n, k = self._problem.n, self._problem.k
         with_gaps = isinstance(self._problem.data, Gapped)
         group = self._rows.combinations(self._table, self._problem) if with_gaps else np.zeros(n, dtype=np.intp)
-        return placement.Placed(self.factors_, self._state.z.cov.reshape(-1, k, k), group)
+        return placement.Placed(self.factors_, self._state.z.cov.reshape(-1, k, k), group, self._state.scales)
 
     @property
     def beta_std_(self) -> Array:
@@ -176,7 +177,7 @@ class SampleResults(AlignedModel):
             raise ValueError(message(need, remedy=remedy))
         at = list(self._table.views).index(view)
         scale, where = self._table.views[view], self._problem.bounds[at]
-        values, std = placement.imputed(self._rows.X[:, where], scale, self._state.views[at], self._placed)
+        values, std = placement.imputed(self._rows.X[:, where], scale, self._state.views[at], at, self._placed)
         index = None if self._table.samples is None else pd.Index(self._table.samples)
         frame = pd.DataFrame(values + self._explained[:, where], index=index, columns=scale.names)
         return (frame, pd.DataFrame(std, index=index, columns=scale.names)) if return_std else frame
@@ -201,9 +202,7 @@ class SampleResults(AlignedModel):
         explained, table = self._explained, self._table
         parts = zip(table.views.items(), self._state.views[: len(table.views)], table.bounds, strict=True)
         views = {
-            name: (self.factors_ @ view.w.mean.T + placement.intercept(view.w)) * scale.sd
-            + scale.mean
-            + explained[:, where]
+            name: (self.factors_ @ view.w.mean.T + intercept(view.w)) * scale.sd + scale.mean + explained[:, where]
             for (name, scale), view, where in parts
         }
         return views[SINGLE] if self._table.single else views

@@ -114,7 +114,7 @@ def ifa(
     Examples
     --------
     >>> import anndata, pandas as pd, covalign as ca
-    >>> s = ca.simulate.scenario("PN", n_samples=200, n_features={"rna": 30}, n_covariates=2)
+    >>> s = ca.simulate.scenario("PN", n_samples=200, n_features={"rna": 30}, n_factors=4, n_covariates=2)
     >>> obs = pd.DataFrame(s.Y, columns=["age", "dose"], index=[f"cell{i}" for i in range(200)])
     >>> adata = anndata.AnnData(s.X["rna"], obs=obs)
     >>> ca.scverse.ifa(adata, ["age", "dose"], n_factors=4)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from covalign.factor.inference import updates
+from covalign.factor.inference import heavy_tails, updates
 from covalign.factor.inference.kernel import kernel_of
 from covalign.factor.inference.state import Problem, State
 
 
 def bound(problem: Problem, state: State) -> float:
     """E_q[log p(X, Z, W, alpha, tau | Y)] + log p(beta) - E_q[log q]."""
-    prior = problem.beta_prior * float(np.sum(np.log1p(-(state.beta**2))))
-    return of_views(problem, state) - kernel_of(problem).kl_factors(problem, state) + prior
+    problem = heavy_tails.scaled(problem, state)
+    other = problem.beta_prior * float(np.sum(np.log1p(-(state.beta**2)))) + heavy_tails.gain(problem, state)
+    return of_views(problem, state) - kernel_of(problem).kl_factors(problem, state) + other
 
 
 def of_views(problem: Problem, state: State) -> float:

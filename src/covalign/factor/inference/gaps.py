@@ -240,7 +240,7 @@ def expected_residuals(problem: Problem, z: Factors, where: slice, w: GroupedLoa
 
 def counts(problem: Problem, where: slice) -> Array:
     """Observed cells of each feature."""
-    return np.asarray(problem.data.counts[where])
+    return np.asarray(problem.data.cells[where])
 
 
 # -- bound ------------------------------------------------------------------------------------------------------------
@@ -306,7 +306,7 @@ def started(problem: Problem, state: State) -> State:
         patterns, group = np.unique(data.columns[where], return_inverse=True)
         V = np.broadcast_to(w.V, (len(patterns), *w.V.shape)).copy()
         grouped = GroupedLoadings(w.mean, V, w.scale, group, patterns, np.zeros(len(w.mean)))
-        counts = view.weight * data.counts[where]
+        counts = view.weight * data.cells[where]
         noise = Gamma(SHAPE_0 + counts / 2, view.noise.rate * (SHAPE_0 + counts / 2) / view.noise.shape)
         views.append(View(grouped, view.ard, noise, view.weight))
     made = tuple(views)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from covalign._core.linalg import Array
 from covalign._core.progress import Progress
 from covalign.factor import placement as placing
+from covalign.factor.inference.heavy_tails import scaled
 from covalign.factor.inference.kernel import kernel_of, update_views
 from covalign.factor.inference.state import Problem, State
 from covalign.factor.inference.sweeps import Fit, height
@@ -176,14 +177,13 @@ def without_weakest(problem: Problem, state: State, number: int) -> tuple[Proble
 
 def strength(problem: Problem, state: State) -> Array:
     """The largest share of a view's variance that a factor explains (K)."""
-    return np.asarray(placing.shares(problem, state, "loadings").max(axis=0))
+    return np.asarray(placing.shares(scaled(problem, state), state, "loadings").max(axis=0))
 
 
 def kept(problem: Problem, state: State, factors: NDArray[np.intp]) -> tuple[Problem, Fit]:
     """These factors alone, loadings adapted to the lack of the others."""
-    smaller = problem._replace(k=len(factors))
+    smaller, now = problem._replace(k=len(factors)), scaled(problem, state)._replace(k=len(factors))
     views = tuple(v._replace(ard=v.ard._replace(rate=v.ard.rate[factors])) for v in state.views)
-    views = update_views(smaller, state.z.moved(np.eye(problem.k)[factors], full=True), views)
-    return smaller, Fit(
-        State(kernel_of(problem).update_factors(smaller, views, state.beta), views, state.beta), [], False
-    )
+    views = update_views(now, state.z.moved(np.eye(problem.k)[factors], full=True), views)
+    z = kernel_of(now).update_factors(now, views, state.beta)
+    return smaller, Fit(State(z, views, state.beta, state.scales), [], False)

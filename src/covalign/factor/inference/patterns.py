@@ -148,8 +148,13 @@ class Gapped:
 
     @property
     def counts(self) -> Array:
-        """Observed cells of each feature."""
+        """What the observed cells of each feature count."""
         return np.asarray(self.column_counts[self.columns])
+
+    @property
+    def cells(self) -> Array:
+        """Observed cells of each feature: all count 1 here."""
+        return self.counts
 
     @cached_property
     def x(self) -> Array:

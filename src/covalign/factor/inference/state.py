@@ -153,6 +153,7 @@ class State(NamedTuple):
     z: Any  # Factors, or grouped.Factors
     views: tuple[View, ...]
     beta: Array
+    scales: Any = None  # heavy_tails.Scales, where noise has heavy tails
 
 
 class Held(NamedTuple):

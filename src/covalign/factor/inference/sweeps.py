@@ -10,7 +10,7 @@ import numpy as np
 
 from covalign._core.linalg import Array
 from covalign._core.threads import limited
-from covalign.factor.inference import coordinates, updates
+from covalign.factor.inference import coordinates, heavy_tails, updates
 from covalign.factor.inference.bound import bound
 from covalign.factor.inference.engines import Gram
 from covalign.factor.inference.kernel import kernel_of, update_views
@@ -48,8 +48,8 @@ def few_threads(problem: Problem) -> Any:
 
 
 def sweep(problem: Problem, state: State, accelerate: bool, supervised: bool = True) -> State:
-    """Rotation, shift, beta, loadings, ARD, noise, then factors: at the end q(z) is the best for everything else."""
-    kernel = kernel_of(problem)
+    """Rotation, shift, beta, loadings, ARD, noise, scales, factors: at the end q(z) is the best for everything else."""
+    kernel, problem = kernel_of(problem), heavy_tails.scaled(problem, state)
     if accelerate:
         state = rotate(problem, state, hold_beta=not supervised)
         state = kernel.shifted(problem, state)
@@ -59,7 +59,9 @@ def sweep(problem: Problem, state: State, accelerate: bool, supervised: bool = T
     views = update_views(problem, state.z, state.views)
     if problem.coordinates:
         return State(coordinates.update_factors(problem, views, state.beta, state.z), views, state.beta)
-    return State(kernel.update_factors(problem, views, state.beta), views, state.beta)
+    scales = heavy_tails.update_scales(problem, views, state.z)
+    problem = heavy_tails.scaled(problem, state._replace(scales=scales))
+    return State(kernel.update_factors(problem, views, state.beta), views, state.beta, scales)
 
 
 def iterate(
@@ -146,7 +148,8 @@ def fit(
 
     def refresh(leapt: State) -> State:
         beta = leapt.beta if supervised else state.beta
-        return leapt._replace(z=kernel_of(problem).update_factors(problem, leapt.views, beta), beta=beta)
+        now = heavy_tails.scaled(problem, leapt)
+        return leapt._replace(z=kernel_of(now).update_factors(now, leapt.views, beta), beta=beta)
 
     return iterate(
         lambda s: sweep(problem, s, accelerate, supervised),

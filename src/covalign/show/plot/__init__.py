@@ -1,7 +1,7 @@
 """Figures of regimes, factors and fits. Every function takes the frame that a method returns, and returns Axes.
 
 >>> import covalign as ca
->>> s = ca.simulate.scenario("PN", n_samples=100)
+>>> s = ca.simulate.scenario("PN", n_samples=100, n_factors=6)
 >>> fa = ca.InformedFactorAnalysis(6).fit(s.X, s.Y)
 >>> ax = ca.plot.variance_explained(fa.variance_explained(), title="What the factors explain")
 

@@ -38,7 +38,7 @@ def bound(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None = No
     ``frame`` is ``InformedFactorAnalysis.bound_frame()``. The last sweep, at 0, is where the scale cannot reach.
 
     >>> import covalign as ca
-    >>> s = ca.simulate.scenario("PN", n_samples=100)
+    >>> s = ca.simulate.scenario("PN", n_samples=100, n_factors=6)
     >>> ax = ca.plot.bound(ca.InformedFactorAnalysis(6).fit(s.X, s.Y).bound_frame())
     """
     required("bound", frame, ["sweep", "below_end", "converged"], "bound_frame()")
@@ -66,7 +66,7 @@ def missing(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None = 
     ``frame`` is ``InformedFactorAnalysis.missing_frame()``; colours are shares of cells that were observed.
 
     >>> import covalign as ca
-    >>> s = ca.simulate.scenario("PN", n_samples=100, n_covariates=2)
+    >>> s = ca.simulate.scenario("PN", n_samples=100, n_factors=6, n_covariates=2)
     >>> s.Y[:30, 0] = float("nan")
     >>> ax = ca.plot.missing(ca.InformedFactorAnalysis(6).fit(s.X, s.Y).missing_frame())
     """
@@ -128,7 +128,7 @@ def top_features(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | No
     ``frame`` is ``InformedFactorAnalysis.loadings_frame(factor, n=10)``, or that of ``top_features(factor)``.
 
     >>> import covalign as ca
-    >>> s = ca.simulate.scenario("PN", n_samples=100, n_features={"rna": 20, "protein": 10})
+    >>> s = ca.simulate.scenario("PN", n_samples=100, n_factors=6, n_features={"rna": 20, "protein": 10})
     >>> fa = ca.InformedFactorAnalysis(6).fit(s.X, s.Y)
     >>> ax = ca.plot.top_features(fa.loadings_frame("y0", n=5))
     """

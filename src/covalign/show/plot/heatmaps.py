@@ -55,7 +55,7 @@ def variance_explained(
     ``total_variance_explained()``.
 
     >>> import covalign as ca
-    >>> s = ca.simulate.scenario("PN", n_samples=100, n_features={"rna": 20, "protein": 10})
+    >>> s = ca.simulate.scenario("PN", n_samples=100, n_factors=6, n_features={"rna": 20, "protein": 10})
     >>> fa = ca.InformedFactorAnalysis(6).fit(s.X, s.Y)
     >>> ax = ca.plot.variance_explained(fa.variance_explained(), totals=fa.total_variance_explained())
     """
@@ -97,7 +97,7 @@ def loadings(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None =
     ``frame`` is ``InformedFactorAnalysis.loadings_frame(factors, n=5)``.
 
     >>> import covalign as ca
-    >>> s = ca.simulate.scenario("PN", n_samples=100, n_features={"rna": 20, "protein": 10})
+    >>> s = ca.simulate.scenario("PN", n_samples=100, n_factors=6, n_features={"rna": 20, "protein": 10})
     >>> fa = ca.InformedFactorAnalysis(6).fit(s.X, s.Y)
     >>> ax = ca.plot.loadings(fa.loadings_frame(n=3))
     """
@@ -118,7 +118,7 @@ def association(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | Non
     ``frame`` is what ``metrics.association(Z, Y)`` returns; pairs without a value stay grey.
 
     >>> import covalign as ca
-    >>> s = ca.simulate.scenario("PN", n_samples=100)
+    >>> s = ca.simulate.scenario("PN", n_samples=100, n_factors=6)
     >>> fa = ca.InformedFactorAnalysis(6).fit(s.X, s.Y)
     >>> ax = ca.plot.association(ca.metrics.association(fa.factors_frame(), s.Y))
     """

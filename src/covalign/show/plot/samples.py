@@ -51,7 +51,7 @@ def factors(
     values as samples. Samples without a value are hollow and grey; levels that have an order keep it in their colours.
 
     >>> import covalign as ca
-    >>> s = ca.simulate.scenario("PN", n_samples=100)
+    >>> s = ca.simulate.scenario("PN", n_samples=100, n_factors=6)
     >>> fa = ca.InformedFactorAnalysis(6).fit(s.X, s.Y)
     >>> ax = ca.plot.factors(fa.factors_frame(), x="y0", y="y1", colour=s.Y[:, 0])
     """
@@ -137,7 +137,7 @@ def factor_by_category(
     values as samples. Samples without one stand apart, hollow and grey. The outline is matplotlib's.
 
     >>> import covalign as ca
-    >>> s = ca.simulate.scenario("PN", n_samples=100)
+    >>> s = ca.simulate.scenario("PN", n_samples=100, n_factors=6)
     >>> fa = ca.InformedFactorAnalysis(6).fit(s.X, s.Y)
     >>> ax = ca.plot.factor_by_category(fa.factors_frame(), factor="y0", category=["a", "b"] * 50)
     """
