@@ -17,7 +17,7 @@ from covalign._core.text_tables import plain
 from covalign.cli import options
 from covalign.cli.application import app, in_flags, note, reply
 from covalign.cli.data_files import aligned_views, counted_groups, named_paths
-from covalign.cli.options import METHOD, OUTPUT, Posterior, Regime, option
+from covalign.cli.options import METHOD, OUTPUT, Noise, Posterior, Regime, option
 from covalign.cli.outputs import (
     ALIGNMENT,
     NUMBERS,
@@ -72,6 +72,10 @@ def fit(
             "How often covariates count against features: 1 (the paper's model) or more. auto: left-out rows decide.",
         ),
     ] = "auto",
+    noise: Annotated[
+        Noise,
+        option(METHOD, "CHOICE", "gaussian, or student: samples that are far off in a view count less there."),
+    ] = Noise.gaussian,
     posterior: Annotated[
         Posterior, option(METHOD, "CHOICE", "Family of the posterior: full, mean_field, or coordinates.")
     ] = Posterior.full,
@@ -126,6 +130,7 @@ def fit(
             folds=folds,
             drop_first=drop_first,
             supervision=options.auto_or(float, "--supervision", supervision),
+            noise=noise.value,
         )
         model._check_parameters()
         study = open_study(data, paths, covariates, covariate, confounder, index, key, groups=groups)

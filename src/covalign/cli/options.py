@@ -43,6 +43,13 @@ class Posterior(StrEnum):
     coordinates = "coordinates"
 
 
+class Noise(StrEnum):
+    """The noise of the features."""
+
+    gaussian = "gaussian"
+    student = "student"
+
+
 def option(panel: str, metavar: str, help: str, *names: str, **more: Any) -> Any:
     """An option with a value, in a panel of the help. Its name is that of the parameter, unless others are given."""
     return typer.Option(*names, help=help, metavar=metavar, rich_help_panel=panel, **more)

@@ -11,6 +11,7 @@ from covalign._core.linalg import Array
 from covalign.factor.fitted_rows import Rows, Streamed
 from covalign.factor.inference import grouped
 from covalign.factor.inference.engines import Dense, Gram, Sparse
+from covalign.factor.inference.heavy_tails import Scaled, Scales
 from covalign.factor.inference.patterns import Gapped
 from covalign.factor.inference.state import Factors, Gamma, Loadings, Problem, State, View
 from covalign.factor.inference.uncertainty import Tails
@@ -38,7 +39,8 @@ def pack(model: Any) -> tuple[dict[str, Any], dict[str, Array]]:
     arrays |= {"table.mean_y": table.mean_y, "table.sd_y": table.sd_y}
     for i, view in enumerate(table.views.values()):
         arrays |= {f"table.{i}.mean": view.mean, f"table.{i}.sd": view.sd}
-    arrays |= {f"data.{name}": getattr(problem.data, name) for name in ENGINE_ARRAYS[type(problem.data)]}
+    engine = problem.data.plain if isinstance(problem.data, Scaled) else problem.data
+    arrays |= {f"data.{name}": getattr(engine, name) for name in ENGINE_ARRAYS[type(engine)]}
     arrays |= _pack_state("now", model._state) | _pack_state("stage1", model._stage_1)
     if realigned is not None:
         arrays["realigned.T"] = realigned.T
@@ -47,7 +49,7 @@ def pack(model: Any) -> tuple[dict[str, Any], dict[str, Array]]:
     meta = {
         "kind": KIND,
         "parameters": {name: plain(value) for name, value in model.get_params().items()},
-        "engine": type(problem.data).__name__,
+        "engine": type(engine).__name__,
         "n": problem.n,
         "k": problem.k,
         "full": problem.full,
@@ -92,6 +94,10 @@ def unpack(meta: dict[str, Any], arrays: dict[str, Array], model: Any) -> Any:
     bounds = (*table.bounds, slice(d, d + p)) if of_y else table.bounds
     kind_of_fit = (meta["full"], meta.get("beta_prior", 0.0), of_y, meta.get("coordinates", False))
     model._problem = Problem(engine, meta["n"], p, meta["k"], bounds, *kind_of_fit)
+    scales = arrays.get("stage1.scales.shape")
+    if scales is not None:
+        data = Scaled.of_plain(engine, bounds, len(table.bounds))
+        model._problem = model._problem._replace(data=data.at(scales / arrays["stage1.scales.rate"]))
     tried = pd.Index(arrays["tried.k"], name="n_factors")
     model.n_factors_path_ = pd.Series(arrays["tried.elbo"], index=tried, name="elbo")
     weights = [model._problem.weight(where) for where in bounds]
@@ -119,6 +125,8 @@ def _pack_state(prefix: str, state: State) -> dict[str, Array]:
         for name in ("ard", "noise"):
             gamma = getattr(view, name)
             arrays |= {f"{prefix}.{i}.{name}.shape": np.asarray(gamma.shape), f"{prefix}.{i}.{name}.rate": gamma.rate}
+    if state.scales is not None:
+        arrays |= {f"{prefix}.scales.{name}": value for name, value in state.scales._asdict().items()}
     return arrays
 
 
@@ -141,4 +149,6 @@ def _unpack_state(prefix: str, arrays: dict[str, Array], weights: list[float]) -
         for i, weight in enumerate(weights)
     )
     z = of_factors(*(arrays[f"{prefix}.z.{name}"] for name in of_factors._fields))
-    return State(z, views, arrays[f"{prefix}.beta"])
+    scaled = f"{prefix}.scales.shape" in arrays
+    scales = Scales(*(arrays[f"{prefix}.scales.{name}"] for name in Scales._fields)) if scaled else None
+    return State(z, views, arrays[f"{prefix}.beta"], scales)

@@ -35,7 +35,7 @@ HEADLINES = {
     VIEW: "One view has nearly all the variance that the factors explain",
 }
 ADVICE = {
-    SAMPLE: "Leave the sample out, or log-transform or winsorise its extreme features, and fit again.",
+    SAMPLE: "Leave the sample out, log-transform its features, or use noise='student', and fit again.",
     FEATURE: "Log-transform or winsorise the feature, or leave it out, unless the factor should be this feature.",
     VIEW: "Check the units and the scale of the other views, or leave them out if they share no factors with this one.",
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -155,7 +155,7 @@ def predicted(z: Placed, view: View, at: int, wanted: NDArray[np.bool_]) -> tupl
     """E[x_nd] and Var(x_nd) = w'C_z w + z'C_w z + tr(C_w C_z) + 1 / E[tau], standardised; variances if ``wanted``.
 
     Var(w'z) = E[w'(zz' + C_z)w] - (w'z)^2: with E[ww'] = ww' + C_w the three terms are one sum over entries. Sample n
-    has the covariance ``cov[group[n]]``. Where noise has heavy tails, 1 / E[tau] is multiplied by E[1 / u_nv], v = ``at``.
+    has the covariance ``cov[group[n]]``. With heavy tails, 1 / E[tau] is multiplied by E[1 / u_nv], v = ``at``.
     """
     w, means = view.w, z.mean
     mean = means @ w.mean.T + intercept(w)
@@ -176,7 +176,7 @@ def predicted(z: Placed, view: View, at: int, wanted: NDArray[np.bool_]) -> tupl
 
 
 def imputed(X: Array, scale: ViewScale, view: View, at: int, z: Placed) -> tuple[Array, Array]:
-    """The cells of view number ``at``, missing ones as posterior means; and their standard deviations (0 if observed)."""
+    """The cells of view ``at``, missing ones as posterior means; and their standard deviations (0 if observed)."""
     values, missing = X.astype(np.float64), np.isnan(X)
     mean, variance = predicted(z, view, at, missing)
     values[missing] = (mean * scale.sd + scale.mean)[missing]

@@ -111,6 +111,26 @@ class SampleResults(AlignedModel):
         of_views = ownership.of_views(explained.sum(axis=1), list(views))
         return ownership.frame([*(self._owners or []), *features, *of_views])
 
+    @property
+    def sample_weights_(self) -> pd.DataFrame:
+        """What every fitted sample counts in every view: E[u_nv] with ``noise="student"``, otherwise 1.
+
+        1 is a usual sample; a sample with .1 has ten times the noise variance there. A view that the sample lacks has
+        1, too.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=100)
+        >>> s.X[3] *= 10
+        >>> fa = ca.InformedFactorAnalysis(10, noise="student").fit(s.X, s.Y)
+        >>> int(fa.sample_weights_.iloc[:, 0].idxmin())
+        3
+        """
+        self._check_fitted()
+        scales, views = self._stage_1.scales, list(self._table.views)
+        weights = np.ones((self._problem.n, len(views))) if scales is None else scales.mean
+        index = None if self._table.samples is None else pd.Index(self._table.samples)
+        return pd.DataFrame(weights, index=index, columns=views)
+
     def _owners_among_samples(self, Z: Array) -> list[ownership.Finding]:
         explained = placement.shares(self._problem, self._stage_1, "loadings")
         active = explained.max(axis=0) > ACTIVE_SHARE

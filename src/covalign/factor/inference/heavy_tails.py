@@ -71,14 +71,14 @@ class Scaled(Gapped):
         A start with scales of 1 would have a component for an outlying sample, which then is none.
         """
         plain = Gapped.of_rows(X, Y, S_y)
-        u = of_lengths(plain, bounds)
-        of_view = np.concatenate([np.full(b.stop - b.start, v, dtype=np.intp) for v, b in enumerate(bounds)])
-        return cls._of(plain, u, of_view, len(bounds))
+        return cls.of_plain(plain, bounds, len(bounds)).at(of_lengths(plain, bounds))
 
     @classmethod
-    def _of(cls, plain: Gapped, u: Array, of_view: Index, n_scaled: int) -> Scaled:
-        rows = (plain.observed, plain.Y, plain.has_y, plain.S_y, plain.one, np.ones(len(u)))
-        return cls(plain.X * u[:, of_view], *rows, plain, u, of_view, n_scaled)
+    def of_plain(cls, plain: Gapped, bounds: Sequence[slice], n_scaled: int) -> Scaled:
+        """All scales 1; the first ``n_scaled`` views have some."""
+        of_view = np.concatenate([np.full(b.stop - b.start, v, dtype=np.intp) for v, b in enumerate(bounds)])
+        rows = (plain.X, plain.observed, plain.Y, plain.has_y, plain.S_y, plain.one, np.ones(len(plain.X)))
+        return cls(*rows, plain, np.ones((len(plain.X), len(bounds))), of_view, n_scaled)
 
     def at(self, u: Array) -> Scaled:
         """The same rows with other scales (N x V); what does not depend on them is kept."""
@@ -124,8 +124,10 @@ class Scaled(Gapped):
     def with_covariates(self) -> Scaled:
         """The same rows, the covariates also as the last features; they always count 1."""
         last = np.full(self.Y.shape[1], self.u.shape[1], dtype=np.intp)
+        plain, of_view = self.plain.with_covariates(), np.concatenate([self.of_view, last])
         u = np.hstack([self.u, np.ones((len(self.u), 1))])
-        return Scaled._of(self.plain.with_covariates(), u, np.concatenate([self.of_view, last]), self.n_scaled)
+        rows = (plain.X * u[:, of_view], plain.observed, self.Y, self.has_y, self.S_y, self.one, self.sizes)
+        return Scaled(*rows, plain, u, of_view, self.n_scaled)
 
 
 def scaled(problem: Problem, state: State) -> Problem:
