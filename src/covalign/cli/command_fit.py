@@ -74,7 +74,11 @@ def fit(
     ] = "auto",
     noise: Annotated[
         Noise,
-        option(METHOD, "CHOICE", "gaussian, or student: samples that are far off in a view count less there."),
+        option(
+            METHOD,
+            "CHOICE",
+            "Noise of features: gaussian, or student, with which samples that are far off in a view count less.",
+        ),
     ] = Noise.gaussian,
     posterior: Annotated[
         Posterior, option(METHOD, "CHOICE", "Family of the posterior: full, mean_field, or coordinates.")

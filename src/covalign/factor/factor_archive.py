@@ -87,7 +87,7 @@ def unpack(meta: dict[str, Any], arrays: dict[str, Array], model: Any) -> Any:
     table = Table(views, meta["single"], samples, arrays["table.mean_y"], arrays["table.sd_y"], nuisance)
     (kind,) = [kind for kind in ENGINE_ARRAYS if kind.__name__ == meta["engine"]]
     saved = [arrays[f"data.{name}"] for name in ENGINE_ARRAYS[kind]]
-    engine = Gram(meta["n"], *saved) if kind is Gram else kind(*saved)
+    engine: Any = Gram(meta["n"], *saved) if kind is Gram else kind(*saved)
     p = len(table.mean_y)
     model._table, model._rows, model._groups = table, _unpack_rows(arrays), arrays.get("groups")
     d, of_y = table.bounds[-1].stop, meta.get("of_y", 0.0)

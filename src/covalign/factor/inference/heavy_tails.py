@@ -20,6 +20,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import digamma, gammaln
 
 from covalign._core.linalg import Array
@@ -154,7 +155,7 @@ def update_scales(problem: Problem, views: tuple[View, ...], z: Any) -> Scales |
     return of_distances(np.column_stack(s), observed_cells(data.observed, problem.features))
 
 
-def observed_cells(observed: Array, bounds: Sequence[slice]) -> Array:
+def observed_cells(observed: NDArray[np.bool_], bounds: Sequence[slice]) -> Array:
     """D_nv (N x V)."""
     return np.column_stack([observed[:, b].sum(axis=1) for b in bounds]).astype(np.float64)
 

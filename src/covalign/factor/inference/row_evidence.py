@@ -27,7 +27,8 @@ class Evidence(NamedTuple):
         group = new.rows.group
         quadratic = np.sum(grouped_product(mean, self.Q, group) * mean, axis=1)
         spread = np.einsum("nkl,nkl->n", self.Q[group], cov)
-        return np.maximum(self.squares - 2 * np.sum(mean * self.r, axis=1) + quadratic + spread, 0.0)
+        distances = self.squares - 2 * np.sum(mean * self.r, axis=1) + quadratic + spread
+        return np.asarray(np.maximum(distances, 0.0))
 
 
 def intercept(w: Any) -> Array:
