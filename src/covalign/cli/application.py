@@ -17,10 +17,8 @@ import covalign as package
 from covalign._core.extras import missing_extra
 from covalign._core.files import target_exists
 from covalign._core.json_values import json_value
-from covalign._core.messages import message
+from covalign._core.messages import BY_POSITION, GIVE_COVARIATES, message
 from covalign.exceptions import MissingExtraError, TargetExistsError
-from covalign.tables.join import BY_POSITION
-from covalign.tables.table_files import GIVE_COVARIATES
 
 try:
     import typer
