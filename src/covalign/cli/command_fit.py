@@ -116,7 +116,7 @@ def fit(
         paths = named_paths(view, data)
         files = check_outputs(outputs, [data, covariates, *paths.values()], force=force, needed=True)
         options.check_setting(regime, lam, max_coupling)
-        folds = folds and options.checked_folds(folds)
+        folds = options.checked_folds(folds)
         number = options.auto_or(int, "--n-factors", n_factors)
         strength = options.auto_or(float, "--supervision", supervision)
         check_inputs(data, *paths.values(), tables=[covariates])

@@ -218,17 +218,18 @@ def named_paths(texts: Sequence[str] | None, data: Path | None) -> dict[str, Pat
 
 def shrinkage_of(text: str) -> Any:
     """``"auto"``, or a number from 0 to 1."""
+    value = auto_or(float, "--shrinkage", text)
+
     from covalign._core.checks import check_shrinkage
 
-    value = auto_or(float, "--shrinkage", text)
     return value if value == "auto" else check_shrinkage(value)
 
 
 def checked_folds(folds: int) -> int:
-    """A number of folds that makes sense."""
+    """A number of folds that makes sense; the estimators say where 0 does."""
     from covalign._core.checks import check_folds
 
-    return check_folds(folds)
+    return folds and check_folds(folds)
 
 
 def check_setting(regime: Regime | None, lam: float | None, max_coupling: float | None) -> None:
