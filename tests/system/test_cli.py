@@ -754,5 +754,5 @@ def test_the_bar_is_on_a_terminal_only(monkeypatch):
         monkeypatch.setattr(progress, "PATIENCE", -1.0)
         rows = watching.Watched(open_rows(np.zeros((10, 2)), name="Z[0].npy", chunk_rows=5))
         next(rows.chunks()), list(rows.chunks())
-        watching.close_bars()
+        progress.close_bars()
         assert ("Z[0].npy" in stream.getvalue()) == stream.isatty()

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import covalign as ca
-from covalign.tables import join
+from covalign._core.messages import BY_POSITION
 from covalign.tables.table_files import read_table
 
 N, K = 90, 4
@@ -199,7 +199,7 @@ def test_python_and_the_command_say_the_same_but_for_flags(tables, spoilt, tmp_p
     assert str(of_factors.value) == python
     assert "--" not in python
     command = said(["align", "z.csv", "y.csv", "-o", "out.npy"]).removeprefix("covalign: ")
-    remedy = rf"({re.escape(join.BY_POSITION)}|name the column of row names with read_table\(path, index=\.\.\.\))"
+    remedy = rf"({re.escape(BY_POSITION)}|name the column of row names with read_table\(path, index=\.\.\.\))"
     words = re.split(remedy, python)
     assert len(words) == 3, python
     assert command.startswith(words[0])

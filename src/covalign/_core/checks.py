@@ -11,6 +11,7 @@ import numpy as np
 from covalign._core.messages import listed, message
 from covalign.exceptions import DependentCovariatesError, NotFiniteError
 
+MOST_FOLDS = 10_000  # each has sums of its own
 REGIMES = ("independent", "tunable", "strongest", "exclusive")
 
 
@@ -39,7 +40,15 @@ def check_shrinkage(shrinkage: Any) -> float | None:
 
 def check_folds(folds: Any) -> int:
     """A number of folds."""
-    return check_count("folds", folds, least=2, remedy="5 is a good choice")
+    count = check_count("folds", folds, least=2, remedy="5 is a good choice")
+    if count > MOST_FOLDS:
+        raise too_many_folds(count, f"at most {MOST_FOLDS}")
+    return count
+
+
+def too_many_folds(folds: int, most: str) -> ValueError:
+    """More folds than rows, or than there can be."""
+    return ValueError(message(f"folds needs {most}", got=folds, remedy="5 is a good choice"))
 
 
 def check_max_coupling(budget: Any) -> float:

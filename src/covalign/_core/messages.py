@@ -14,6 +14,10 @@ import difflib
 from collections.abc import Iterable
 from typing import Any
 
+# Remedies in words of Python. The commands have other words for them.
+BY_POSITION = "pass .to_numpy() to match rows by position"
+GIVE_COVARIATES = "pass a table of covariates, or the names of columns of that file, as Y"
+
 
 def message(
     problem: str, *, got: Any = None, remedy: str = "", wrong: Iterable[Any] = (), known: Iterable[Any] = ()

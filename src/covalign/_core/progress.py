@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from typing import Any
+from weakref import WeakSet
 
 PATIENCE = 2.0  # seconds before a bar is shown
 
@@ -39,6 +40,7 @@ class Progress:
             self.done, self.text = done, self.text if text is None else text
             if self._line is None and time.monotonic() - self._start >= PATIENCE:
                 self._line = DISPLAY.opened(self.text, self.total, self.done)
+                DISPLAY.open.add(self)
             elif self._line is not None:
                 DISPLAY.bars.update(self._line, completed=self.done, description=self.text)
 
@@ -56,6 +58,7 @@ class Display:
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.bars: Any = None
+        self.open: WeakSet[Progress] = WeakSet()
 
     def opened(self, text: str, total: float | None, done: float) -> Any:
         """A new line, or None where no one can see it."""
@@ -83,3 +86,9 @@ class Display:
 
 
 DISPLAY = Display()
+
+
+def close_bars() -> None:
+    """Remove the bars of work that did not reach its end."""
+    for bar in list(DISPLAY.open):
+        bar.close()

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from covalign._core.checks import too_many_covariates, y_required
+from covalign._core.checks import too_many_covariates, too_many_folds, y_required
 from covalign._core.linalg import Array
 from covalign._core.messages import message
 from covalign.aligner import dask_tables as dasks
@@ -22,6 +22,8 @@ from covalign.tables import confounders as nuisance
 from covalign.tables import covariates
 from covalign.tables.confounders import Coding
 from covalign.tables.groups import COLUMN
+
+FEW_FOLDS = 100  # a number that costs little, however few the rows
 
 
 class Found(NamedTuple):
@@ -153,6 +155,8 @@ class Fitting(NamedTuple):
     def _buckets(self, rows: Any, Y: Any, groups: Array | None) -> int:
         """Of earlier rows, or by the numbers of columns and, if all rows are here, of groups."""
         columns = rows.shape[1] + Y.shape[1] - (groups is not None)
+        if not self.partial and self.folds > max(len(Y), FEW_FOLDS):
+            raise too_many_folds(self.folds, f"at most the number of rows, {len(Y)}")
         if groups is None:
             return self.buckets or bucket_count(self.folds, columns)
         return self.buckets or bucket_count(self.folds, columns, MANY if self.partial else len(groups))

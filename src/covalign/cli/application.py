@@ -6,7 +6,7 @@ import json
 import os
 import re
 import shlex
-import signal
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -16,11 +16,10 @@ from typing import Annotated, Any
 import covalign as package
 from covalign._core.extras import missing_extra
 from covalign._core.files import target_exists
+from covalign._core.interrupts import Interrupted, interruptible
 from covalign._core.json_values import json_value
-from covalign._core.messages import message
+from covalign._core.messages import BY_POSITION, GIVE_COVARIATES, message
 from covalign.exceptions import MissingExtraError, TargetExistsError
-from covalign.tables.join import BY_POSITION
-from covalign.tables.table_files import GIVE_COVARIATES
 
 try:
     import typer
@@ -32,10 +31,12 @@ except ImportError:
 FAILED, MISUSED, EXISTS, MISSING_EXTRA, INTERRUPTED = 1, 2, 3, 4, 130
 
 EXIT_CODES = (
-    "Exit codes: 0 success; 1 part of the work failed; 2 the command line or the data are wrong; "
+    "Exit codes: 0 success; 1 the work or a part of it failed; 2 the command line or the data are wrong; "
     "3 a file exists already (--force replaces it); 4 a Python package is not installed; 130 interrupted."
 )
 
+NO_MEMORY = "there is not enough memory for this: use fewer rows, features or folds, or a machine with more memory"
+DEFECT = "this is a defect of covalign, please report it; python -X dev -m covalign ... shows where it occurred"
 RESUMES = "finished work is kept, and the same command resumes"
 
 # Names that earlier versions or other programs have for an option.
@@ -58,8 +59,31 @@ REMEDIES = {
 RUNNING: ContextVar[Any] = ContextVar("RUNNING", default=None)  # the command that runs, as click knows it
 
 
+class AnswerLostError(Exception):
+    """Standard output took no more: its disk is full, for example."""
+
+
 class Commands(TyperGroup):
     """The group of commands. With --json, standard output has a wrong command line's error, too."""
+
+    def main(self, args: Any = None, *more: Any, **options: Any) -> Any:
+        """Run a command line. No error ends in a traceback, and no character in an error of its encoding."""
+        as_json = "--json" in (sys.argv[1:] if args is None else args)
+        for stream in (sys.stdout, sys.stderr):
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(errors="backslashreplace")
+        try:
+            return _flushed(super().main, args, *more, **options)
+        except (KeyboardInterrupt, Interrupted):
+            stopped = _stop("interrupted", INTERRUPTED, as_json)
+        except (AnswerLostError, OSError) as error:
+            _forget_output()
+            stopped = _stop(f"the answer cannot be written to standard output ({error})", FAILED, as_json=False)
+        except Exception as error:
+            if sys.flags.dev_mode:
+                raise
+            stopped = _stop(f"unexpected {type(error).__name__}: {error}; {DEFECT}", FAILED, as_json)
+        sys.exit(stopped.exit_code)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command, and remember it for ``in_flags``."""
@@ -114,13 +138,19 @@ def covalign(
 
 def say(*lines: Any) -> None:
     """Print lines of the answer to standard output."""
-    for line in lines:
-        typer.echo(line)
+    try:
+        for line in lines:
+            typer.echo(line)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise AnswerLostError(error.strerror or str(error)) from error
 
 
 def note(text: Any) -> None:
-    """Print a note to standard error."""
-    typer.echo(text, err=True)
+    """Print a note to standard error. The work goes on if no one can read it."""
+    with suppress(OSError):
+        typer.echo(text, err=True)
 
 
 def say_json(answer: Any) -> None:
@@ -227,44 +257,36 @@ def answering(kept: str = "nothing was written", *, as_json: bool = False) -> It
         raise _stop(error, MISSING_EXTRA, as_json) from None
     except (ValueError, OSError) as error:
         raise _stop(error, MISUSED, as_json) from None
-    except KeyboardInterrupt:
+    except MemoryError:
+        raise _stop(f"{NO_MEMORY}; {kept}", FAILED, as_json) from None
+    except (KeyboardInterrupt, Interrupted):
         raise _stop(f"interrupted; {kept}", INTERRUPTED, as_json) from None
+
+
+def _flushed(run: Any, *args: Any, **options: Any) -> Any:
+    """Run, then write what is still in the buffer: at the end of the process an error would be a traceback."""
+    try:
+        return run(*args, **options)
+    except SystemExit:
+        sys.stdout.flush()
+        raise
+
+
+def _forget_output() -> None:
+    """Send what is left in the buffer of standard output to nowhere, or Python complains at its end."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 def _stop(why: Any, code: int, as_json: bool) -> typer.Exit:
     line = in_flags(why)
     note(f"covalign: {line}")
     if as_json:
-        with suppress(OSError):  # standard output may be what failed
+        with suppress(AnswerLostError):
             say_json({"error": line, "exit_code": code})
     return typer.Exit(code)
-
-
-class _Stopped(BaseException):
-    """Control-C, as an exception that no other code catches."""
-
-
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """Let Control-C end the command: a fit takes KeyboardInterrupt as "enough sweeps" and returns a model."""
-    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield  # Control-C is handled elsewhere, or ignored
-        return
-
-    def stop(*_: Any) -> None:
-        raise _Stopped
-
-    try:
-        signal.signal(signal.SIGINT, stop)
-    except ValueError:  # only the main thread can handle signals
-        yield
-        return
-    try:
-        yield
-    except _Stopped:
-        raise KeyboardInterrupt from None
-    finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def main() -> None:

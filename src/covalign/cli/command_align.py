@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from covalign._core.messages import message
-from covalign.aligner.latent import LatentAligner
 from covalign.cli import options
 from covalign.cli.application import app, note, reply
-from covalign.cli.data_files import aligned_rows, counted_groups, one_view
 from covalign.cli.options import METHOD, OUTPUT, Missing, Regime, flag, option
 from covalign.cli.outputs import (
     ALIGNMENT,
@@ -19,15 +17,16 @@ from covalign.cli.outputs import (
     PAGES,
     alignment_lines,
     category_lines,
+    check_inputs,
     check_outputs,
     regime_line,
     size_line,
     working,
     write_aligned,
 )
-from covalign.closed_form.regimes import SCALED
-from covalign.show import report
-from covalign.tables.representations import open_study
+
+if TYPE_CHECKING:
+    from covalign.aligner.latent import LatentAligner
 
 
 @app.command()
@@ -75,10 +74,18 @@ def align(
         limits = options.limits(exact, weight, uncoupled, max_coupling)
         if exact and (lam is not None or regime is not Regime.tunable or report_file is not None):
             raise ValueError(message("--exact excludes --lam, --regime and --report", remedy="Leave one of them out"))
+        chosen = options.shrinkage_of(shrinkage)
+        folds = options.checked_folds(folds)
+        check_inputs(z, tables=[covariates])
+
+        from covalign.aligner.latent import LatentAligner
+        from covalign.cli.data_files import aligned_rows, counted_groups, one_view
+        from covalign.tables.representations import open_study
+
         aligner = LatentAligner(
             regime.value,
             0.5 if lam is None else lam,
-            options.auto_or(float, "--shrinkage", shrinkage),
+            chosen,
             keep_rest=keep_rest,
             folds=folds,
             drop_first=drop_first,
@@ -95,6 +102,8 @@ def align(
         if save is not None:
             aligner.save(save)
         if report_file is not None:
+            from covalign.show import report
+
             title = f"{z.name} aligned with {Path(study.where).name}"
             report.write(aligner, report_file, title=title, command=options.refit(ctx), overwrite=force)
         answer(aligner, files, as_json)
@@ -105,6 +114,8 @@ def align(
 
 def answer(aligner: LatentAligner, files: list[str], as_json: bool) -> None:
     """Print the alignment of every covariate, and the coupling."""
+    from covalign.closed_form.regimes import SCALED
+
     summary = aligner.summary()
     categories = summary.attrs["categories"]
     facts = {

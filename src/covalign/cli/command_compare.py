@@ -11,12 +11,12 @@ from covalign._core.messages import listed, message
 from covalign._core.text_tables import plain
 from covalign.cli import options
 from covalign.cli.application import FAILED, RESUMES, app, in_flags, note_reasons, reply
-from covalign.cli.data_files import aligned_views, counted_groups, named_paths
-from covalign.cli.options import METHOD, flag, option
+from covalign.cli.options import METHOD, flag, named_paths, option
 from covalign.cli.outputs import (
     FIGURES,
     TABLES,
     category_lines,
+    check_inputs,
     check_outputs,
     drawing,
     save_figure,
@@ -24,7 +24,6 @@ from covalign.cli.outputs import (
     working,
     write_frame,
 )
-from covalign.tables.representations import SINGLE, Representation, loaded, open_study
 
 NOT_KEPT = "nothing was written (with -o, finished methods would be kept)"
 HEADS = {
@@ -104,17 +103,21 @@ def compare(
 
     Example: covalign compare --view rna=rna.csv --view protein=protein.csv --covariates clinic.csv --n-factors 10 --missing drop -o comparison.csv --figure comparison.png
     """  # noqa: E501  (a line to copy)
-    from covalign.study import comparison as study
-    from covalign.study import complete_cases as filling
-    from covalign.study import contenders
-
     if list_methods:
-        return _list(contenders.everything(representation=True), as_json)
+        return _list(as_json)
     with working(as_json, NOT_KEPT if out is None else RESUMES):
         data, table_file = _data_and_covariates(files or [], covariates)
         paths = named_paths(view, data)
         outputs = {"--out": (out, TABLES), "--figure": (figure, FIGURES)}
         check_outputs(outputs, [data, table_file, *paths.values()], force=force)
+        check_inputs(data, *paths.values(), tables=[table_file])
+
+        from covalign.cli.data_files import aligned_views, counted_groups
+        from covalign.study import comparison as study
+        from covalign.study import complete_cases as filling
+        from covalign.study import contenders
+        from covalign.tables.representations import SINGLE, Representation, loaded, open_study
+
         draw = None if figure is None else drawing("study.comparison_figure").comparison
         contenders.chosen(method, representation=True)  # a wrong name is found before any data are read
         opened = open_study(data, paths, table_file, covariate, None, index, key, groups=groups)
@@ -151,8 +154,10 @@ def compare(
         raise typer.Exit(FAILED)
 
 
-def _list(methods: list[Any], as_json: bool) -> None:
-    absent = {method.name: method.absent() for method in methods}
+def _list(as_json: bool) -> None:
+    from covalign.study import contenders
+
+    absent = {method.name: method.absent() for method in contenders.everything(representation=True)}
     facts = [{"method": name, "present": why is None, "reason": why} for name, why in absent.items()]
     rows = [(name, "present" if why is None else f"absent: {why}") for name, why in absent.items()]
     reply(as_json, facts, *plain([], rows, left=2))

@@ -67,13 +67,13 @@ def embed(
 
     Example: covalign embed images/ --model openai/clip-vit-large-patch14 -o z.npz
     """
-    from covalign.bridges import embed as encoders
-
     common: dict[str, Any] = {
         **{"label_columns": label_column, "batch_size": batch_size, "device": device, "dtype": dtype},
         **{"revision": revision, "cache": cache, "offline": offline, "overwrite": force},
     }
     with answering(RESUMES, as_json=as_json):
+        from covalign.bridges import embed as encoders
+
         if text_column is not None:
             result = encoders.texts(source, model, out, text_column=text_column, **common)
         else:

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import re
+import warnings
 from copy import copy
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
-import pandas as pd
 import typer
 
-from covalign._core.checks import check_folds
 from covalign._core.messages import listed, message
 from covalign._core.text_tables import plain
 from covalign.cli import options
 from covalign.cli.application import app, in_flags, note, reply
-from covalign.cli.data_files import aligned_views, counted_groups, named_paths
-from covalign.cli.options import METHOD, OUTPUT, Noise, Posterior, Regime, option
+from covalign.cli.options import METHOD, OUTPUT, Noise, Posterior, Regime, named_paths, option
 from covalign.cli.outputs import (
     ALIGNMENT,
     NUMBERS,
@@ -25,6 +22,7 @@ from covalign.cli.outputs import (
     TABLES,
     alignment_lines,
     category_lines,
+    check_inputs,
     check_outputs,
     filled_folder,
     frame_of,
@@ -36,9 +34,11 @@ from covalign.cli.outputs import (
     write_frame,
 )
 from covalign.exceptions import CannotHoldOutError
-from covalign.factor.informed import InformedFactorAnalysis
-from covalign.show import report
-from covalign.tables.representations import SINGLE, open_study
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from covalign.factor.informed import InformedFactorAnalysis
 
 
 @app.command()
@@ -124,16 +124,27 @@ def fit(
         paths = named_paths(view, data)
         files = check_outputs(outputs, [data, covariates, *paths.values()], force=force, needed=True)
         options.check_setting(regime, lam, max_coupling)
-        folds = folds and check_folds(folds)
+        folds = options.checked_folds(folds)
+        number = options.auto_or(int, "--n-factors", n_factors)
+        strength = options.auto_or(float, "--supervision", supervision)
+        check_inputs(data, *paths.values(), tables=[covariates])
+
+        from sklearn.exceptions import ConvergenceWarning
+
+        from covalign.cli.data_files import aligned_views, counted_groups
+        from covalign.factor.informed import InformedFactorAnalysis
+        from covalign.tables.representations import SINGLE, open_study
+
+        warnings.simplefilter("always", ConvergenceWarning)
         model = InformedFactorAnalysis(
-            options.auto_or(int, "--n-factors", n_factors),
+            number,
             posterior.value,
             max_iter=max_iter,
             random_state=random_state,
             n_init=n_init,
             folds=folds,
             drop_first=drop_first,
-            supervision=options.auto_or(float, "--supervision", supervision),
+            supervision=strength,
             noise=noise.value,
         )
         model._check_parameters()
@@ -147,6 +158,8 @@ def fit(
         judged = checked_folds(model)  # the file has its verdicts
         write(model, Y.index, out, factors_out, loadings_out)
         if report_file is not None:
+            from covalign.show import report
+
             title = f"Informed factors of {', '.join(paths) if data is None else data.name}"
             report.write(judged, report_file, title=title, command=options.refit(ctx), overwrite=force)
         answer(judged, converged and bool(model.converged_), len(Y), files, as_json)
@@ -179,6 +192,8 @@ def write(
     model: InformedFactorAnalysis, samples: pd.Index, out: Path | None, factors: Path | None, loadings: Path | None
 ) -> None:
     """Write the outputs, the model last: once the model exists, the others do."""
+    import pandas as pd
+
     if factors is not None:
         index = None if isinstance(samples, pd.RangeIndex) else samples
         write_frame(frame_of(model.factors_, index, model.factor_names_), factors)
@@ -190,6 +205,8 @@ def write(
 
 def loading_frames(model: InformedFactorAnalysis) -> dict[str, pd.DataFrame]:
     """Loadings (features x factors) of every view."""
+    import pandas as pd
+
     return {
         name: frame_of(values, pd.Index(model._table.views[name].names, name="feature"), model.factor_names_)
         for name, values in model.loadings_.items()
@@ -199,6 +216,8 @@ def loading_frames(model: InformedFactorAnalysis) -> dict[str, pd.DataFrame]:
 def write_loadings(frames: dict[str, pd.DataFrame], path: Path) -> None:
     """Write one table whose first columns are view and feature, or a folder with a table for every view."""
     if path.suffix:
+        import pandas as pd
+
         parts = [frame.reset_index().assign(view=name) for name, frame in frames.items()]
         whole = pd.concat(parts, ignore_index=True)
         write_frame(whole[["view", *(column for column in whole.columns if column != "view")]], path)
@@ -222,6 +241,8 @@ def supervision_line(model: InformedFactorAnalysis) -> str:
 
 def answer(model: InformedFactorAnalysis, converged: bool, samples: int, files: list[str], as_json: bool) -> None:
     """Print the alignment of every covariate, the variance explained, and whether the fit converged."""
+    import numpy as np
+
     summary, shares, total = model.summary(), model.variance_explained(), model.total_variance_explained()
     informed = model.informed_
     active = int(model.active_factors_.sum())

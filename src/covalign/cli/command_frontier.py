@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Annotated, Any
 
 from covalign._core.text_tables import plain
-from covalign.aligner.nested_frontier import cross_validated_frontier
 from covalign.cli import options
 from covalign.cli.application import app, reply
-from covalign.cli.data_files import aligned_rows, counted_groups, one_view
 from covalign.cli.options import METHOD, Missing, option
 from covalign.cli.outputs import (
     FIGURES,
     TABLES,
     category_lines,
+    check_inputs,
     check_outputs,
     drawing,
     save_figure,
@@ -23,7 +20,9 @@ from covalign.cli.outputs import (
     working,
     write_frame,
 )
-from covalign.tables.representations import open_study
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 HEAD = {
     "regime": "regime",
@@ -67,11 +66,18 @@ def frontier(
     with working(as_json):
         outputs = {"--out": (out, TABLES), "--figure": (figure, FIGURES)}
         files = check_outputs(outputs, [z, covariates], force=force)
-        draw = None if figure is None else drawing("show.plot").frontier
         along = None
         if lams is not None:
             along = options.numbers("--lams", lams, "numbers between 0 and 1", "0,0.5,1", lambda lam: 0 <= lam <= 1)
-        weight = options.auto_or(float, "--shrinkage", shrinkage)
+        weight = options.shrinkage_of(shrinkage)
+        folds = options.checked_folds(folds)
+        check_inputs(z, tables=[covariates])
+
+        from covalign.aligner.nested_frontier import cross_validated_frontier
+        from covalign.cli.data_files import aligned_rows, counted_groups, one_view
+        from covalign.tables.representations import open_study
+
+        draw = None if figure is None else drawing("show.plot").frontier
         study = open_study(one_view(z), {}, covariates, covariate, confounder, index, key, groups=groups)
         rows, Y, _ = aligned_rows(study, by_position, needed=bool(confounder or groups))
         n_groups = counted_groups(study, Y, groups)

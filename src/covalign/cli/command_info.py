@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
-import pandas as pd
 import typer
 
 from covalign._core.text_tables import plain
-from covalign.aligner.latent import LatentAligner
 from covalign.cli import options
 from covalign.cli.application import answering, app, reply
-from covalign.cli.outputs import INFORMED
-from covalign.closed_form.regimes import SCALED
-from covalign.factor import InformedFactorAnalysis
-from covalign.factor.verdicts import VERDICTS
-from covalign.persist.reader import opened
-from covalign.study import costs as planning
-from covalign.tables.covariates import Encoding
+from covalign.cli.outputs import INFORMED, check_inputs
+
+if TYPE_CHECKING:
+    from covalign.aligner.latent import LatentAligner
+    from covalign.factor import InformedFactorAnalysis
+    from covalign.tables.covariates import Encoding
 
 
 @app.command()
@@ -32,8 +28,9 @@ def info(
     Example: covalign info model.covalign
     """
     with answering("nothing was changed", as_json=as_json):
+        check_inputs(model=model)
         found = facts(model)
-    reply(as_json, found, page(found))
+        reply(as_json, found, page(found))
 
 
 # -- facts ------------------------------------------------------------------------------------------------------------
@@ -41,6 +38,9 @@ def info(
 
 def facts(path: Path) -> dict[str, Any]:
     """The facts about the file of a model."""
+    from covalign.aligner.latent import LatentAligner
+    from covalign.persist.reader import opened
+
     meta, model = opened(path)
     head = {
         "file": str(path),
@@ -81,6 +81,8 @@ def _of_aligner(model: LatentAligner) -> dict[str, Any]:
 
 
 def _of_factors(model: InformedFactorAnalysis, meta: dict[str, Any]) -> dict[str, Any]:
+    import numpy as np
+
     table = model._table
     explained = model.total_variance_explained()
     beta = dict(zip(model.covariate_names_, model.beta_, strict=True))
@@ -122,6 +124,8 @@ def _coded(encoding: Encoding) -> list[dict[str, Any]]:
 
 def page(found: dict[str, Any]) -> str:
     """The facts as text: a line for every fact, then the alignment as a table."""
+    from covalign.study import costs as planning
+
     by = f"covalign {found['covalign']}" if found["covalign"] else "an unknown version of covalign"
     size = planning.readable(found["bytes"], "B")
     lines = [f"{found['file']}: {found['kind']}, {size}, written by {by}", ""]
@@ -148,6 +152,8 @@ def page(found: dict[str, Any]) -> str:
 
 def _named(found: dict[str, Any]) -> list[dict[str, Any]]:
     """The alignments, with the covariates that X does not carry marked."""
+    from covalign.factor.verdicts import VERDICTS
+
     lost = {row["covariate"] for row in found.get("informed") or [] if row["verdict"] == VERDICTS[-1]}
     return [
         {**row, "covariate": f"{row['covariate']} ({VERDICTS[-1]})"} if row["covariate"] in lost else row
@@ -156,6 +162,8 @@ def _named(found: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _lines(found: dict[str, Any]) -> list[tuple[str, str]]:
+    from covalign.closed_form.regimes import SCALED
+
     known = [("rows", f"{found['rows']:,}")]
     known += [] if found["groups"] is None else [("groups", f"{found['groups']:,}")]
     if "views" in found:
@@ -197,6 +205,8 @@ def _coding(column: dict[str, Any]) -> str:
 
 def _table(rows: list[dict[str, Any]], mean: dict[str, float] | None) -> list[str]:
     """A row for every covariate, and their mean; columns without any number are left out."""
+    import pandas as pd
+
     rows = [*rows, {"covariate": "mean", **mean}] if mean is not None and len(rows) > 1 else rows
     columns = [column for column in rows[0] if pd.notna([row.get(column) for row in rows]).any()]
     return plain(columns, [[row.get(column) for column in columns] for row in rows])

@@ -123,9 +123,9 @@ def plan(
 
     Example: covalign plan --n-samples 1e9 --n-features 768 --n-covariates 20 --workers 64
     """
-    from covalign.study import costs as planning
-
     with answering(as_json=as_json):
+        from covalign.study import costs as planning
+
         job = planning.checked(n_samples, n_features, n_covariates, workers, cores, dtype, folds, n_factors)
         rates = {"read": read_gbs, "network": network_gbs}
         for name, rate in rates.items():

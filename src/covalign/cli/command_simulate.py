@@ -6,10 +6,8 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
-import pandas as pd
 import typer
 
 import covalign as package
@@ -19,7 +17,9 @@ from covalign.cli import options
 from covalign.cli.application import answering, app, check_free, note, reply
 from covalign.cli.options import METHOD, OUTPUT, option
 from covalign.cli.outputs import filled_folder
-from covalign.closed_form import simulate as scenarios
+
+if TYPE_CHECKING:
+    from covalign.closed_form import simulate as scenarios
 
 LAST = "settings.json"  # written last: once it exists, the other files do
 
@@ -65,6 +65,9 @@ def simulate(
             **{"name": scenario, "n_samples": n_samples, "n_features": wanted, "n_factors": n_factors, "alpha": alpha},
             **{"b": b, "noise": noise, "random_state": random_state, "n_covariates": n_covariates},
         }
+
+        from covalign.closed_form import simulate as scenarios
+
         drawn = scenarios.scenario(**settings)
         with filled_folder(out, LAST) as folder:
             files = write(drawn, settings, folder)
@@ -79,6 +82,9 @@ def simulate(
 
 def write(drawn: scenarios.Scenario, settings: dict[str, Any], folder: Path) -> dict[str, str]:
     """Write the tables of a scenario, its true parameters and its settings; file name -> description."""
+    import numpy as np
+    import pandas as pd
+
     p, k = drawn.Y.shape[1], drawn.Z.shape[1]
     rows = [f"sample{i}" for i in range(len(drawn.Y))]
     covariates = [f"y{i}" for i in range(p)]

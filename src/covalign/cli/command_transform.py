@@ -5,25 +5,24 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-import pandas as pd
 import typer
 
-from covalign._core.checks import unknown_views
 from covalign._core.messages import listed, message
-from covalign.aligner.latent import LatentAligner
+from covalign._core.paths import suffix_of
 from covalign.cli import options
 from covalign.cli.application import app, reply
-from covalign.cli.data_files import joined, matched, named_paths, names_for, watched
-from covalign.cli.options import DATA, OUTPUT, flag, option
-from covalign.cli.outputs import NUMBERS, check_outputs, working, write_aligned, write_rows
-from covalign.factor.informed import InformedFactorAnalysis
-from covalign.persist.reader import load
-from covalign.tables import confounders as nuisance
-from covalign.tables import table_files as tables
-from covalign.tables.covariates import Encoding
-from covalign.tables.representations import Representation, is_study, modalities, open_representation, open_views
+from covalign.cli.options import DATA, OUTPUT, flag, named_paths, option
+from covalign.cli.outputs import NUMBERS, check_inputs, check_outputs, working, write_aligned, write_rows
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from covalign.aligner.latent import LatentAligner
+    from covalign.factor.informed import InformedFactorAnalysis
+    from covalign.tables.covariates import Encoding
+    from covalign.tables.representations import Representation
 
 
 @app.command()
@@ -68,6 +67,12 @@ def transform(
         inputs = [model_file, new, covariates, confounders, *paths.values()]
         check_outputs({"--out": (out, NUMBERS)}, inputs, force=force)
         files = [path for path in (new, *paths.values(), confounders, covariates) if path is not None]
+        check_inputs(new, *paths.values(), tables=[confounders, covariates], model=model_file)
+
+        from covalign.aligner.latent import LatentAligner
+        from covalign.persist.reader import load
+        from covalign.tables import table_files as tables
+
         tables.check_index(index, {path: tables.columns_in(path) for path in files if index is not None})
         model: Any = load(model_file)
         known = Known(covariates, confounders, index, by_position)
@@ -93,18 +98,23 @@ class Known(NamedTuple):
 
     def matched(self, path: Path, frame: pd.DataFrame, rows: Representation, needed: bool = False) -> pd.DataFrame:
         """The table in the order of the rows."""
+        from covalign.cli.data_files import matched
+
         return matched(rows, frame, str(path), by_position=self.by_position, needed=needed)
 
     def confounders_of(self, encoding: Encoding, rows: Representation, new: Path | None) -> pd.DataFrame | None:
         """The confounders of a model, from the first table that has them; None if the model has none."""
+        from covalign.tables import confounders as nuisance
+        from covalign.tables.table_files import read_table
+
         wanted = [column.source for column in encoding.columns]
         if not wanted and self.confounders is not None:
             raise nuisance.none_fitted()
         if not wanted:
             return None
-        obs = new if new is not None and tables.suffix_of(new) in (".h5ad", ".h5mu") else None
+        obs = new if new is not None and suffix_of(new) in (".h5ad", ".h5mu") else None
         for path in (self.confounders, self.covariates, obs):
-            frame = None if path is None else tables.read_table(path, self.index_column)
+            frame = None if path is None else read_table(path, self.index_column)
             if path is not None and frame is not None and {*wanted} <= {*frame.columns}:
                 return self.matched(path, frame[wanted], rows, needed=True)
         raise nuisance.needed(wanted)
@@ -122,6 +132,11 @@ def of_aligner(
     model: LatentAligner, new: Path, key: str | None, known: Known, out: Path, force: bool
 ) -> tuple[int, list[str]]:
     """Write the aligned rows; return the number of rows and the names of columns."""
+    import pandas as pd
+
+    from covalign.cli.data_files import names_for, watched
+    from covalign.tables.representations import open_representation
+
     features = getattr(model, "feature_names_in_", None)
     rows = watched(open_representation(new, key, known.index_column, only=features))
     check_features(rows, features)
@@ -134,16 +149,23 @@ def of_aligner(
 
 def check_features(rows: Representation, features: Any) -> None:
     """Refuse rows without the columns of the model, if both have names of columns; otherwise columns go by position."""
+    import pandas as pd
+
+    from covalign.tables.table_files import unknown_columns
+
     have = rows.data.columns if isinstance(rows.data, pd.DataFrame) else rows.data.names
     wrong = [] if features is None or have is None else [name for name in features if name not in set(have)]
     if wrong:
-        raise tables.unknown_columns(rows.where, wrong, list(have))
+        raise unknown_columns(rows.where, wrong, list(have))
 
 
 def opened_views(
     model: InformedFactorAnalysis, new: Path | None, paths: dict[str, Path], key: str | None, index: str | None
 ) -> dict[str, Representation]:
     """Views of the new samples, under the names that they have in the model."""
+    from covalign._core.checks import unknown_views
+    from covalign.tables.representations import is_study, modalities, open_views
+
     known = {name: scale.names for name, scale in model._table.views.items()}
     if new is not None and is_study(new):
         return modalities(new, key, list(known))
@@ -168,11 +190,16 @@ def of_factors(
     force: bool,
 ) -> tuple[int, list[str]]:
     """Write factors, then their standard deviations; return the number of rows and the names of columns."""
+    import pandas as pd
+
+    from covalign.cli.data_files import joined, names_for
+    from covalign.tables.table_files import read_table
+
     X, rows = joined(views, known.by_position)
     C = known.confounders_of(model._table.nuisance.coding.confounders, rows, new)
     y = None
     if known.covariates is not None:
-        y = known.matched(known.covariates, tables.read_table(known.covariates, known.index_column), rows)
+        y = known.matched(known.covariates, read_table(known.covariates, known.index_column), rows)
     columns = [*model.factor_names_, *(f"{name}_std" for name in model.factor_names_ if std)]
     place = partial(model.transform, X, y, confounders=C, return_std=std)
     whole = all(isinstance(part, pd.DataFrame) for part in X.values())

@@ -9,7 +9,6 @@ from typing import Any
 
 import pandas as pd
 
-from covalign._core.messages import message
 from covalign.cli.application import in_flags, note
 from covalign.cli.watched import Watched
 from covalign.stream import is_source
@@ -22,23 +21,6 @@ def notes(lines: Sequence[str]) -> None:
     """Print notes of the library to standard error."""
     for line in lines:
         note(in_flags(line))
-
-
-def named_paths(texts: Sequence[str] | None, data: Path | None) -> dict[str, Path]:
-    """The paths of ``--view NAME=PATH`` by name. Data are one file, or views."""
-    found: dict[str, Path] = {}
-    for text in texts or ():
-        name, sign, path = text.partition("=")
-        if not (name and sign and path):
-            remedy = f"write for example rna={text or 'rna.csv'}"
-            raise ValueError(message("--view needs NAME=PATH", got=repr(text), remedy=remedy))
-        if name in found:
-            raise ValueError(message("views need distinct names", got=f"{name!r} more than once", remedy="rename one"))
-        found[name] = Path(path)
-    if (data is None) == (not found):
-        need = "data are needed once, as one file or as --view NAME=PATH (which may be repeated)"
-        raise ValueError(message(need, got="neither" if data is None else "both", remedy="choose one"))
-    return found
 
 
 def one_view(path: Path) -> Path:

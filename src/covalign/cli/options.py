@@ -11,7 +11,6 @@ from typing import Annotated, Any
 
 import typer
 
-from covalign._core.checks import check_lam, check_max_coupling
 from covalign._core.messages import message
 from covalign.cli.outputs import FIGURES, TABLES
 
@@ -207,8 +206,43 @@ def numbers(name: str, text: str, kind: str, example: str, fits: Callable[[float
     raise ValueError(message(f"{name} needs {kind}, separated by commas", got=repr(text), remedy=remedy))
 
 
+def named_paths(texts: Sequence[str] | None, data: Path | None) -> dict[str, Path]:
+    """The paths of ``--view NAME=PATH`` by name. Data are one file, or views."""
+    found: dict[str, Path] = {}
+    for text in texts or ():
+        name, sign, path = text.partition("=")
+        if not (name and sign and path):
+            remedy = f"write for example rna={text or 'rna.csv'}"
+            raise ValueError(message("--view needs NAME=PATH", got=repr(text), remedy=remedy))
+        if name in found:
+            raise ValueError(message("views need distinct names", got=f"{name!r} more than once", remedy="rename one"))
+        found[name] = Path(path)
+    if (data is None) == (not found):
+        need = "data are needed once, as one file or as --view NAME=PATH (which may be repeated)"
+        raise ValueError(message(need, got="neither" if data is None else "both", remedy="choose one"))
+    return found
+
+
+def shrinkage_of(text: str) -> Any:
+    """``"auto"``, or a number from 0 to 1."""
+    value = auto_or(float, "--shrinkage", text)
+
+    from covalign._core.checks import check_shrinkage
+
+    return value if value == "auto" else check_shrinkage(value)
+
+
+def checked_folds(folds: int) -> int:
+    """A number of folds that makes sense; the estimators say where 0 does."""
+    from covalign._core.checks import check_folds
+
+    return folds and check_folds(folds)
+
+
 def check_setting(regime: Regime | None, lam: float | None, max_coupling: float | None) -> None:
     """Refuse, before any data are read, settings that are out of range or contradict each other."""
+    from covalign._core.checks import check_lam, check_max_coupling
+
     if lam is not None and max_coupling is not None:
         raise ValueError(message("--lam and --max-coupling exclude each other", remedy="Leave one of them out"))
     for name, value, check in (("--lam", lam, check_lam), ("--max-coupling", max_coupling, check_max_coupling)):

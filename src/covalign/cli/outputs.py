@@ -1,4 +1,7 @@
-"""Output files, which appear only when they are complete, and what every command does around its work."""
+"""Output files, which appear only when they are complete, and what every command does around its work.
+
+Help and many errors need no data, so numpy, pandas and the estimators are imported only by functions that use them.
+"""
 
 from __future__ import annotations
 
@@ -12,19 +15,15 @@ from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-import pandas as pd
-from sklearn.exceptions import ConvergenceWarning
+from typing import TYPE_CHECKING, Any
 
 from covalign._core.extras import optional
-from covalign._core.files import folder_in_the_way, replacing
+from covalign._core.files import data_not_found, folder_in_the_way, replacing
 from covalign._core.messages import message
+from covalign._core.paths import replaceable, suffix_of
+from covalign._core.progress import close_bars
 from covalign._core.text_tables import plain
-from covalign.aligner.latent import LatentAligner
 from covalign.cli.application import answering, check_free, in_flags, note
-from covalign.cli.watched import close_bars
 from covalign.exceptions import (
     ColumnLayoutWarning,
     LeastSquaresWarning,
@@ -34,10 +33,11 @@ from covalign.exceptions import (
     SingularTransformWarning,
     UngroupedRowsWarning,
 )
-from covalign.factor.verdicts import VERDICTS
-from covalign.stream import open_sink
-from covalign.stream.sink import replaceable
-from covalign.tables.table_files import suffix_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from covalign.aligner.latent import LatentAligner
 
 KEPT = "complete files are kept, incomplete ones are removed"
 TEXT = (".csv", ".tsv")  # also as .csv.gz and .tsv.gz
@@ -48,7 +48,7 @@ NUMBERS = (".npy", ".parquet", ".zarr", *TEXT)
 FOLDERS = ("--loadings-out",)  # a name without a suffix is a folder
 EXTRAS = {".parquet": ("pyarrow", "parquet"), ".zarr": ("zarr", "zarr")}
 OURS = (
-    *(SingularTransformWarning, LeastSquaresWarning, ColumnLayoutWarning, ConvergenceWarning),
+    *(SingularTransformWarning, LeastSquaresWarning, ColumnLayoutWarning),
     *(NotHeldOutWarning, OwnershipWarning, UngroupedRowsWarning),
 )
 INFORMED = {"beta": "beta", "low": "90 % from", "high": "to", "held_out": "held out", "verdict": "verdict"}
@@ -108,6 +108,14 @@ def check_outputs(
     return [str(path) for path, _ in asked.values()]
 
 
+def check_inputs(*rows: Path | None, tables: Sequence[Path | None] = (), model: Path | None = None) -> None:
+    """Refuse files that do not exist before anything is imported to read them, in the words of the library."""
+    needs = {**dict.fromkeys(rows, "a file or folder of rows"), **dict.fromkeys(tables, "a table of covariates")}
+    for path, need in {model: "a model file written by covalign", **needs}.items():
+        if path is not None and not path.exists():
+            raise data_not_found(path, need)
+
+
 def check_suffix(flag: str, path: Path, known: Sequence[str]) -> None:
     """Refuse a format that cannot be written, or needs a package that is not installed."""
     kind = suffix_of(path)
@@ -120,11 +128,19 @@ def check_suffix(flag: str, path: Path, known: Sequence[str]) -> None:
 
 def frame_of(values: Any, index: pd.Index | None, names: Sequence[Any]) -> pd.DataFrame:
     """A result as a table with the names of its rows and columns."""
+    import numpy as np
+    import pandas as pd
+
     return pd.DataFrame(np.asarray(values), index, pd.Index([str(name) for name in names]))
 
 
 def write_frame(frame: pd.DataFrame, path: Path) -> None:
     """Write a result that is in memory. Tables keep the names of rows."""
+    import numpy as np
+    import pandas as pd
+
+    from covalign.stream import open_sink
+
     kind, named = suffix_of(path), not isinstance(frame.index, pd.RangeIndex)
     if kind == ".zarr":
         with open_sink(path, frame.shape, np.float64, list(frame.columns), overwrite=True) as sink:
@@ -151,6 +167,8 @@ def write_rows(
 ) -> None:
     """Write transformed rows: tables (which keep names of rows) and ``whole`` data from memory, others in chunks."""
     if whole or suffix_of(out) in TEXT:
+        import numpy as np
+
         values = transform()
         write_frame(frame_of(np.hstack(values) if isinstance(values, tuple) else values, names, columns), out)
         return
@@ -165,6 +183,8 @@ def write_aligned(
     aligner: LatentAligner, rows: Any, C: pd.DataFrame | None, out: Path, names: pd.Index | None, *, force: bool
 ) -> None:
     """Write aligned rows. A table in memory keeps the names of rows also in a parquet file."""
+    import pandas as pd
+
     whole = isinstance(rows, pd.DataFrame) and out.suffix.lower() == ".parquet"
     transform = partial(aligner.transform, rows, confounders=C)
     write_rows(transform, out, names, aligner.get_feature_names_out(), whole=whole, force=force)
@@ -222,6 +242,8 @@ def informed_lines(informed: pd.DataFrame) -> list[str]:
 
 def verdicts_by_name(informed: pd.DataFrame) -> dict[str, str]:
     """The name of each covariate, with "(not captured)" where X does not carry it."""
+    from covalign.factor.verdicts import VERDICTS
+
     lost = informed["verdict"] == VERDICTS[-1]
     return {str(name): f"{name} ({VERDICTS[-1]})" if lost[name] else str(name) for name in informed.index}
 

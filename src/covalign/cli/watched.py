@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from typing import Any
-from weakref import WeakSet
 
 from covalign._core.progress import Progress
 from covalign.stream import Source
@@ -19,7 +18,6 @@ class Watched(Derived):
         super().__init__(source)
         self._lock, self._done = threading.Lock(), 0
         self._bar: Progress | None = None
-        WATCHED.add(self)
 
     def chunks(self, rows: int | None = None, start: int = 0) -> Iterator[Any]:
         """The chunks of the source."""
@@ -43,12 +41,3 @@ class Watched(Derived):
         if self._bar is not None:
             self._bar.close()
             self._bar = None
-
-
-WATCHED: WeakSet[Watched] = WeakSet()
-
-
-def close_bars() -> None:
-    """Remove the bars of passes that did not reach their end."""
-    for rows in list(WATCHED):
-        rows.close()

@@ -17,6 +17,7 @@ from scipy.linalg import block_diag
 from covalign._core.checks import check_random_state, not_one_of, not_positive, too_many_covariates
 from covalign._core.linalg import Array
 from covalign._core.messages import message
+from covalign._core.room import check_memory
 from covalign.moments.moments import Moments
 
 SCENARIOS = ("PN", "AR", "P", "N")
@@ -121,6 +122,10 @@ def scenario(
     """
     _check_strengths(alpha, b)
     _check_sizes(n_samples, n_factors, n_covariates, noise)
+    views = dict(n_features) if isinstance(n_features, Mapping) else {"": int(n_features)}
+    d = sum(views.values())
+    numbers = n_samples * (2 * n_factors + 2 * n_covariates + 3 * d) + n_factors * (n_factors + 2 * d) + n_covariates**2
+    check_memory("The simulation", 8 * numbers, "ask for fewer samples, features or factors")
     rng = check_random_state(random_state)
     Sigma, beta = covariate_correlation(name, n_covariates, alpha), coefficients(n_covariates, b)
     values, vectors = np.linalg.eigh(Sigma)  # this square root exists also for a singular Sigma
@@ -131,7 +136,6 @@ def scenario(
     S_z = np.eye(n_factors)
     S_z[:n_covariates, :n_covariates] = beta[:, None] * Sigma * beta + np.diag(1 - beta**2)
 
-    views = dict(n_features) if isinstance(n_features, Mapping) else {"": int(n_features)}
     X, W, variance = {}, {}, {}
     for view, d in views.items():
         W[view] = rng.standard_normal((d, n_factors))

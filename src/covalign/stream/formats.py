@@ -12,13 +12,14 @@ import pandas as pd
 from scipy import sparse
 
 from covalign._core.files import data_not_found
+from covalign._core.paths import is_zarr
 from covalign.stream.chunked import HdfRows, from_backed_sparse, from_zarr, open_node
 from covalign.stream.dask_rows import DaskArrayRows, DaskFrameRows
 from covalign.stream.h5ad import element, from_h5ad
 from covalign.stream.memory import ArrayRows, FrameRows, MappedRows, SparseRows, TorchRows, in_pandas
 from covalign.stream.npy import from_npy, from_npz
 from covalign.stream.parquet import ParquetRows
-from covalign.stream.source import CHUNK_BYTES, Source, Table, is_source, is_zarr, no_key, packages_of, unknown_source
+from covalign.stream.source import CHUNK_BYTES, Source, Table, is_source, no_key, packages_of, unknown_source
 
 
 def open_rows(

@@ -17,7 +17,8 @@ import numpy as np
 from covalign._core import files
 from covalign._core.checks import check_chunk_rows
 from covalign._core.messages import listed, message
-from covalign.stream.source import CHUNK_BYTES, is_zarr, stacked, working_dtype
+from covalign._core.paths import replaceable
+from covalign.stream.source import CHUNK_BYTES, stacked, working_dtype
 from covalign.stream.writers import WRITERS, NpyWriter
 
 VERSION = 1
@@ -233,11 +234,6 @@ class Sink:
 
 
 open_sink = Sink
-
-
-def replaceable(path: Path) -> bool:
-    """Whether a result may replace what is at ``path``: a file, or a folder that zarr has made, no other folder."""
-    return not path.is_dir() or (path.suffix.lower() == ".zarr" and is_zarr(path))
 
 
 def _rename(whole: Path, target: Path, aside: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from numbers import Integral
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -201,11 +200,6 @@ def positions(
         got = listed(wrong) or "no column"
         raise ValueError(message(problem, got=got, remedy="correct the names", wrong=wrong, known=names))
     return np.array([at[str(c)] for c in asked], dtype=np.intp)
-
-
-def is_zarr(path: Path) -> bool:
-    """Whether this is a zarr array or group, of any version."""
-    return any((path / mark).exists() for mark in ("zarr.json", ".zarray", ".zgroup"))
 
 
 def packages_of(data: Any) -> set[str]:

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from covalign._core.checks import too_many_covariates
+from covalign._core.checks import MOST_FOLDS, too_many_covariates, too_many_folds
 from covalign._core.linalg import add_gram
 from covalign._core.messages import message
 from covalign._core.text_tables import plain
@@ -102,6 +102,8 @@ def checked(
         if not (isinstance(value, int | float) and 1 <= value <= 1e18 and float(value).is_integer()):
             remedy = "write for example 1000 or 1e9"
             raise ValueError(message(f"{name} needs a whole number of at least 1", got=value, remedy=remedy))
+    if folds > MOST_FOLDS:
+        raise too_many_folds(int(folds), f"at most {MOST_FOLDS}")
     if dtype not in ("float32", "float64"):
         raise ValueError(message("dtype needs float32 or float64, the precision of the stored data", got=repr(dtype)))
     if n_covariates > n_features:

@@ -11,11 +11,9 @@ from typing import Any
 
 import pandas as pd
 
-from covalign._core.messages import listed, message
+from covalign._core.messages import BY_POSITION, listed, message
 from covalign.stream import is_dask, is_source
 from covalign.stream.dask_rows import row_names
-
-BY_POSITION = "pass .to_numpy() to match rows by position"
 
 
 def names_of(table: Any) -> pd.Index | None:

@@ -18,6 +18,7 @@ from covalign._core.checks import lengths_differ, source_without_rows, view_rows
 from covalign._core.extras import optional
 from covalign._core.files import data_not_found, reading
 from covalign._core.linalg import dense
+from covalign._core.paths import suffix_of
 from covalign.stream import is_source, open_rows
 from covalign.stream.derived import Derived
 from covalign.stream.h5ad import pulling
@@ -91,7 +92,7 @@ def open_representation(
         return from_frame(files.read_text(path, index), str(path), without, only)
     if files.is_parquet(path) and key is None:
         return _from_parquet(path, index, without, only, chunk_rows)
-    if files.suffix_of(path) == ".npz" and key is None and "Z" in members(path):
+    if suffix_of(path) == ".npz" and key is None and "Z" in members(path):
         key = "Z"  # the name that covalign embed gives it
     return Representation(open_rows(path, key=key, chunk_rows=chunk_rows), str(path))
 
@@ -141,7 +142,7 @@ def open_views(
     paths: Mapping[str, Path], key: str | None, index: str | None, only: Mapping[str, list[str]] | None = None
 ) -> dict[str, Representation]:
     """Views from files. ``key`` is for files of several arrays; ``only`` has the features that a model knows."""
-    several = [name for name, path in paths.items() if files.suffix_of(path) in (".h5ad", ".h5", ".npz", ".zarr")]
+    several = [name for name, path in paths.items() if suffix_of(path) in (".h5ad", ".h5", ".npz", ".zarr")]
     return {
         name: open_representation(
             path, key if name in several or not several else None, index, only=(only or {}).get(name)
@@ -152,7 +153,7 @@ def open_views(
 
 def is_study(path: Any) -> bool:
     """A file of several views."""
-    return files.is_path(path) and files.suffix_of(Path(path)) == ".h5mu"
+    return files.is_path(path) and suffix_of(Path(path)) == ".h5mu"
 
 
 def modalities(path: Path, key: str | None = None, wanted: Sequence[str] | None = None) -> dict[str, Representation]:
@@ -200,7 +201,7 @@ def open_study(
     every = [*([] if data is None else [data]), *paths.values(), *([] if table is None else [table])]
     files.check_index(index, {file: files.columns_in(file) for file in every if index is not None})
     together = table is None and not several
-    among = together and files.suffix_of(source) not in (".h5ad", ".npz")  # covariates are columns among the rows
+    among = together and suffix_of(source) not in (".h5ad", ".npz")  # covariates are columns among the rows
     if among:
         asked = [*covariates, *(confounders or []), *([] if groups is None else [groups])] if covariates else []
         every_column = _columns_beside(source, asked, index)

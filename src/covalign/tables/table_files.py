@@ -25,11 +25,11 @@ from covalign._core.checks import not_two_dimensional, repeated_columns
 from covalign._core.extras import optional
 from covalign._core.files import data_not_found, reading
 from covalign._core.linalg import dense
-from covalign._core.messages import listed, message
+from covalign._core.messages import GIVE_COVARIATES, listed, message
+from covalign._core.paths import is_zarr, suffix_of
 from covalign.stream import open_rows
 from covalign.stream.h5ad import obs_of
 from covalign.stream.parquet import parquet_files, schema_of
-from covalign.stream.source import is_zarr
 
 TEXT = (".csv", ".tsv", ".txt")
 PARQUET = (".parquet", ".pq")
@@ -37,7 +37,6 @@ MISSING = ["", "NA", "NaN", "nan"]
 FRACTION = r"\s*[+-]?\d*[.,]\d+([eE][+-]?\d+)?\s*"
 NEED_TEXT = "a table as text (.csv, .tsv), encoded in UTF-8,"
 INDEX = "name the column of row names with read_table(path, index=...)"
-GIVE_COVARIATES = "pass a table of covariates, or the names of columns of that file, as Y"
 
 
 def is_path(data: Any) -> bool:
@@ -51,11 +50,6 @@ def is_table_path(data: Any) -> bool:
         return False
     path = Path(data)
     return path.exists() or suffix_of(path) in (*TEXT, *PARQUET, ".h5ad", ".h5mu", ".npy", ".npz", ".zarr")
-
-
-def suffix_of(path: Path) -> str:
-    """The suffix in lower case; of a file compressed by gzip, the suffix before ``.gz``."""
-    return Path(path.name.lower().removesuffix(".gz")).suffix
 
 
 def is_text(path: Path) -> bool:
