@@ -36,7 +36,7 @@ from covalign.exceptions import (
 )
 from covalign.factor.verdicts import VERDICTS
 from covalign.stream import open_sink
-from covalign.stream.sink import replaceable
+from covalign.stream.sink import part_folder, replaceable
 from covalign.tables.table_files import suffix_of
 
 KEPT = "complete files are kept, incomplete ones are removed"
@@ -157,7 +157,7 @@ def write_rows(
     try:
         transform(out=out, overwrite=force)
     except NotFiniteError:  # with other data the same command cannot resume the incomplete output
-        shutil.rmtree(out.parent / f".{out.name}.part", ignore_errors=True)
+        shutil.rmtree(part_folder(out), ignore_errors=True)
         raise
 
 
