@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import errno
 import hashlib
 import lzma
@@ -33,7 +32,8 @@ from covalign.exceptions import (
 NO_ROOM = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
 # What decoders raise on damaged bytes; zipfile says RuntimeError of encryption, NotImplementedError of unknown methods.
 DAMAGED = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError, struct.error, MemoryError)
-UNREADABLE = (ValueError, KeyError, TypeError, IndexError, AttributeError, ArithmeticError, csv.Error, *DAMAGED)
+UNREADABLE = (Exception,)  # readers of foreign formats raise whatever their bytes lead them to
+CLAIM_BYTES, CLAIM_RATIO = 2**30, 10_000  # compressed data that claim more than both are no data
 TEMPORARY = ".covalign-tmp"  # ends the names of files that are being written
 NAME_BYTES = 255  # of a file, on nearly all file systems
 REFUSALS = {  # number of the system's error -> what is wrong, what to do
@@ -270,13 +270,20 @@ def check_readable(path: Any, need: str) -> None:
     except (OSError, ValueError) as error:
         raise _told(path, need, error) from None
     if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
-        problem = f"{shown(path)} is {_kind(found)}; {need} needs a regular file"
+        problem = f"{shown(path)} is {_kind(found)}, and only regular files are read"
         raise FileFormatError(message(problem, remedy="Copy the data to a file first"))
     if stat.S_ISREG(found.st_mode):
         try:
             check_zip(path)
         except OSError as error:
             raise _told(path, need, error) from error
+
+
+def check_claim(path: Any, claimed: int, stored: int) -> None:
+    """Refuse data whose header claims far more bytes than ``stored`` ones can stand for, before any is allocated."""
+    if claimed < 0 or claimed > max(CLAIM_BYTES, CLAIM_RATIO * stored):
+        problem = f"{shown(path)} claims {claimed} bytes of numbers and has {stored} bytes"
+        raise FileFormatError(message(problem, remedy="The file is damaged or incomplete. Copy or write it again"))
 
 
 def unreadable_data(path: Any, need: str, why: Any) -> FileFormatError:
@@ -287,12 +294,19 @@ def unreadable_data(path: Any, need: str, why: Any) -> FileFormatError:
 
 @contextmanager
 def reading(path: Any, need: str, errors: tuple[type[Exception], ...] = UNREADABLE) -> Iterator[None]:
-    """A block that reads a file: its errors become ``unreadable_data``, with their first line."""
+    """A block that reads a file, after ``check_readable``: its errors become ``unreadable_data``."""
     check_readable(path, need)
+    with explaining(path, need, errors):
+        yield
+
+
+@contextmanager
+def explaining(path: Any, need: str, errors: tuple[type[Exception], ...] = UNREADABLE) -> Iterator[None]:
+    """A block that reads an open file: its errors become ``unreadable_data``, with their first line."""
     try:
         yield
     except errors as error:
-        if isinstance(error, FileFormatError):  # which says more
+        if isinstance(error, FileFormatError | ImportError):  # which say more
             raise
         raise _told(path, need, error) from error
 
