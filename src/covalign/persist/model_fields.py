@@ -12,6 +12,7 @@ from covalign._core.linalg import Array
 from covalign.closed_form.regimes import POWERS
 from covalign.persist import values
 from covalign.persist.schema import (
+    RAW,
     Arrays,
     Check,
     Fault,
@@ -191,15 +192,17 @@ def _coded(meta: dict[str, Any]) -> tuple[int, int]:
                 raise Fault(what, f"has a column {source!r} whose names do not fit its levels")
     if not meta["encoding"]:
         raise Fault("encoding", "needs a covariate")
+    if meta["confounders_in_y"] and not meta["confounders"]:
+        raise Fault("confounders_in_y", "needs confounders")
     return tuple(sum(len(column[3]) for column in meta[what]) for what in ("encoding", "confounders"))  # type: ignore[return-value]  # two
 
 
 def _check_moments(arrays: dict[str, Array], prefix: str, k: int, p: int) -> None:
     found = Arrays(arrays, {"k": k, "p": p})
-    found.numbers(f"{prefix}.mean_z", "k")
-    found.numbers(f"{prefix}.mean_y", "p")
+    found.raw(f"{prefix}.mean_z", "k")
+    found.raw(f"{prefix}.mean_y", "p")
     S_z, S_y = found.covariance(f"{prefix}.cov_z", "k k"), found.covariance(f"{prefix}.cov_y", "p p")
-    S_zy = found.numbers(f"{prefix}.cov_zy", "k p")
+    S_zy = found.numbers(f"{prefix}.cov_zy", "k p", low=-(RAW**2), high=RAW**2)
     found.within(f"{prefix}.cov_zy", S_zy, np.outer(np.sqrt(np.diag(S_z)), np.sqrt(np.diag(S_y))))
 
 
@@ -223,20 +226,20 @@ def _check_table(found: Arrays, features: list[int], arrays: dict[str, Array]) -
     if "groups" in arrays:
         found.whole("groups", "n", -(2**63))
     for name, shape in (("centre", "q"), ("B_x", "q d"), ("B_y", "q p")):
-        found.numbers(f"nuisance.{name}", shape)
-    found.numbers("table.mean_y", "p")
-    found.positive("table.sd_y", "p")
+        found.raw(f"nuisance.{name}", shape)
+    found.raw("table.mean_y", "p")
+    found.positive("table.sd_y", "p", RAW)
     for i, size in enumerate(features):
         found.sizes[f"d{i}"] = size
-        found.numbers(f"table.{i}.mean", f"d{i}")
-        found.positive(f"table.{i}.sd", f"d{i}")
+        found.raw(f"table.{i}.mean", f"d{i}")
+        found.positive(f"table.{i}.sd", f"d{i}", RAW)
     if "tails.counts" in arrays:
         found.numbers("tails.kurtosis", "p", low=0)
         found.numbers("tails.counts", "p", low=0)
     else:
-        found.numbers("rows.X", "n d", gaps=True)
-        found.numbers("rows.Y", "n p", gaps=True)
-        found.numbers("rows.C", "n q")
+        found.raw("rows.X", "n d", gaps=True)
+        found.raw("rows.Y", "n p", gaps=True)
+        found.raw("rows.C", "n q")
 
 
 def _check_data(found: Arrays, engine: str) -> None:
@@ -248,13 +251,13 @@ def _check_data(found: Arrays, engine: str) -> None:
         found.numbers("data.X", "n D")
         found.numbers("data.Y", "n p")
     elif engine == "Sparse":
-        found.numbers("data.values", "stored")
+        found.raw("data.values", "stored")
         found.whole("data.indices", "stored", 0, found.size("D"))
         indptr = found.whole("data.indptr", "n+1", 0)
         if indptr[0] != 0 or indptr[-1] != found.size("stored") or np.any(np.diff(indptr.astype(np.int64)) < 0):
             raise Fault("data.indptr", "needs the rows of data.values")
-        found.numbers("data.mean", "D")
-        found.numbers("data.weight", "D", low=0)
+        found.raw("data.mean", "D")
+        found.numbers("data.weight", "D", low=0, high=RAW)
         found.numbers("data.Y", "n p")
     else:
         found.numbers("data.X", "m D")

@@ -16,6 +16,8 @@ from covalign._core.linalg import Array
 
 Check = Callable[[Any], None]
 ROUNDING = 1e-6  # relative, of sums that were rounded in another order
+LARGE = 1e100  # no number of a fitted model is larger, or above 0 and smaller than its inverse, so products are finite
+RAW = 1e150  # of numbers in the units of the user; their squares are finite
 
 
 class Fault(ValueError):
@@ -157,7 +159,7 @@ class Arrays:
         self.arrays, self.sizes = arrays, dict(sizes)
 
     def numbers(
-        self, name: str, shape: str, *, low: float = -math.inf, high: float = math.inf, gaps: bool = False
+        self, name: str, shape: str, *, low: float = -LARGE, high: float = LARGE, gaps: bool = False
     ) -> Array:
         """An array of floats within [low, high]; with ``gaps`` also NaN."""
         found = self._found(name, shape, "f")
@@ -165,13 +167,16 @@ class Arrays:
         if gaps:
             inside |= np.isnan(found)
         if not inside.all():
-            bounds = "" if low == -math.inf and high == math.inf else f" from {low:g} to {high:g}"
-            raise Fault(name, f"needs finite numbers{bounds}")
+            raise Fault(name, f"needs finite numbers from {low:g} to {high:g}")
         return found
 
-    def positive(self, name: str, shape: str) -> Array:
-        """An array of floats above 0."""
-        return self.numbers(name, shape, low=np.finfo(float).tiny)
+    def positive(self, name: str, shape: str, most: float = LARGE) -> Array:
+        """An array of floats above 0, from 1 / most to most."""
+        return self.numbers(name, shape, low=1 / most, high=most)
+
+    def raw(self, name: str, shape: str, *, gaps: bool = False) -> Array:
+        """An array of floats in the units of the user."""
+        return self.numbers(name, shape, low=-RAW, high=RAW, gaps=gaps)
 
     def flags(self, name: str, shape: str) -> Array:
         """An array of flags."""
@@ -186,7 +191,7 @@ class Arrays:
 
     def covariance(self, name: str, shape: str) -> Array:
         """Symmetric matrices that no entry keeps from being covariances: |c_ij| <= sqrt(c_ii c_jj)."""
-        found = self.numbers(name, shape)
+        found = self.numbers(name, shape, low=-(RAW**2), high=RAW**2)
         sd = np.sqrt(np.diagonal(found, axis1=-2, axis2=-1))  # NaN where negative
         self.within(name, found, sd[..., :, None] * sd[..., None, :])
         size = np.max(np.abs(found), initial=0.0)
