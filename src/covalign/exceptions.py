@@ -17,6 +17,7 @@ from __future__ import annotations
 __all__ = [
     "CannotBeSavedError",
     "CannotHoldOutError",
+    "CannotWriteError",
     "ColumnLayoutWarning",
     "DataNotFoundError",
     "DependentCovariatesError",
@@ -67,6 +68,10 @@ class ColumnLayoutWarning(UserWarning):
     """A sparse matrix on disk is stored by columns, so all of it is read into memory."""
 
 
+class CannotWriteError(OSError, ValueError):
+    """A file cannot be written: no permission, a read-only disk, a name that is too long, a device."""
+
+
 class DiskFullError(OSError, ValueError):
     """The disk is full, or is too small for the rows to write."""
 
@@ -96,7 +101,7 @@ class UngroupedRowsWarning(UserWarning):
 
 
 class FileFormatError(ValueError):
-    """A file is not a saved model, or is incomplete, or was saved by a version that cannot be read."""
+    """A file is damaged or incomplete, is something else, makes false claims, or was saved by a later version."""
 
 
 class CannotBeSavedError(ValueError):

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 import zarr
 
-from covalign.exceptions import DiskFullError
+from covalign.exceptions import CannotWriteError, DiskFullError
 from covalign.stream import open_rows, open_sink, write_rows
 from covalign.stream import sink as sink_module
 
@@ -432,7 +432,7 @@ LIMITED = """
 import resource
 import numpy as np
 from covalign.stream import open_sink
-from covalign.exceptions import DiskFullError
+from covalign.exceptions import CannotWriteError, DiskFullError
 sinks = [open_sink(path, (4000, 50), chunk_rows=1000, checkpoint_seconds=0, key="k") for path in {paths!r}]
 resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, resource.RLIM_INFINITY))  # no file may grow beyond
 for sink in sinks:
@@ -488,15 +488,17 @@ def test_a_disk_that_fills_up(path, monkeypatch, step, code):
     np.testing.assert_allclose(results(path), project(0, table()), rtol=1e-12)
 
 
-def test_other_errors_of_the_disk_are_left_alone(path, monkeypatch):
+def test_other_errors_of_the_disk_are_told_in_our_words(path, monkeypatch):
     sink = sink_at(path)
 
     def broken(*args):
         raise PermissionError(errno.EACCES, "no")
 
     monkeypatch.setattr(sink._writer, "append", broken)
-    with pytest.raises(PermissionError), sink:
+    told = rf"'{path}' may not be written: permission is denied\. Choose another folder"
+    with pytest.raises(CannotWriteError, match=told) as caught, sink:
         sink.write(table()[:, :P])
+    assert caught.value.errno == errno.EACCES
 
 
 def test_a_disk_too_small_from_the_start(tmp_path, monkeypatch):

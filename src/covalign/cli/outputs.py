@@ -175,7 +175,9 @@ def write_rows(
     try:
         transform(out=out, overwrite=force)
     except NotFiniteError:  # with other data the same command cannot resume the incomplete output
-        shutil.rmtree(out.parent / f".{out.name}.part", ignore_errors=True)
+        from covalign.stream.sink import part_folder
+
+        shutil.rmtree(part_folder(out), ignore_errors=True)
         raise
 
 

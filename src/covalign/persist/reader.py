@@ -5,9 +5,13 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from covalign._core.messages import message
 from covalign.exceptions import FileFormatError
 from covalign.persist import archive as store
+from covalign.persist.model_fields import CHECKS
+from covalign.persist.schema import Fault
 
 if TYPE_CHECKING:
     from covalign import InformedFactorAnalysis, LatentAligner
@@ -39,6 +43,11 @@ def opened(path: Any) -> tuple[dict[str, Any], LatentAligner | InformedFactorAna
         problem = f"{str(path)!r} holds a kind of model that this covalign does not know: {kind!r}"
         raise FileFormatError(message(problem, remedy="Update covalign"))
     try:
-        return meta, getattr(import_module(KINDS[kind]), kind)._restored(meta, arrays)
-    except (KeyError, TypeError, IndexError, ValueError, AttributeError, AssertionError) as error:
+        with np.errstate(all="ignore"):  # of numbers that no fit has: the results are checked
+            CHECKS[kind](meta, arrays)
+            model = getattr(import_module(KINDS[kind]), kind)._restored(meta, arrays)
+    except Fault as fault:
+        raise store.wrong_field(path, fault.field, fault.why) from fault
+    except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError, AssertionError, RecursionError) as error:
         raise store.foreign_file(path) from error
+    return meta, model

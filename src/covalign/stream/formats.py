@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from covalign._core.files import data_not_found
+from covalign._core.files import check_readable
 from covalign._core.paths import is_zarr
 from covalign.stream.chunked import HdfRows, from_backed_sparse, from_zarr, open_node
 from covalign.stream.dask_rows import DaskArrayRows, DaskFrameRows
@@ -76,8 +76,7 @@ def is_dask(data: Any) -> bool:
 
 def _from_path(path: Path, key: str | None, name: str, options: dict[str, Any]) -> Table:
     suffix = path.suffix.lower()
-    if not path.exists():
-        raise data_not_found(path, f"a file or folder for {name}")
+    check_readable(path, f"a file or folder for {name}")
     if suffix == ".zarr" or is_zarr(path):
         return from_zarr(path, key, **options)
     if suffix == ".npz":

@@ -57,13 +57,17 @@ def from_h5ad(path: Path, key: str | None, **options: Any) -> Table:
         options.setdefault("names", _labels(file["var"]))
     encoding = file[at].attrs.get("encoding-type")
     if encoding == "dataframe":
-        return FrameRows(anndata_io.read_elem(file[at]), where, **options)
+        with reading(path, NEED):
+            frame = anndata_io.read_elem(file[at])
+        return FrameRows(frame, where, **options)
     if "obs" in file:  # read on demand, because the names can be large
         options["index"] = lambda: pd.Index(_labels(file["obs"]))
     if isinstance(file[at], h5py.Dataset):
         return HdfRows(file[at], where, **options)
     if encoding in ("csr_matrix", "csc_matrix"):
-        return from_backed_sparse(anndata_io.sparse_dataset(file[at]), where, **options)
+        with reading(path, NEED):
+            matrix = anndata_io.sparse_dataset(file[at])
+        return from_backed_sparse(matrix, where, **options)
     raise unreadable_data(path, NEED, f"{at} is {encoding or 'of an unknown kind'}")
 
 
@@ -86,5 +90,6 @@ def _split(key: str | None) -> tuple[str, str | None]:
 
 def _labels(frame: Any) -> Any:
     """The index of a frame in an ``.h5ad``."""
-    labels = frame[frame.attrs["_index"]]
-    return labels.asstr()[:] if hasattr(labels, "asstr") else optional("anndata.io", "scverse").read_elem(labels)
+    with reading(frame.file.filename, NEED):
+        labels = frame[frame.attrs["_index"]]
+        return labels.asstr()[:] if hasattr(labels, "asstr") else optional("anndata.io", "scverse").read_elem(labels)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +15,16 @@ from scipy import sparse
 from covalign.stream.derived import Derived
 from covalign.stream.source import Source, Table
 
-BLOCKS, BLOCK_BYTES = 64, 2**14  # of the content of files
+BLOCKS, BLOCK_BYTES = 64, 2**20  # of the content of files
 
 
 def identity(source: Source) -> str:
     """Fingerprint of the rows of a source.
 
-    Of rows in a file or folder: path, size, inode and times of every file, and a hash of blocks spread evenly over the
-    content. No program can set ``st_ctime`` back, so every write shows, even if size and modification time are as they
-    were. Of rows in memory: a hash of all their bytes. Of other rows (dask, a device): a text that never repeats.
+    Of rows in a file or folder: path, size, inode and times of every file, and a hash of all bytes up to 64 MB, of 64
+    blocks spread evenly over more. No program can set ``st_ctime`` back, so every write shows, even if size and
+    modification time are as they were. A memory map of another program may write without a time, and Windows keeps no
+    such time: there a write beyond 64 MB shows only in the blocks. Of rows in memory: a hash of all their bytes. Of other rows (dask, a device): a text that never repeats.
     """
     if isinstance(source, Derived):
         return fingerprint(identity(source.source), source.added)
@@ -59,15 +62,31 @@ def _feed(digest: Any, part: Any) -> None:
 
 def _content(path: Path) -> list[Any]:
     """Size and time of every file, and a hash of blocks that are spread evenly over all bytes."""
-    files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+    files = sorted(_files_of(path)) if path.is_dir() else [path]
     stats = [file.stat() for file in files]
     known = [(str(f), s.st_size, s.st_mtime_ns, s.st_ctime_ns, s.st_ino) for f, s in zip(files, stats, strict=True)]
-    ends = np.cumsum([stat.st_size for stat in stats])
+    ends = np.cumsum([stat.st_size for stat in stats], dtype=np.int64)
+    total = int(ends[-1]) if files else 0
+    count = min(BLOCKS, -(-total // BLOCK_BYTES))
     digest = hashlib.blake2b(digest_size=16)
-    for at in np.unique(np.linspace(0, max(0, int(ends[-1]) - BLOCK_BYTES), BLOCKS).astype(np.int64)).tolist():
+    for start in np.linspace(0, max(0, total - BLOCK_BYTES), count).astype(np.int64).tolist():
+        at, stop = start, min(total, start + BLOCK_BYTES)
         which = int(np.searchsorted(ends, at, side="right"))
-        if which < len(files):
+        while at < stop:  # a block may reach over several files
             with files[which].open("rb") as file:
                 file.seek(at - int(ends[which]) + stats[which].st_size)
-                digest.update(file.read(BLOCK_BYTES))
+                digest.update(file.read(min(stop, int(ends[which])) - at))
+            at, which = int(ends[which]), which + 1
     return [known, digest.hexdigest()]
+
+
+def _files_of(folder: Path) -> Iterator[Path]:
+    """All files below a folder, also in folders that are links, each folder once: links may form circles."""
+    seen = set[tuple[int, int]]()
+    for root, folders, names in os.walk(folder, followlinks=True):
+        found = os.stat(root)
+        if (found.st_dev, found.st_ino) in seen:
+            folders.clear()
+            continue
+        seen.add((found.st_dev, found.st_ino))
+        yield from (Path(root, name) for name in names if Path(root, name).is_file())

@@ -12,7 +12,7 @@ import pandas as pd
 
 from covalign._core.checks import repeated_columns
 from covalign._core.extras import optional
-from covalign._core.files import reading
+from covalign._core.files import check_claim, reading, unreadable_data
 from covalign._core.messages import message
 from covalign.stream.source import Table, column_not_numeric, positions
 
@@ -30,7 +30,7 @@ class ParquetRows(Table):
         self._pq = optional("pyarrow.parquet", "parquet")
         self._files = parquet_files(path)
         where, heads = str(path), [head_of(file) for file in self._files]
-        schemas = [head.schema.to_arrow_schema() for head in heads]
+        schemas = [schema_in(file, head) for file, head in zip(self._files, heads, strict=True)]
         schema = schemas[0]
         known = columns_of(schema)
         repeated = {name for name in known if known.count(name) > 1} if len(set(known)) < len(known) else set()
@@ -46,6 +46,7 @@ class ParquetRows(Table):
             self._compare(file, schema, other, whole=take is None)
         self._groups = [[head.row_group(i).num_rows for i in range(head.num_row_groups)] for head in heads]
         n = sum(map(sum, self._groups))
+        check_claim(path, 8 * n * len(self._names), sum(file.stat().st_size for file in self._files))
         kinds = {number_type(each.field(name).type) for each in schemas for name in self._names}
         dtype = np.result_type(np.float32, *kinds)
         self._widths = self._list_lengths(schema) if n else {}
@@ -55,7 +56,10 @@ class ParquetRows(Table):
 
     def _row_names(self) -> pd.Index:
         """Row names that pandas wrote into the files."""
-        tables = [self._pq.read_table(file, columns=self._labels).to_pandas() for file in self._files]
+        tables = []
+        for file in self._files:
+            with reading(file, NEED):
+                tables.append(self._pq.read_table(file, columns=self._labels).to_pandas())
         frame = pd.concat(tables)
         stored: pd.Index = (frame.set_index(self._labels) if {*self._labels} <= {*frame.columns} else frame).index
         return stored
@@ -90,13 +94,17 @@ class ParquetRows(Table):
                 continue
             first = int(np.searchsorted(ends, start, side="right")) - 1
             skip, start = start - int(ends[first]), 0
+            left = int(ends[-1] - ends[first])
             for batch in self._batches(file, range(first, len(sizes)), rows, self._names):
+                left -= batch.num_rows
                 if skip >= batch.num_rows:
                     skip -= batch.num_rows
                     continue
                 # In the order of the selection: versions of pyarrow return different orders.
                 yield as_array(batch.select(self._names), self._widths, self.dtype, file)[skip:]
                 skip = 0
+            if left:
+                raise unreadable_data(file, NEED, f"{abs(left)} rows {'are missing' if left > 0 else 'are too many'}")
 
     def _batches(self, file: Path, groups: range, rows: int, names: list[str]) -> Iterator[Any]:
         # By default pyarrow keeps the bytes of all selected row groups, or at least of a whole one, in memory.
@@ -124,7 +132,16 @@ def head_of(file: Path) -> Any:
 
 def schema_of(path: Path) -> Any:
     """Names and types of all columns of the file, or of the first one in the folder."""
-    return head_of(parquet_files(path)[0]).schema.to_arrow_schema()
+    first = parquet_files(path)[0]
+    return schema_in(first, head_of(first))
+
+
+def schema_in(file: Path, head: Any) -> Any:
+    """The columns of a file, from its table of contents, whose numbers of rows are checked."""
+    with reading(file, NEED):
+        if min((head.row_group(i).num_rows for i in range(head.num_row_groups)), default=0) < 0:
+            raise ValueError("a row group has less than no rows")
+        return head.schema.to_arrow_schema()
 
 
 def columns_of(schema: Any) -> list[str]:
@@ -136,7 +153,11 @@ def columns_of(schema: Any) -> list[str]:
 def index_columns(schema: Any) -> list[str]:
     """Columns in which pandas keeps the names of rows."""
     text = (schema.metadata or {}).get(b"pandas")
-    index = json.loads(text).get("index_columns", []) if text else []
+    try:
+        index = json.loads(text)["index_columns"] if text else []
+        index = index if isinstance(index, list) else []
+    except (ValueError, KeyError, TypeError, RecursionError):  # of another program
+        index = []
     return [name for name in index if isinstance(name, str) and name in schema.names]
 
 

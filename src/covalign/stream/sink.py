@@ -18,6 +18,7 @@ from covalign._core import files
 from covalign._core.checks import check_chunk_rows
 from covalign._core.messages import listed, message
 from covalign._core.paths import replaceable
+from covalign.exceptions import DiskFullError
 from covalign.stream.source import CHUNK_BYTES, stacked, working_dtype
 from covalign.stream.writers import WRITERS, NpyWriter
 
@@ -49,7 +50,7 @@ class Sink:
         overwrite: bool = False,
         checkpoint_seconds: float = 1.0,
     ) -> None:
-        path = Path(path)
+        path = files.given_path(path)
         if len(shape) != 2 or min(shape) < 1:
             problem = f"The results in {str(path)!r} need a shape of rows and columns, both at least 1"
             raise ValueError(message(problem, got=tuple(shape)))
@@ -65,7 +66,7 @@ class Sink:
             raise ValueError(message(problem, remedy="Choose one of these suffixes"))
         self._row_bytes = self.shape[1] * self.dtype.itemsize
         self._overwrite, self._pause = overwrite, checkpoint_seconds
-        self._folder = path.parent / f".{path.name}.part"
+        self._folder = part_folder(path)
         fitting = int(np.clip(CHUNK_BYTES // self._row_bytes, 1, MOST_ROWS))
         grain = fitting if chunk_rows is None else check_chunk_rows(chunk_rows)
         self._writer = WRITERS[path.suffix.lower()](self._folder, self.shape, self.dtype, labels, grain)
@@ -91,7 +92,10 @@ class Sink:
             self._restore()
             self._refuse_existing()
             with self._disk():
-                self.start = self._done = self._writer.begin(self._recorded())
+                done = self._recorded()
+                if not done:
+                    self._clear_folder()
+                self.start = self._done = self._writer.begin(done)
                 self._record()
             if isinstance(self._writer, NpyWriter):  # the size is known: fail now, not after hours
                 need = (self.shape[0] - self.start) * self._row_bytes
@@ -104,19 +108,12 @@ class Sink:
             raise
 
     def _locked(self) -> Any:
-        """The lock of the hidden folder. This run holds it for all that follows.
-
-        Another run may remove folder and lock after this one has opened the lock, which then locks nothing.
-        """
-        path = self._folder / "lock"
+        """The lock of the hidden folder. This run holds it for all that follows, until it has removed the folder."""
         while True:
             with suppress(FileExistsError):
                 self._folder.mkdir()
-            with suppress(FileNotFoundError):
-                lock = files.locked(path, target=self.path)
-                if path.exists() and os.path.samestat(os.fstat(lock.fileno()), path.stat()):
-                    return lock
-                lock.close()
+            with suppress(FileNotFoundError):  # another run has removed the folder meanwhile
+                return files.locked(self._folder / "lock", target=self.path)
 
     def write(self, rows: Any) -> None:
         """Append the next rows."""
@@ -187,13 +184,15 @@ class Sink:
         self._recorded_at = time.monotonic()
 
     def _recorded(self) -> int:
-        """Rows that an earlier run with the same fingerprint has completed."""
+        """Rows that an earlier run with the same fingerprint has completed; 0 without a record that can be believed."""
+        record = self._folder / "progress.json"
         try:
-            note = json.loads((self._folder / "progress.json").read_text())
+            note = json.loads(record.read_text()) if record.is_file() else {}
             done = note.pop("done")
-        except (OSError, ValueError, KeyError, TypeError):  # no record, or a record of another program
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return 0
-        return int(done) if note == self._fingerprint else 0
+        known = note == self._fingerprint and type(done) is int and 0 <= done <= self.shape[0]
+        return done if known and (done % self._writer.grain == 0 or done == self.shape[0]) else 0
 
     def _refuse_existing(self) -> None:
         if self.path.exists() and not self._overwrite:
@@ -202,18 +201,20 @@ class Sink:
             raise files.folder_in_the_way("out", self.path)
 
     def _restore(self) -> None:
-        """Put back the old result if an earlier run was killed after moving it aside."""
+        """Put back the old result if an earlier run was killed after moving it aside; remove one that was replaced."""
         old = self._folder / "old"
         if old.exists() and not self.path.exists():
             os.rename(old, self.path)
+        _remove(old)
+
+    def _clear_folder(self) -> None:
+        for entry in list(self._folder.iterdir()):
+            if entry.name != "lock":
+                _remove(entry)
 
     def _remove_folder(self) -> None:
         """Remove the lock last: from then on another run may use the folder."""
-        for entry in list(self._folder.iterdir()):
-            if entry.is_dir():
-                shutil.rmtree(entry, ignore_errors=True)
-            elif entry.name != "lock":
-                entry.unlink(missing_ok=True)
+        self._clear_folder()
         with suppress(OSError):
             (self._folder / "lock").unlink()
             self._folder.rmdir()
@@ -224,22 +225,35 @@ class Sink:
 
     @contextmanager
     def _disk(self) -> Iterator[None]:
-        """Raise an error that says how much space is needed if the disk is full."""
+        """Errors of the system become ours; on a full disk with the space that is needed and where work resumes."""
         try:
-            yield
-        except OSError as error:  # a DiskFullError has no number
-            if error.errno not in files.NO_ROOM:
-                raise
-            raise files.disk_full(self.path, (self.shape[0] - self._done) * self._row_bytes, self._done) from error
+            with files.writing(self.path):
+                yield
+        except DiskFullError as error:
+            need = (self.shape[0] - self._done) * self._row_bytes
+            raise files.disk_full(self.path, need, self._done) from error.__cause__
 
 
 open_sink = Sink
 
 
+def part_folder(path: Path) -> Path:
+    """The hidden folder beside ``path`` that collects its rows."""
+    return path.parent / files.hidden_name(path.name, "part")
+
+
+def _remove(entry: Path) -> None:
+    """Remove a file, a link or a folder, if there is one."""
+    if entry.is_dir() and not entry.is_symlink():
+        shutil.rmtree(entry, ignore_errors=True)
+    else:
+        entry.unlink(missing_ok=True)
+
+
 def _rename(whole: Path, target: Path, aside: Path) -> None:
     """Put the result in place in one step; an old result that is a folder is moved aside first."""
     if target.is_dir() or (target.exists() and whole.is_dir()):
-        shutil.rmtree(aside, ignore_errors=True)
+        _remove(aside)
         os.rename(target, aside)
         os.rename(whole, target)
     else:

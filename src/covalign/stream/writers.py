@@ -15,7 +15,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from covalign._core.extras import optional
-from covalign._core.files import replacing, sync
+from covalign._core.files import UNREADABLE, replacing, sync
 from covalign.stream.npy import from_npy
 
 
@@ -35,7 +35,7 @@ class NpyWriter:
 
     def begin(self, done: int) -> int:
         """Prepare to resume after ``done`` rows; returns the number of rows on the disk, 0 for a new start."""
-        if not self._path.exists() or self._path.stat().st_size < self._offset(done):
+        if done and not self._has(done):
             done = 0
         self._file = self._path.open("r+b" if done else "wb", buffering=0)
         if not done:
@@ -62,6 +62,13 @@ class NpyWriter:
             self._file.close()
             self._file = None
 
+    def _has(self, rows: int) -> bool:
+        """Whether the file begins with our header and is long enough for these rows."""
+        if not self._path.is_file() or self._path.stat().st_size < self._offset(rows):
+            return False
+        with self._path.open("rb") as file:
+            return file.read(len(self._head)) == self._head
+
     def _offset(self, row: int) -> int:
         return len(self._head) + row * self._row_bytes
 
@@ -77,7 +84,7 @@ class ZarrWriter:
 
     def begin(self, done: int) -> int:
         """Open the array, or make a new one."""
-        if done and (self._path / "zarr.json").exists():
+        if done and self._is_ours():
             self._array = self._zarr.open_array(str(self._path), mode="r+")
             return done
         self._array = self._zarr.create_array(
@@ -91,6 +98,15 @@ class ZarrWriter:
         )
         self._unsynced.add(self._path / "zarr.json")
         return 0
+
+    def _is_ours(self) -> bool:
+        """Whether the folder is an array of this shape, type and chunks."""
+        try:
+            found = self._zarr.open_array(str(self._path), mode="r")
+            same = found.shape == tuple(self._shape) and found.dtype == self._dtype
+            return bool(same and found.chunks == (self.grain, self._shape[1]))
+        except UNREADABLE:
+            return False
 
     def append(self, start: int, rows: Any) -> None:
         """Write whole chunks."""

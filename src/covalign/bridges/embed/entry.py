@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from covalign._core.checks import check_count
-from covalign._core.files import data_not_found, target_exists
+from covalign._core.files import data_not_found, hidden_name, target_exists
 from covalign._core.messages import message
 from covalign.bridges.embed import device as devices
 from covalign.bridges.embed import result as files
@@ -126,7 +126,7 @@ def _embed(items: Items, job: Job, encoder: Callable[[Path, Any, Any], Any], kin
         if result is None:
             raise target_exists(output)
         return _complete(result, job.skip_broken)
-    with Log(None if output is None else output.parent / f".{output.name}.part", rows_key) as log:
+    with Log(None if output is None else output.parent / hidden_name(output.name, "part"), rows_key) as log:
         ready, had = encoder(found.folder, *where), len(log)
         ahead = 0 if where[0].type == "cpu" else AHEAD
         broken = compute(items, digests, ready, log, batch_size, workers, ahead)

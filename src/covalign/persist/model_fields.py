@@ -1,0 +1,306 @@
+"""The fields of model files, by kind of model: one list for the aligner, one for the factor model."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from covalign._core.checks import REGIMES
+from covalign._core.linalg import Array
+from covalign.closed_form.regimes import POWERS
+from covalign.persist import values
+from covalign.persist.schema import (
+    RAW,
+    Arrays,
+    Check,
+    Fault,
+    anything,
+    check_fields,
+    either,
+    flag,
+    items,
+    mapping,
+    number,
+    one_of,
+    optional,
+    scalar,
+    several,
+    text,
+    whole,
+)
+
+SOLVED = one_of(*REGIMES, "exact")
+SCALE = one_of(*POWERS)
+UNIT = number(0, 1)
+MOST_BETA = 1 - 2**-53  # arctanh needs |beta| < 1
+KINDS = one_of("number", "binary", "ordered", "dummies")
+
+
+def level(value: Any) -> None:
+    """A level or label: one value, or an object that names its type."""
+    if isinstance(value, dict):
+        one_of(*values.KINDS)(next(iter(value), None) if len(value) == 1 else None)
+    else:
+        scalar(value)
+
+
+COLUMN = items(text, KINDS, several(level), several(text))
+CODING: dict[str, Check] = {"encoding": several(COLUMN), "confounders": several(COLUMN), "confounders_in_y": flag}
+NO_ROWS_OR_N = optional(whole(1))
+ALIGNER: dict[str, Check] = {
+    **CODING,
+    "dtype": one_of("float32", "float64"),
+    "features": whole(1),
+    "feature_names": optional(several(text, distinct=True)),
+    "folds": several(either(NO_ROWS_OR_N, several(items(several(whole(0), distinct=True), flag, whole(1))))),
+    "chosen": optional(items(SOLVED, number(0, 1, gap=True), UNIT, flag)),
+    "scale": SCALE,
+    "path_scales": optional(several(SCALE)),
+    "budget": optional(items(optional(number(0)), optional(several(number(0))), several(items(whole(0), whole(0))))),
+}
+OF_ALIGNER: dict[str, Check] = {
+    "regime": SOLVED,
+    "lam": UNIT,
+    "shrinkage": either(one_of("auto"), UNIT),
+    "keep_rest": flag,
+    "folds": whole(0),
+    "drop_first": flag,
+    "missing": one_of("pairs", "drop", "raise"),
+    "chunk_rows": optional(whole(1)),
+}
+ENGINES = ("Gram", "Dense", "Sparse", "Gapped")
+FACTOR: dict[str, Check] = {
+    **CODING,
+    "engine": one_of(*ENGINES),
+    "n": whole(1),
+    "k": whole(1),
+    "full": flag,
+    "coordinates": flag,
+    "of_y": number(0),
+    "beta_prior": number(0),
+    "views": mapping(several(text)),
+    "single": flag,
+    "samples": optional(several(level)),
+    "converged": flag,
+    "realigned": optional(items(SOLVED, number(0, 1, gap=True))),
+    "informed": optional(several(mapping(scalar))),
+}
+OF_FACTOR: dict[str, Check] = {
+    "n_factors": either(one_of("auto"), whole(1)),
+    "posterior": one_of("full", "mean_field", "coordinates"),
+    "accelerate": flag,
+    "max_iter": whole(1),
+    "tol": number(0),
+    "pretrain_iter": whole(0),
+    "random_state": scalar,
+    "n_init": whole(1),
+    "scale": either(flag, mapping(flag)),
+    "engine": one_of("auto", "gram", "dense"),
+    "drop_first": flag,
+    "folds": whole(0),
+    "chunk_rows": optional(whole(1)),
+    "supervision": either(one_of("auto"), number(1)),
+    "beta_prior": number(0),
+    "regime_from": one_of("features", "model"),
+}
+HEAD: dict[str, Check] = {"kind": text, "covalign": text, "parameters": mapping(anything)}
+
+
+def check_aligner(meta: dict[str, Any], arrays: dict[str, Array]) -> None:
+    """Check every field of the file of an aligner."""
+    added = ("scale", "path_scales", "budget")  # by later versions
+    _check_meta(meta, ALIGNER, OF_ALIGNER, added)
+    p, q = _coded(meta)
+    k = meta["features"] + q
+    if meta["feature_names"] is not None and len(meta["feature_names"]) != meta["features"]:
+        raise Fault("feature_names", f"needs {meta['features']} names")
+    if all(saved is None for saved in meta["folds"]):
+        raise Fault("folds", "needs rows")
+    for i, saved in enumerate(meta["folds"]):
+        parts = enumerate(saved) if isinstance(saved, list) else ()
+        if saved is not None and not isinstance(saved, list):
+            _check_moments(arrays, f"fold{i}", k, p)
+        for j, (columns, _, _) in parts:
+            if columns and max(columns) >= p:
+                raise Fault("folds", f"needs columns below {p}")
+            _check_moments(arrays, f"fold{i}.{j}", k, len(columns))
+    found = Arrays(arrays, {})
+    if "groups" in arrays:
+        found.whole("groups", "groups", -(2**63))
+    if "path.se" in arrays:
+        found.numbers("path.shrinkage", "path", low=0, high=1)
+        for name in ("path.alignment", "path.se"):
+            found.numbers(name, "path", gaps=True)
+        scales = meta.get("path_scales")
+        if scales is not None and len(scales) != found.size("path"):
+            raise Fault("path_scales", f"needs {found.size('path')} items")
+    _check_budget(meta, p)
+
+
+def check_factor(meta: dict[str, Any], arrays: dict[str, Array]) -> None:
+    """Check every field of the file of a factor model."""
+    _check_meta(meta, FACTOR, OF_FACTOR, ("coordinates", "of_y", "beta_prior", "informed"))
+    p, q = _coded(meta)
+    n, k, features = meta["n"], meta["k"], [len(names) for names in meta["views"].values()]
+    if not features or min(features) < 1:
+        raise Fault("views", "needs views with features")
+    if meta["single"] and len(features) > 1:
+        raise Fault("single", "needs one view")
+    if k < p:
+        raise Fault("k", f"needs at least {p} factors")
+    if meta["samples"] is not None and len(meta["samples"]) != n:
+        raise Fault("samples", f"needs {n} names")
+    d = sum(features)
+    of_views = [*features, p] if meta.get("of_y", 0.0) else features
+    found = Arrays(arrays, {"n": n, "k": k, "p": p, "q": q, "d": d, "D": sum(of_views), "n+1": n + 1})
+    _check_table(found, features, arrays)
+    _check_data(found, meta["engine"])
+    for prefix in ("now", "stage1"):
+        _check_state(found, prefix, of_views, gaps=meta["engine"] == "Gapped")
+    if meta["realigned"] is not None:
+        found.numbers("realigned.T", "p k" if "realigned.R" in arrays else "p p")
+        if "realigned.R" in arrays:
+            found.numbers("realigned.R", "k k")
+
+
+CHECKS = {"LatentAligner": check_aligner, "InformedFactorAnalysis": check_factor}
+
+
+def _check_meta(
+    meta: dict[str, Any], fields: dict[str, Check], parameters: dict[str, Check], added: tuple[str, ...]
+) -> None:
+    needed = [name for name in (*HEAD, *fields) if name not in added]
+    check_fields(meta, HEAD | fields, needed=needed)
+    unknown = [name for name in meta["parameters"] if name not in parameters]
+    if unknown:
+        raise Fault("parameters", f"has {unknown[0]!r}, which is unknown")
+    check_fields(meta["parameters"], parameters, "parameters.")
+
+
+def _coded(meta: dict[str, Any]) -> tuple[int, int]:
+    """How many columns covariates and confounders have, after a check that their names are distinct and levels fit."""
+    for what in ("encoding", "confounders"):
+        names = list(chain.from_iterable(column[3] for column in meta[what]))
+        if len(set(names)) != len(names):
+            raise Fault(what, "needs distinct names")
+        for source, kind, levels, own in meta[what]:
+            least, most = {"number": (1, 1), "binary": (1, 1), "ordered": (1, 1)}.get(kind, (1, len(levels)))
+            fits = least <= len(own) <= most and (kind != "binary" or len(levels) == 2)
+            if not fits or (kind == "dummies" and len(own) < len(levels) - 1):
+                raise Fault(what, f"has a column {source!r} whose names do not fit its levels")
+    if not meta["encoding"]:
+        raise Fault("encoding", "needs a covariate")
+    if meta["confounders_in_y"] and not meta["confounders"]:
+        raise Fault("confounders_in_y", "needs confounders")
+    return tuple(sum(len(column[3]) for column in meta[what]) for what in ("encoding", "confounders"))  # type: ignore[return-value]  # two
+
+
+def _check_moments(arrays: dict[str, Array], prefix: str, k: int, p: int) -> None:
+    found = Arrays(arrays, {"k": k, "p": p})
+    found.raw(f"{prefix}.mean_z", "k")
+    found.raw(f"{prefix}.mean_y", "p")
+    S_z, S_y = found.covariance(f"{prefix}.cov_z", "k k"), found.covariance(f"{prefix}.cov_y", "p p")
+    S_zy = found.numbers(f"{prefix}.cov_zy", "k p", low=-(RAW**2), high=RAW**2)
+    found.within(f"{prefix}.cov_zy", S_zy, np.outer(np.sqrt(np.diag(S_z)), np.sqrt(np.diag(S_y))))
+
+
+def _check_budget(meta: dict[str, Any], p: int) -> None:
+    chosen, budget = meta["chosen"], meta.get("budget")
+    if budget is None:
+        if chosen is not None and chosen[0] == "exact":
+            raise Fault("budget", "is missing")
+        return
+    _, weights, pairs = budget
+    if weights is not None and (len(weights) != p or min(weights) <= 0):
+        raise Fault("budget", f"needs {p} weights above 0")
+    if any(a >= b or b >= p for a, b in pairs):
+        raise Fault("budget", f"needs pairs of two covariates below {p}")
+
+
+def _check_table(found: Arrays, features: list[int], arrays: dict[str, Array]) -> None:
+    found.numbers("elbo", "sweeps")
+    found.whole("tried.k", "tried", 1)
+    found.numbers("tried.elbo", "tried", gaps=True)
+    if "groups" in arrays:
+        found.whole("groups", "n", -(2**63))
+    for name, shape in (("centre", "q"), ("B_x", "q d"), ("B_y", "q p")):
+        found.raw(f"nuisance.{name}", shape)
+    found.raw("table.mean_y", "p")
+    found.positive("table.sd_y", "p", RAW)
+    for i, size in enumerate(features):
+        found.sizes[f"d{i}"] = size
+        found.raw(f"table.{i}.mean", f"d{i}")
+        found.positive(f"table.{i}.sd", f"d{i}", RAW)
+    if "tails.counts" in arrays:
+        found.numbers("tails.kurtosis", "p", low=0)
+        found.numbers("tails.counts", "p", low=0)
+    else:
+        found.raw("rows.X", "n d", gaps=True)
+        found.raw("rows.Y", "n p", gaps=True)
+        found.raw("rows.C", "n q")
+
+
+def _check_data(found: Arrays, engine: str) -> None:
+    if engine == "Gram":
+        found.covariance("data.gram", "D D")
+        found.numbers("data.xy", "D p")
+        found.covariance("data.yy", "p p")
+    elif engine == "Dense":
+        found.numbers("data.X", "n D")
+        found.numbers("data.Y", "n p")
+    elif engine == "Sparse":
+        found.raw("data.values", "stored")
+        found.whole("data.indices", "stored", 0, found.size("D"))
+        indptr = found.whole("data.indptr", "n+1", 0)
+        if indptr[0] != 0 or indptr[-1] != found.size("stored") or np.any(np.diff(indptr.astype(np.int64)) < 0):
+            raise Fault("data.indptr", "needs the rows of data.values")
+        found.raw("data.mean", "D")
+        found.numbers("data.weight", "D", low=0, high=RAW)
+        found.numbers("data.Y", "n p")
+    else:
+        found.numbers("data.X", "m D")
+        found.flags("data.observed", "m D")
+        found.numbers("data.Y", "m p")
+        found.flags("data.has_y", "m p")
+        found.covariance("data.S_y", "p p")
+        found.numbers("data.one", "m")
+        found.positive("data.sizes", "c")
+
+
+def _check_state(found: Arrays, prefix: str, of_views: list[int], *, gaps: bool) -> None:
+    found.numbers(f"{prefix}.beta", "p", low=-MOST_BETA, high=MOST_BETA)
+    if gaps:
+        for name, shape in (("mean", "m k"), ("sums", "H k"), ("zy_held", "k p"), ("excess", "p")):
+            found.numbers(f"{prefix}.z.{name}", shape)
+        for name, shape in (("cov", "c k k"), ("covs", "H k k"), ("total", "k k"), ("means", "H k k")):
+            found.covariance(f"{prefix}.z.{name}", shape)
+        found.whole(f"{prefix}.z.group", "m", 0, found.size("c"))
+    else:
+        found.numbers(f"{prefix}.z.of_x", "D k")
+        found.numbers(f"{prefix}.z.of_y", "p k")
+        found.covariance(f"{prefix}.z.cov", "k k")
+    found.covariance(f"{prefix}.z.zz", "k k")
+    found.numbers(f"{prefix}.z.xz", "D k")
+    found.numbers(f"{prefix}.z.zy", "k p")
+    for i, size in enumerate(of_views):
+        found.sizes[f"d{i}"] = size
+        _check_view(found, f"{prefix}.{i}", f"d{i}", gaps=gaps)
+
+
+def _check_view(found: Arrays, prefix: str, d: str, *, gaps: bool) -> None:
+    found.numbers(f"{prefix}.w.mean", f"{d} k")
+    found.positive(f"{prefix}.w.scale", f"{d} k")
+    if gaps:
+        h = f"patterns of {prefix}".replace(" ", "_")
+        found.numbers(f"{prefix}.w.V", f"{h} k k")
+        found.whole(f"{prefix}.w.group", d, 0, found.size(h))
+        found.whole(f"{prefix}.w.patterns", h, 0, found.size("H"))
+        found.numbers(f"{prefix}.w.intercept", d)
+    else:
+        found.numbers(f"{prefix}.w.V", "k k")
+    for name, size in (("ard", "k"), ("noise", d)):
+        shape = f"{prefix}.{name}.shape"
+        found.positive(shape, "" if found.arrays.get(shape, np.zeros(1)).ndim == 0 else size)
+        found.positive(f"{prefix}.{name}.rate", size)
