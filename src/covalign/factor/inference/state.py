@@ -30,11 +30,11 @@ class Gamma(NamedTuple):
         """E[log a]."""
         return np.asarray(digamma(self.shape) - np.log(self.rate))
 
-    def kl(self) -> float:
-        """KL from the prior Gamma(SHAPE_0, RATE_0), summed."""
+    def kl(self, rate_0: Any = RATE_0) -> float:
+        """KL from the prior Gamma(SHAPE_0, rate_0), summed."""
         a, b = self.shape, self.rate
         per = (a - SHAPE_0) * digamma(a) - gammaln(a) + gammaln(SHAPE_0)
-        return float(np.sum(per + SHAPE_0 * (np.log(b) - np.log(RATE_0)) + a * (RATE_0 - b) / b))
+        return float(np.sum(per + SHAPE_0 * (np.log(b) - np.log(rate_0)) + a * (rate_0 - b) / b))
 
 
 class Factors(NamedTuple):

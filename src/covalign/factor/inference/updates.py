@@ -51,9 +51,18 @@ def expected_residuals(xx: Array, xz: Array, S: Array, w: Loadings) -> Array:
     return np.asarray(np.maximum(xx - 2 * np.sum(w.mean * xz, axis=1) + w.quadratic(S), 0.0))
 
 
-def update_noise(n: Any, residuals: Array) -> Gamma:
+def update_noise(n: Any, residuals: Array, rate_0: Any = RATE_0) -> Gamma:
     """q(tau_d) = Gamma(a0 + n_d/2, b0 + E sum_n (x_nd - w_d'z_n)^2 / 2), n_d cells of feature d."""
-    return Gamma(SHAPE_0 + n / 2, RATE_0 + residuals / 2)
+    return Gamma(SHAPE_0 + n / 2, rate_0 + residuals / 2)
+
+
+def noise_rate(variance: Array) -> Array:
+    """b0 of the noise of every feature: RATE_0, in units of the feature's variance where that is above 1.
+
+    Residuals are differences of sums of squares. In a feature of variance 1e12, noise of variance 1e-5 would be less
+    than the rounding of these sums.
+    """
+    return np.asarray(RATE_0 * np.maximum(variance, 1.0))
 
 
 def expected_loglik(counts: Any, residuals: Array, noise: Gamma) -> float:
