@@ -8,7 +8,7 @@ import pytest
 import covalign as ca
 from covalign import InformedFactorAnalysis
 from covalign._core.progress import Progress
-from covalign.factor.fit_search import Search
+from covalign.factor.fit_search import Best, Search
 from covalign.factor.inference import n_factors as selection
 from covalign.factor.inference import sweeps
 from covalign.factor.inference.sweeps import Fit
@@ -80,7 +80,7 @@ def test_the_search_shows_which_number_it_tries(monkeypatch):
 def test_sweeps_end_where_the_rival_is_out_of_reach():
     X, Y = tables(gaps=False)
     problem = InformedFactorAnalysis(8, **QUICK).fit(X, Y)._problem
-    search = Search(False, True, 100, 1e-8, 0, 1, None)
+    search = Search(False, True, 100, 1e-8, 0, 1, None, Best())
     begun = Fit(search.begin(problem).state, [], False)
     with Progress(None) as bar:
         whole = search.explore(problem, begun, 12, bar)

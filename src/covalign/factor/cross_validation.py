@@ -113,6 +113,8 @@ def without(model: Any, settings: Any, test: NDArray[np.bool_], bucket: NDArray[
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.simplefilter("ignore", OwnershipWarning)  # said of the whole fit
         fit.fit(_some(views, ~test), named[~test], confounders=None if C is None else C[~test])
+    if fit._unfinished:  # numbers of fits that were cut short would say nothing of the model
+        raise KeyboardInterrupt
     z = fit.transform(_some(views, test), confounders=None if C is None else C[test]) - fit._label_free_mean
     left = named[test] - fit._table.nuisance.of_y(rows.C[test])
     blocks, own = table.encoding.blocks, bucket[test]

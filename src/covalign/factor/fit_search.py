@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,19 @@ NUMBER_TOL = 1e-5  # of fits that tell which number of factors is better
 EXPLORE_SWEEPS = 20  # enough to tell which covariate is best given up, where a fit has not converged by then
 
 
+class Best:
+    """The fit with the highest bound so far: what is kept if Ctrl-C ends the search."""
+
+    def __init__(self) -> None:
+        self.problem: Problem | None = None
+        self.fit: Fit | None = None
+
+    def see(self, problem: Problem, fit: Fit) -> None:
+        """Keep it if it is better; a start without a sweep is nothing to keep."""
+        if fit.elbo and (self.fit is None or sweeps.height(fit) > sweeps.height(self.fit)):
+            self.problem, self.fit = problem, fit
+
+
 class Search(NamedTuple):
     """The settings of ``InformedFactorAnalysis`` that decide which optimum is found."""
 
@@ -31,13 +45,38 @@ class Search(NamedTuple):
     pretrain_iter: int
     n_init: int
     random_state: Any
+    seen: Best
 
-    def best(self, problem: Problem) -> Choice:
-        """The fit with the highest bound over all starts, and the bounds of the numbers of factors that were tried."""
-        problem, first, tried = self._first(problem)
-        seeds = check_random_state(self.random_state).spawn(self.n_init - 1)
-        fits = [first, *(self.run(problem, self.begin(problem, rng)) for rng in seeds)]
+    def best(self, problem: Problem, begun: Fit | None = None) -> Choice:
+        """The fit with the highest bound over all starts, and the bounds of the numbers of factors that were tried.
+
+        With ``begun``, only this fit goes on. Ctrl-C ends the search: the best fit so far is kept if it had a sweep.
+        """
+        fits: list[Fit] = []
+        tried: dict[int, float] = {}
+        try:
+            if begun is not None:
+                return Choice(problem, self.run(problem, begun), {})
+            problem, first, tried, _ = self._first(problem)
+            fits.append(first)
+            seeds = check_random_state(self.random_state).spawn(self.n_init - 1)
+            fits.extend(self.run(problem, self.begin(problem, rng)) for rng in seeds)
+        except KeyboardInterrupt:
+            if self.seen.problem is None or self.seen.fit is None:
+                raise
+            kept = self.seen.fit._replace(converged=False)
+            return Choice(self.seen.problem, kept, tried, self._unfinished(len(fits), begun is not None))
         return Choice(problem, max(fits, key=sweeps.height), tried)
+
+    def _unfinished(self, done: int, alone: bool) -> tuple[str, ...]:
+        """What is left to do after so many starts."""
+        left = []
+        if not done:
+            left += ["the choice of the number of factors"] * (self.choose_factors and not alone)
+            left += ["the sweeps until the bound converges"]
+        if self.n_init > 1 and not alone:
+            left += [f"{self.n_init - done} of {self.n_init} starts"]
+        return tuple(left)
 
     def _first(self, problem: Problem) -> Choice:
         """A fit from the deterministic start; it chooses the number of factors if that is wanted."""
@@ -83,8 +122,7 @@ class Search(NamedTuple):
             left = most - len(elbo)
             return _settled(elbo) or (len(elbo) > 1 and elbo[-1] + left * (elbo[-1] - elbo[-2]) < target)
 
-        more = sweeps.fit(problem, begun.state, self.accelerate, min(most, self.max_iter), self.tol, tick=tick)
-        return more._replace(elbo=[*begun.elbo, *more.elbo])
+        return self._continued(problem, begun, min(most, self.max_iter), tick)
 
     def run(self, problem: Problem, begun: Fit, most: int | None = None) -> Fit:
         """Sweeps until there are ``most`` of them, or the fit has converged."""
@@ -96,8 +134,18 @@ class Search(NamedTuple):
             def tick(elbo: list[float]) -> None:
                 bar.update(len(elbo), sweeps.described(elbo, self.tol))
 
-            rest = sweeps.fit(problem, begun.state, self.accelerate, left, self.tol, tick=tick)
-        return rest._replace(elbo=[*begun.elbo, *rest.elbo])
+            return self._continued(problem, begun, left, tick)
+
+    def _continued(self, problem: Problem, begun: Fit, most: int, tick: Callable[[list[float]], bool | None]) -> Fit:
+        """At most so many further sweeps; what they reach is seen even if Ctrl-C ends them."""
+        try:
+            rest = sweeps.fit(problem, begun.state, self.accelerate, most, self.tol, tick=tick)
+        except sweeps.Interrupted as why:
+            self.seen.see(problem, why.reached._replace(elbo=[*begun.elbo, *why.reached.elbo]))
+            raise
+        fit = rest._replace(elbo=[*begun.elbo, *rest.elbo])
+        self.seen.see(problem, fit)
+        return fit
 
 
 def _settled(elbo: list[float]) -> bool:

@@ -40,7 +40,7 @@ from covalign.factor import (
     verdicts,
 )
 from covalign.factor.dask_views import is_lazy
-from covalign.factor.fit_search import Search
+from covalign.factor.fit_search import Best, Search
 from covalign.factor.fitted_rows import Rows as RowsInMemory
 from covalign.factor.inference import realignment, sweeps, updates
 from covalign.factor.inference.heavy_tails import Scaled
@@ -61,6 +61,7 @@ from covalign.tables import groups as grouping
 from covalign.tables.covariates import Encoding, numbered
 from covalign.tables.estimator_input import open_tables
 
+CHOICE = "the choice of the supervision"
 POSTERIORS = ("full", "mean_field", "coordinates")
 
 
@@ -150,6 +151,7 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
     supervision_: float
     _realigned: Realigned | None
     _held: dict[int, cross_validation.Judged]  # by the number of folds, once asked for
+    _unfinished: tuple[str, ...] = ()  # what Ctrl-C left out
     _sums: Rows | None = None  # of stage 1, once asked for
     _placing: dict[str, label_free.Placing]  # once asked for
     _dimensions = "factors"
@@ -268,12 +270,22 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         made._table, made._rows, made._groups, made._realigned = table, rows, numbers, None
         made._fit_supervised(problem, resume)
         self.__dict__ = made.__dict__
-        _warn_if_not_converged(self.converged_, self.n_iter_, stacklevel=3)
+        self._warn_if_unfinished()
         ownership.warn(self.ownership_, self.covariate_names_, stacklevel=3)
         if self.folds:
             likely = grouping.likely_column(y, confounders) if groups is None and isinstance(y, pd.DataFrame) else None
             grouping.warn(self.n_groups_, likely)
         return self
+
+    def _warn_if_unfinished(self) -> None:
+        if not self._unfinished:
+            _warn_if_not_converged(self.converged_, self.n_iter_, self.max_iter, stacklevel=4)
+            return
+        text = (
+            f"the fit was interrupted after {self.n_iter_} sweeps, and the best state so far is kept. Not done: "
+            f"{', '.join(self._unfinished)}. Fit again, or go on with fit(..., warm_start=True)."
+        )
+        warnings.warn(text, ConvergenceWarning, stacklevel=4)
 
     def _fit_supervised(self, problem: Problem, resume: bool) -> None:
         """Stage 1 with the supervision that was asked for, or that left-out samples ask for."""
@@ -281,6 +293,16 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         self._fit_stage_1(problem.supervised(self.supervision_ - 1), self._search(), resume)
         if resume or self.supervision != "auto":
             return
+        if self._unfinished:
+            self._unfinished = (*self._unfinished, CHOICE)
+            return
+        try:
+            self._choose_supervision(problem)
+        except KeyboardInterrupt:  # the fit with supervision 1 is there
+            self.supervision_, self.converged_, self._unfinished = 1.0, False, (CHOICE,)
+
+    def _choose_supervision(self, problem: Problem) -> None:
+        """Stage 1 again where the covariates should count more."""
         factors = label_free.moments(self._problem, self._stage_1, self.covariate_names_, self._table.encoding.blocks)
         if supervision.is_lost(problem, label_free.completed(factors)):
             self.supervision_ = supervision.chosen(self)
@@ -290,12 +312,9 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
 
     def _fit_stage_1(self, problem: Problem, search: Search, resume: bool) -> None:
         """Sweeps from the start, or from the present fit, and what follows from them."""
-        tried: dict[int, float] = {}
         with sweeps.few_threads(problem):
-            if resume:
-                best = search.run(problem, Fit(self._resumed(problem), [], False))
-            else:
-                problem, best, tried = search.best(problem)
+            begun = Fit(self._resumed(problem), [], False) if resume else None
+            problem, best, tried, self._unfinished = search.best(problem, begun)
         tried[problem.k] = sweeps.height(best)
         self.n_factors_path_ = pd.Series(tried, name="elbo").rename_axis("n_factors").sort_index()
         best = best._replace(state=updates.in_order(best.state, problem.p, problem.features[-1].stop))
@@ -359,7 +378,7 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
 
     def _search(self) -> Search:
         sweeping = (self.accelerate, self.max_iter, self.tol, self.pretrain_iter)
-        return Search(self.n_factors == "auto", *sweeping, self.n_init, self.random_state)
+        return Search(self.n_factors == "auto", *sweeping, self.n_init, self.random_state, Best())
 
     def _resumed(self, problem: Problem) -> State:
         same = [len(v.w.mean) for v in self._state.views] == [b.stop - b.start for b in problem.bounds]
@@ -407,7 +426,7 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
             fit = realignment.realign(problem, first, T, self.accelerate, self.max_iter, self.tol)
         other._realigned = Realigned(regime, float(lam), T)
         other._remember(fit)
-        _warn_if_not_converged(fit.converged, len(fit.elbo), stacklevel=4)
+        _warn_if_not_converged(fit.converged, len(fit.elbo), self.max_iter, stacklevel=4)
         return other
 
     @property
@@ -679,10 +698,13 @@ def _feature_names(table: Table) -> Any:
     return np.array([name if table.single else f"{view}:{name}" for view, name in names], dtype=object)
 
 
-def _warn_if_not_converged(converged: bool, n_sweeps: int, stacklevel: int) -> None:
-    if not converged:
-        text = f"the bound was still rising after {n_sweeps} sweeps: raise max_iter, or tol if this is close enough."
-        warnings.warn(text, ConvergenceWarning, stacklevel=stacklevel)
+def _warn_if_not_converged(converged: bool, n_sweeps: int, max_iter: int, stacklevel: int) -> None:
+    if converged:
+        return
+    text = f"the bound was still rising after {n_sweeps} sweeps: raise max_iter, or tol if this is close enough."
+    if n_sweeps < max_iter:
+        text = f"rounding ended the fit after {n_sweeps} sweeps, before it converged: use scale=True."
+    warnings.warn(text, ConvergenceWarning, stacklevel=stacklevel)
 
 
 def _is_number(value: Any, least: float) -> bool:

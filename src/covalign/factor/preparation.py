@@ -22,6 +22,7 @@ from covalign._core.checks import (
     too_few_rows,
 )
 from covalign._core.linalg import Array, is_constant
+from covalign._core.messages import message
 from covalign.factor.fitted_rows import Rows
 from covalign.factor.inference.engines import Dense, Gram, Sparse, squares
 from covalign.factor.inference.patterns import Gapped, Labels, compressed
@@ -31,6 +32,9 @@ from covalign.moments.moments import Moments
 from covalign.tables import confounders, covariates
 from covalign.tables.join import in_order, match_rows, refuse_disjoint, refuse_duplicates, union
 from covalign.tables.representations import SINGLE as SINGLE
+
+LIMITS = (1e-140, 1e140)  # of the largest value of a column, so that its squares are numbers
+UNSCALED_LIMITS = (0.0, 1e15)  # features of a view share a prior: beyond, one of variance 1 would be lost in rounding
 
 
 def as_views(X: Any) -> dict[str, Any]:
@@ -124,6 +128,9 @@ def prepare(X: Any, y: Any, nuisance: Any, asked: Asked) -> tuple[Table, Any, Ro
     if len(Y) < 2:
         raise too_few_rows(len(Y))
     refuse_empty(views, tables, encoding.names, Y)
+    for name, values in tables.items():
+        refuse_extreme(f"view {name!r}", feature_names(views[name]), values, is_scaled(asked.scale, name))
+    refuse_extreme("y", encoding.names, Y, scaled=True)
     X_all = np.hstack(list(tables.values())) if len(tables) > 1 else next(iter(tables.values()))
     index = index_of(views)
     out, C = learn_nuisance(nuisance_table, nuisance is not nuisance_table, encoding, index, X_all, Y)
@@ -175,7 +182,7 @@ def assembled(
     views, at = {}, 0
     for view, features in names.items():
         here, at = slice(at, at + len(features)), at + len(features)
-        if not (scale if isinstance(scale, bool) else scale.get(view, True)):
+        if not is_scaled(scale, view):
             sd[here] = 1.0
         views[view] = ViewScale(features, found.mean[here], sd[here])
     mean_y, S = gaussian_fit(Y)
@@ -183,6 +190,24 @@ def assembled(
     Y = (Y - mean_y) / sd_y
     engine = found.engine(Scale(found.mean, sd, constant, Y, S / sd_y / sd_y[:, None], mean_y, sd_y))
     return Table(views, single, samples, mean_y, sd_y, nuisance), engine, Y
+
+
+def is_scaled(scale: Any, view: str) -> bool:
+    """Whether the user wants the features of a view to be scaled."""
+    return bool(scale if isinstance(scale, bool) else scale.get(view, True))
+
+
+def refuse_extreme(what: str, names: list[str], values: Array, scaled: bool) -> None:
+    """Raise an error for a column whose squares, or the sums and ratios of them, are beyond double precision."""
+    with np.errstate(invalid="ignore"):
+        largest = np.fmax(np.fmax.reduce(values, axis=0), -np.fmin.reduce(values, axis=0))
+    least, most = LIMITS if scaled else UNSCALED_LIMITS
+    bad = (largest > most) | ((largest > 0) & (largest < least))
+    if bad.any():
+        at = int(np.flatnonzero(bad)[0])
+        need = f"{what} needs columns whose largest value is between {least:g} and {most:g}"
+        got = f"{float(largest[at]):.2g} in column {names[at]!r}"
+        raise ValueError(message(need, got=got, remedy="divide the column by a constant, or leave it out"))
 
 
 def index_of(views: dict[str, Any]) -> pd.Index | None:

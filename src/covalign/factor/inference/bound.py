@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from covalign.factor.inference import heavy_tails, updates
-from covalign.factor.inference.kernel import kernel_of
+from covalign.factor.inference.kernel import kernel_of, noise_rate
 from covalign.factor.inference.state import Problem, State
 
 
@@ -22,5 +22,5 @@ def of_views(problem: Problem, state: State) -> float:
     for view, where in zip(state.views, problem.bounds, strict=True):
         residuals = kernel.expected_residuals(problem, state.z, where, view.w)
         total += view.weight * updates.expected_loglik(kernel.counts(problem, where), residuals, view.noise)
-        total -= updates.kl_loadings(view.w, view.ard) + view.ard.kl() + view.noise.kl()
+        total -= updates.kl_loadings(view.w, view.ard) + view.ard.kl() + view.noise.kl(noise_rate(problem, where))
     return total

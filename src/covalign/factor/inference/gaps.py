@@ -220,13 +220,12 @@ def decomposed(S: Array, a: Array, tau: Array, group: Index) -> tuple[Array, Arr
     factor of I + tau A^(-1/2) S A^(-1/2) is a few times cheaper.
     """
     root = 1 / np.sqrt(a)
-    inner = S * root * root[:, None]
     if len(S) == len(group):
         own = np.argsort(group)  # the one feature of every pattern
-        L = np.linalg.cholesky(np.eye(len(a)) + tau[own, :, None] * inner)
+        L = np.linalg.cholesky(np.eye(len(a)) + tau[own, :, None] * S * root * root[:, None])
         return root[:, None] * np.linalg.inv(L).transpose(0, 2, 1), np.ones((len(group), len(a)))
-    values, U = np.linalg.eigh(inner)
-    return root[:, None] * U, 1 / (1 + tau * np.maximum(values, 0)[group])
+    values, U = updates.scaled_eigh(S, root)
+    return root[:, None] * U, 1 / (1 + tau * values[group])
 
 
 def expected_residuals(problem: Problem, z: Factors, where: slice, w: GroupedLoadings) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
 
 from covalign._core.linalg import Array
@@ -60,13 +61,18 @@ def kernel_of(problem: Problem) -> Kernel:
     return gaps if isinstance(problem.data, Gapped) else complete
 
 
+def noise_rate(problem: Problem, where: slice) -> Array:
+    """b0 of the noise of every feature of a view."""
+    counts = np.maximum(kernel_of(problem).counts(problem, where), 1)
+    return updates.noise_rate(problem.data.xx[where] / counts)
+
+
 def update_views(problem: Problem, z: Any, views: tuple[View, ...]) -> tuple[View, ...]:
     """Loadings, ARD and noise of every view, given the factors."""
     kernel, new = kernel_of(problem), []
     for view, where in zip(views, problem.bounds, strict=True):
         w = kernel.update_loadings(problem, z, where, view)
-        noise = updates.update_noise(
-            view.weight * kernel.counts(problem, where), view.weight * kernel.expected_residuals(problem, z, where, w)
-        )
+        residuals = view.weight * kernel.expected_residuals(problem, z, where, w)
+        noise = updates.update_noise(view.weight * kernel.counts(problem, where), residuals, noise_rate(problem, where))
         new.append(View(w, updates.update_ard(w), noise, view.weight))
     return tuple(new)

@@ -27,11 +27,12 @@ SPARE = 5  # factors to begin with beyond what the spectrum suggests
 
 
 class Choice(NamedTuple):
-    """A fit and its number of factors; every number that was tried, and the bound it reached."""
+    """A fit and its number of factors; every number that was tried, and the bound it reached; what Ctrl-C left out."""
 
     problem: Problem
     fit: Fit
     tried: dict[int, float]
+    unfinished: tuple[str, ...] = ()
 
 
 class Search(Protocol):

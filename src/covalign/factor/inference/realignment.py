@@ -74,7 +74,7 @@ def realign(problem: Problem, state: State, T: Array, accelerate: bool, max_iter
         return State(kernel.update_free(problem, leapt.views, held), leapt.views, state.beta)
 
     leap = refresh if accelerate else None
-    return iterate(step, lambda s: held_bound(problem, s, held), start, max_iter, tol, leap)
+    return iterate(step, lambda s: held_bound(problem, s, held), start, max_iter, tol, leap, rounding=problem.rounding)
 
 
 def by_coordinates(problem: Problem, state: State, T: Array, max_iter: int, tol: float) -> Fit:
@@ -97,4 +97,4 @@ def by_coordinates(problem: Problem, state: State, T: Array, max_iter: int, tol:
         return of_views(problem, current) - kl - kl_free
 
     start = state._replace(z=coordinates.transformed_means(problem, state.z, T))
-    return iterate(step, measure, start, max_iter, tol)
+    return iterate(step, measure, start, max_iter, tol, rounding=problem.rounding)

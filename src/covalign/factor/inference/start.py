@@ -128,7 +128,7 @@ def _view(problem: Problem, z: Factors, where: slice) -> View:
     variance = problem.data.xx[where] / n
     left = np.maximum(variance - np.sum(regression**2, axis=1), LEAST_NOISE * variance)
     weight = problem.weight(where)
-    noise = Gamma(SHAPE_0 + weight * n / 2, RATE_0 + weight * n * left / 2)
+    noise = Gamma(SHAPE_0 + weight * n / 2, updates.noise_rate(variance) + weight * n * left / 2)
     ard = Gamma(SHAPE_0 + len(regression) / 2, RATE_0 + np.sum(regression**2, axis=0) / 2)
     w = updates.update_loadings(S, z.xz[where], ard, weight * noise.mean, problem.full)
     return View(w, updates.update_ard(w), noise, weight)

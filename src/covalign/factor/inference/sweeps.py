@@ -29,6 +29,14 @@ class Fit(NamedTuple):
     converged: bool
 
 
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C during sweeps, and the fit so far."""
+
+    def __init__(self, reached: Fit) -> None:
+        super().__init__()
+        self.reached = reached
+
+
 def height(fit: Fit) -> float:
     """The bound a fit has reached."""
     return fit.elbo[-1] if fit.elbo else -np.inf
@@ -72,34 +80,37 @@ def iterate(
     tol: float,
     refresh: Callable[[State], State] | None = None,
     tick: Callable[[list[float]], bool | None] = lambda elbo: None,
+    rounding: float = 0.0,
 ) -> Fit:
-    """Step until the bound's relative change is below tol. After Ctrl-C the state reached so far is returned.
+    """Step until the bound's relative change is below tol. Ctrl-C raises ``Interrupted`` with the state so far.
 
     ``tick`` sees every bound and ends the fit by returning True.
 
     With ``refresh`` every fourth step starts from an extrapolation of the last three; it counts only if it ends higher.
+    A plain step raises the bound up to ``rounding`` (nats). If it falls, the state before that step is the best that
+    numbers of this precision can give; the fit has converged only if the fall is rounding.
     """
     elbo: list[float] = []
     last: list[State] = []
     try:
         while len(elbo) < max_iter:
-            if refresh is not None and len(last) == 3:
-                leapt = step(refresh(extrapolated(*last)))
-                value, last = measure(leapt), []
+            leap = refresh is not None and len(last) == 3
+            new = step(refresh(extrapolated(*last)) if refresh is not None and leap else state)
+            value = measure(new)
+            if leap:
+                last = []
                 if not value > elbo[-1]:
                     continue
-                state = leapt
-            else:
-                state = step(state)
-                value = measure(state)
-            converged = bool(elbo) and value - elbo[-1] < tol * abs(value)
+            elif elbo and not value >= elbo[-1]:
+                return Fit(state, elbo, elbo[-1] - value <= rounding)
+            state, converged = new, bool(elbo) and value - elbo[-1] < tol * abs(value)
             elbo.append(value)
             last.append(state)
             enough = tick(elbo)
             if converged or enough:
                 return Fit(state, elbo, converged)
-    except KeyboardInterrupt:
-        pass
+    except KeyboardInterrupt as why:
+        raise Interrupted(Fit(state, elbo, False)) from why
     return Fit(state, elbo, False)
 
 
@@ -159,4 +170,5 @@ def fit(
         tol,
         refresh if accelerate else None,
         tick,
+        problem.rounding,
     )

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.linalg.lapack
 from numpy.typing import NDArray
 
 from covalign._core.linalg import Array
 from covalign.factor.inference.state import RATE_0, SHAPE_0, Gamma, Loadings, State, View
 
+GRADED = 3e4  # ratio of scales; its square times 1e-16 is what a small eigenvalue would lose
 BETA_MAX = 1 - 1e-6  # keeps 1 / (1 - beta^2) finite for a covariate that X determines
 
 
@@ -33,8 +35,8 @@ def update_loadings(S: Array, xz: Array, ard: Gamma, precision: Array, full: boo
     """
     a, tau = ard.mean, precision[:, None]
     root = 1 / np.sqrt(a)
-    L, U = np.linalg.eigh(S * root * root[:, None])
-    V, shrink = root[:, None] * U, 1 / (1 + tau * np.maximum(L, 0))
+    L, U = scaled_eigh(S, root)
+    V, shrink = root[:, None] * U, 1 / (1 + tau * L)
     mean = ((xz @ V) * (tau * shrink)) @ V.T
     if full:
         return Loadings(mean, V, shrink)
@@ -51,9 +53,18 @@ def expected_residuals(xx: Array, xz: Array, S: Array, w: Loadings) -> Array:
     return np.asarray(np.maximum(xx - 2 * np.sum(w.mean * xz, axis=1) + w.quadratic(S), 0.0))
 
 
-def update_noise(n: Any, residuals: Array) -> Gamma:
+def update_noise(n: Any, residuals: Array, rate_0: Any = RATE_0) -> Gamma:
     """q(tau_d) = Gamma(a0 + n_d/2, b0 + E sum_n (x_nd - w_d'z_n)^2 / 2), n_d cells of feature d."""
-    return Gamma(SHAPE_0 + n / 2, RATE_0 + residuals / 2)
+    return Gamma(SHAPE_0 + n / 2, rate_0 + residuals / 2)
+
+
+def noise_rate(variance: Array) -> Array:
+    """b0 of the noise of every feature: RATE_0, in units of the feature's variance where that is above 1.
+
+    Residuals are differences of sums of squares. In a feature of variance 1e12, noise of variance 1e-5 would be less
+    than the rounding of these sums.
+    """
+    return np.asarray(RATE_0 * np.maximum(variance, 1.0))
 
 
 def expected_loglik(counts: Any, residuals: Array, noise: Gamma) -> float:
@@ -151,6 +162,26 @@ def symmetric_inverse(S: Array) -> Array:
     """Inverse of positive definite matrices, symmetric to the last bit."""
     inverse = np.asarray(np.linalg.inv(S), dtype=np.float64)
     return np.asarray((inverse + transposed(inverse)) / 2)
+
+
+def scaled_eigh(S: Array, root: Array) -> tuple[Array, Array]:
+    """Eigenvalues and vectors of diag(root) S diag(root), S positive definite.
+
+    A QR or divide-and-conquer method errs by 1e-16 of the largest eigenvalue. If loadings of one factor are a million
+    times those of another (features of very different variance, not scaled), the small eigenvalues would be lost;
+    Jacobi's method on diag(root) times a root of S finds each to its own precision.
+    """
+    if root.max() < GRADED * root.min():
+        values, vectors = np.linalg.eigh(S * root * root[:, None])
+        return np.maximum(values, 0.0), vectors
+    if S.ndim > 2:
+        parts = [scaled_eigh(one, root) for one in S]
+        return np.array([values for values, _ in parts]), np.array([vectors for _, vectors in parts])
+    own = np.sqrt(np.diag(S))
+    values, turn = np.linalg.eigh(S / own / own[:, None])
+    half = np.sqrt(np.maximum(values, 0.0))[:, None] * turn.T * own  # half' half = S
+    values, _, vectors, work, *_ = scipy.linalg.lapack.dgejsv(half * root, joba=0, jobu=3, jobv=0)
+    return (values * work[0] / work[1]) ** 2, vectors
 
 
 def mean_field_covariance(precision: Array, p: int) -> Array:
