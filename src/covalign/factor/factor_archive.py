@@ -41,6 +41,8 @@ def pack(model: Any) -> tuple[dict[str, Any], dict[str, Array]]:
         arrays |= {f"table.{i}.mean": view.mean, f"table.{i}.sd": view.sd}
     engine = problem.data.plain if isinstance(problem.data, Scaled) else problem.data
     arrays |= {f"data.{name}": getattr(engine, name) for name in ENGINE_ARRAYS[type(engine)]}
+    if engine is not problem.data:
+        arrays["data.sizes"] = problem.data.sizes
     arrays |= _pack_state("now", model._state) | _pack_state("stage1", model._stage_1)
     if realigned is not None:
         arrays["realigned.T"] = realigned.T
@@ -86,7 +88,7 @@ def unpack(meta: dict[str, Any], arrays: dict[str, Array], model: Any) -> Any:
     samples = None if meta["samples"] is None else list(map(unpacked, meta["samples"]))
     table = Table(views, meta["single"], samples, arrays["table.mean_y"], arrays["table.sd_y"], nuisance)
     (kind,) = [kind for kind in ENGINE_ARRAYS if kind.__name__ == meta["engine"]]
-    saved = [arrays[f"data.{name}"] for name in ENGINE_ARRAYS[kind]]
+    saved: list[Any] = [arrays[f"data.{name}"] for name in ENGINE_ARRAYS[kind]]
     engine: Any = Gram(meta["n"], *saved) if kind is Gram else kind(*saved)
     p = len(table.mean_y)
     model._table, model._rows, model._groups = table, _unpack_rows(arrays), arrays.get("groups")
@@ -94,10 +96,11 @@ def unpack(meta: dict[str, Any], arrays: dict[str, Array], model: Any) -> Any:
     bounds = (*table.bounds, slice(d, d + p)) if of_y else table.bounds
     kind_of_fit = (meta["full"], meta.get("beta_prior", 0.0), of_y, meta.get("coordinates", False))
     model._problem = Problem(engine, meta["n"], p, meta["k"], bounds, *kind_of_fit)
-    scales = arrays.get("stage1.scales.shape")
-    if scales is not None:
-        data = Scaled.of_plain(engine, bounds, len(table.bounds))
-        model._problem = model._problem._replace(data=data.at(scales / arrays["stage1.scales.rate"]))
+    if "stage1.scales.shape" in arrays:
+        plain = Gapped.of(*saved[:5])
+        data = Scaled.of_plain(plain, bounds, len(table.bounds))
+        u = arrays["stage1.scales.shape"] / arrays["stage1.scales.rate"]
+        model._problem = model._problem._replace(data=data.at(u))
     tried = pd.Index(arrays["tried.k"], name="n_factors")
     model.n_factors_path_ = pd.Series(arrays["tried.elbo"], index=tried, name="elbo")
     weights = [model._problem.weight(where) for where in bounds]

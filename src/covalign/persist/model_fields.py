@@ -104,6 +104,7 @@ OF_FACTOR: dict[str, Check] = {
     "supervision": either(one_of("auto"), number(1)),
     "beta_prior": number(0),
     "regime_from": one_of("features", "model"),
+    "noise": one_of("gaussian", "student"),
 }
 HEAD: dict[str, Check] = {"kind": text, "covalign": text, "parameters": mapping(anything)}
 
@@ -154,11 +155,17 @@ def check_factor(meta: dict[str, Any], arrays: dict[str, Array]) -> None:
         raise Fault("samples", f"needs {n} names")
     d = sum(features)
     of_views = [*features, p] if meta.get("of_y", 0.0) else features
-    found = Arrays(arrays, {"n": n, "k": k, "p": p, "q": q, "d": d, "D": sum(of_views), "n+1": n + 1})
+    sizes = {"n": n, "k": k, "p": p, "q": q, "d": d, "D": sum(of_views), "n+1": n + 1, "scaled": len(features)}
+    found = Arrays(arrays, sizes)
     _check_table(found, features, arrays)
     _check_data(found, meta["engine"])
     for prefix in ("now", "stage1"):
         _check_state(found, prefix, of_views, gaps=meta["engine"] == "Gapped")
+    scaled = meta["parameters"].get("noise") == "student"
+    if any((f"{prefix}.scales.dof" in arrays) != scaled for prefix in ("now", "stage1")):
+        raise Fault("parameters.noise", "needs scales of samples, or none")
+    if scaled and (meta["engine"] != "Gapped" or found.size("m") != n):
+        raise Fault("engine", "needs rows")
     if meta["realigned"] is not None:
         found.numbers("realigned.T", "p k" if "realigned.R" in arrays else "p p")
         if "realigned.R" in arrays:
@@ -284,6 +291,10 @@ def _check_state(found: Arrays, prefix: str, of_views: list[int], *, gaps: bool)
     found.covariance(f"{prefix}.z.zz", "k k")
     found.numbers(f"{prefix}.z.xz", "D k")
     found.numbers(f"{prefix}.z.zy", "k p")
+    if f"{prefix}.scales.dof" in found.arrays:
+        found.positive(f"{prefix}.scales.shape", "n scaled")
+        found.positive(f"{prefix}.scales.rate", "n scaled")
+        found.positive(f"{prefix}.scales.dof", "scaled")
     for i, size in enumerate(of_views):
         found.sizes[f"d{i}"] = size
         _check_view(found, f"{prefix}.{i}", f"d{i}", gaps=gaps)

@@ -158,9 +158,7 @@ class Arrays:
     def __init__(self, arrays: dict[str, Array], sizes: dict[str, int]) -> None:
         self.arrays, self.sizes = arrays, dict(sizes)
 
-    def numbers(
-        self, name: str, shape: str, *, low: float = -LARGE, high: float = LARGE, gaps: bool = False
-    ) -> Array:
+    def numbers(self, name: str, shape: str, *, low: float = -LARGE, high: float = LARGE, gaps: bool = False) -> Array:
         """An array of floats within [low, high]; with ``gaps`` also NaN."""
         found = self._found(name, shape, "f")
         inside = np.isfinite(found) & (found >= low) & (found <= high)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from covalign._core.linalg import Array
 from covalign.factor.inference import complete, gaps, updates
+from covalign.factor.inference.heavy_tails import Scaled
 from covalign.factor.inference.patterns import Gapped
 from covalign.factor.inference.state import Held, Problem, State, View
 
@@ -64,7 +65,8 @@ def kernel_of(problem: Problem) -> Kernel:
 def noise_rate(problem: Problem, where: slice) -> Array:
     """b0 of the noise of every feature of a view."""
     counts = np.maximum(kernel_of(problem).counts(problem, where), 1)
-    return updates.noise_rate(problem.data.xx[where] / counts)
+    data = problem.data.plain if isinstance(problem.data, Scaled) else problem.data  # a prior does not know the scales
+    return updates.noise_rate(data.xx[where] / counts)
 
 
 def update_views(problem: Problem, z: Any, views: tuple[View, ...]) -> tuple[View, ...]:
