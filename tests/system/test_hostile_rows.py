@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 from covalign import read_table
 from covalign.exceptions import FileFormatError
 from covalign.stream import open_rows
+from covalign.stream.chunked import refuse_code
 from tests import hostile
 
 N, K = 60, 4
@@ -164,15 +166,19 @@ def test_an_archive_of_text_zeros_is_no_bomb(tmp_path):
 
 
 def test_pickled_chunks_are_never_loaded(tmp_path):
-    """A filter of zarr's second format would unpickle them."""
+    """A compressor of zarr's second format would unpickle them, and this pickle makes a folder."""
     zarr = pytest.importorskip("zarr")
-    array = zarr.create_array(str(tmp_path / "x.zarr"), shape=(N, K), chunks=(N, K), dtype="f8", zarr_format=2)
-    array[:] = 1.0
-    meta = json.loads((tmp_path / "x.zarr" / ".zarray").read_text())
-    meta["filters"] = [{"id": "pickle", "protocol": 4}]
-    (tmp_path / "x.zarr" / ".zarray").write_text(json.dumps(meta))
+    path, mark = tmp_path / "x.zarr", tmp_path / "mark"
+    zarr.create_array(str(path), shape=(N, K), chunks=(N, K), dtype="f8", zarr_format=2)
+    meta = json.loads((path / ".zarray").read_text())
+    (path / ".zarray").write_text(json.dumps({**meta, "compressor": {"id": "pickle", "protocol": 0}, "filters": None}))
+    (path / "0.0").write_bytes(b"cos\nmkdir\n(V" + str(mark).encode() + b"\ntR.")
     with pytest.raises(FileFormatError, match=r"x\.zarr"):
-        list(open_rows(tmp_path / "x.zarr").chunks())
+        list(open_rows(path).chunks())
+    assert not mark.exists()
+    codec = pytest.importorskip("numcodecs").Pickle()
+    with pytest.raises(FileFormatError, match="'x' needs plain numbers, got pickled chunks"):  # before zarr sees them
+        refuse_code(SimpleNamespace(filters=(), compressors=(codec,)), "x")
 
 
 # -- what is no file --------------------------------------------------------------------------------------------------
@@ -200,6 +206,7 @@ MEMORY = """
 import resource, sys
 from covalign.exceptions import FileFormatError
 from covalign.stream import open_rows
+from covalign.stream.chunked import refuse_code
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 for path in sys.argv[1:]:
     try:

@@ -106,6 +106,8 @@ def given_path(path: Any) -> Path:
             raise
         problem = f"{shown(made)} has characters that no file name can have"  # a null, or half a surrogate pair
         raise ValueError(message(problem, remedy="Choose another name")) from None
+    if found is None and not made.parent.is_dir():
+        raise data_not_found(made.parent, f"a folder for {made.name}")
     if found is not None and not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
         problem = f"{shown(made)} is {_kind(found)}, and only regular files are replaced"
         raise CannotWriteError(message(problem, remedy="Choose another path"))
@@ -221,8 +223,6 @@ def cannot_write(path: Path, error: OSError, need: int | None = None) -> Excepti
         return disk_full(path, need)
     if error.errno == errno.EISDIR:
         return folder_in_the_way("A file", path)
-    if error.errno == errno.ENOENT and _status(path.parent) is None:
-        return data_not_found(path.parent, f"a folder for {shown(path.name)}")
     why = error.strerror or str(error).partition("\n")[0] or type(error).__name__
     problem, remedy = REFUSALS.get(error.errno or 0, (f"cannot be written ({why})", "Choose another path"))
     made = CannotWriteError(message(f"{shown(path)} {problem}", remedy=remedy))

@@ -8,11 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from covalign._core.extras import optional
-from covalign._core.files import CLAIM_BYTES, check_claim, reading
+from covalign._core.files import CLAIM_BYTES, check_claim, explaining, reading
 from covalign._core.messages import message
 from covalign.exceptions import ColumnLayoutWarning, FileFormatError
 from covalign.stream.memory import SparseRows
 from covalign.stream.source import Table, no_key, which_array
+
+
+# What zarr, h5py and anndata raise on damaged bytes; a ValueError may be ours, about numbers that are no table.
+DAMAGED_STORE = (RuntimeError, OSError, LookupError, TypeError, AttributeError, ArithmeticError, MemoryError)
 
 
 class StoredRows(Table):
@@ -97,7 +101,8 @@ def from_zarr(path: Path, key: str | None, **options: Any) -> Table:
     zarr = optional("zarr", "zarr")
     with reading(path, "a zarr array"):  # damaged metadata, or none
         node = zarr.open(str(path), mode="r")
-    return open_node(node, key, str(path), **options)
+    with explaining(path, "a zarr array", DAMAGED_STORE):
+        return open_node(node, key, str(path), **options)
 
 
 def open_node(node: Any, key: str | None, where: str, **options: Any) -> Table:

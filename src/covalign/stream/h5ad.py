@@ -9,8 +9,8 @@ from typing import Any
 import pandas as pd
 
 from covalign._core.extras import optional
-from covalign._core.files import reading, unreadable_data
-from covalign.stream.chunked import HdfRows, from_backed_sparse
+from covalign._core.files import explaining, reading, unreadable_data
+from covalign.stream.chunked import DAMAGED_STORE, HdfRows, from_backed_sparse
 from covalign.stream.memory import FrameRows
 from covalign.stream.source import Table, which_array
 
@@ -45,29 +45,28 @@ def element(data: Any, key: str | None, where: str) -> tuple[Any, str, dict[str,
 def from_h5ad(path: Path, key: str | None, **options: Any) -> Table:
     """Rows of an array of an ``.h5ad`` file; nothing else of the file is loaded."""
     h5py, anndata_io = optional("h5py", "scverse"), optional("anndata.io", "scverse")
-    with reading(path, NEED):
-        file = h5py.File(path, "r")
     part, name = _split(key)
     at = part if name is None else f"{part}/{name}"
-    if at not in file or not isinstance(file[at], h5py.Dataset | h5py.Group):
-        have = ["X"] if "X" in file else []
-        raise which_array(path, key, [*have, *(f"{p}/{k}" for p in ("layers", "obsm") if p in file for k in file[p])])
+    with reading(path, NEED):
+        file = h5py.File(path, "r")
+        node = file[at] if at in file else None
+        encoding = None if node is None else node.attrs.get("encoding-type")
+        have = [f"{p}/{k}" for p in ("layers", "obsm") if p in file for k in file[p]]
+        have = ["X", *have] if "X" in file else have
+    if not isinstance(node, h5py.Dataset | h5py.Group):
+        raise which_array(path, key, have)
     where = str(path) if at == "X" else f"{path}[{at}]"
-    if part in ("X", "layers") and "var" in file:
-        options.setdefault("names", _labels(file["var"]))
-    encoding = file[at].attrs.get("encoding-type")
-    if encoding == "dataframe":
-        with reading(path, NEED):
-            frame = anndata_io.read_elem(file[at])
-        return FrameRows(frame, where, **options)
-    if "obs" in file:  # read on demand, because the names can be large
-        options["index"] = lambda: pd.Index(_labels(file["obs"]))
-    if isinstance(file[at], h5py.Dataset):
-        return HdfRows(file[at], where, **options)
-    if encoding in ("csr_matrix", "csc_matrix"):
-        with reading(path, NEED):
-            matrix = anndata_io.sparse_dataset(file[at])
-        return from_backed_sparse(matrix, where, **options)
+    with explaining(path, NEED, DAMAGED_STORE):
+        if part in ("X", "layers") and "var" in file:
+            options.setdefault("names", _labels(file["var"]))
+        if encoding == "dataframe":
+            return FrameRows(anndata_io.read_elem(node), where, **options)
+        if "obs" in file:  # read on demand, because the names can be large
+            options["index"] = lambda: pd.Index(_labels(file["obs"]))
+        if isinstance(node, h5py.Dataset):
+            return HdfRows(node, where, **options)
+        if encoding in ("csr_matrix", "csc_matrix"):
+            return from_backed_sparse(anndata_io.sparse_dataset(node), where, **options)
     raise unreadable_data(path, NEED, f"{at} is {encoding or 'of an unknown kind'}")
 
 

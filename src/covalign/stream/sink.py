@@ -18,7 +18,7 @@ from covalign._core import files
 from covalign._core.checks import check_chunk_rows
 from covalign._core.messages import listed, message
 from covalign._core.paths import replaceable
-from covalign.exceptions import DiskFullError
+from covalign.exceptions import CannotWriteError, DiskFullError
 from covalign.stream.source import CHUNK_BYTES, stacked, working_dtype
 from covalign.stream.writers import WRITERS, NpyWriter
 
@@ -81,8 +81,6 @@ class Sink:
         self._begin()
 
     def _begin(self) -> None:
-        if not self.path.parent.is_dir():
-            raise files.data_not_found(self.path.parent, f"a folder for {self.path.name}")
         self.start = self._done = 0
         self._recorded_at = 0.0
         self._pending: list[Any] = []
@@ -232,6 +230,9 @@ class Sink:
         except DiskFullError as error:
             need = (self.shape[0] - self._done) * self._row_bytes
             raise files.disk_full(self.path, need, self._done) from error.__cause__
+        except CannotWriteError as error:  # of a file in the hidden folder: users know the path
+            known = isinstance(error.__cause__, OSError)
+            raise (files.cannot_write(self.path, error.__cause__) if known else error) from error.__cause__
 
 
 open_sink = Sink

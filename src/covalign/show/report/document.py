@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import covalign
-from covalign._core.files import target_exists, write_text
+from covalign._core.files import output_path, target_exists, write_text
 from covalign._core.json_values import json_value
 from covalign._core.messages import message
 from covalign.aligner.latent import LatentAligner
@@ -42,7 +42,7 @@ def write(
     >>> report.write(ca.LatentAligner().fit(s.Z, s.Y), file).name
     'report.html'
     """
-    target = Path(path)
+    target = output_path(path)
     if target.exists() and not overwrite:
         raise target_exists(target)
     text = page({**summary(model), "command": command}, title)
