@@ -66,8 +66,7 @@ def held_out(model: Any, folds: int, settings: Any = None) -> Judged:
         need = "leaving samples out needs rows in memory, and this model was fitted to data that were read by chunks"
         remedy = "Fit it to an array, use folds=0, or judge it with score(X, y) on samples it has not seen"
         raise CannotHoldOutError(message(need, remedy=remedy))
-    bucket = buckets_of(model, check_folds(folds))
-    fold_of = fold_packing.fold_of_rows(bucket, rows.Y, folds)
+    fold_of, bucket = folds_of(model, folds)
     made = []
     for fold in range(fold_of.max() + 1 if len(rows.Y) >= LEAST else 0):
         test = fold_of == fold
@@ -81,6 +80,12 @@ def held_out(model: Any, folds: int, settings: Any = None) -> Judged:
     in_regimes, plain = ([*of] for of in zip(*made, strict=True))
     grouped = model._groups is not None
     return Judged(HeldOut(model._polar(), in_regimes, grouped), HeldOut(model._plain_polar(), plain, grouped))
+
+
+def folds_of(model: Any, folds: int) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+    """The fold of each sample, and its bucket."""
+    bucket = buckets_of(model, check_folds(folds))
+    return fold_packing.fold_of_rows(bucket, model._rows.Y, folds), bucket
 
 
 def buckets_of(model: Any, folds: int) -> NDArray[np.int64]:

@@ -5,8 +5,9 @@ covariates are also a view, y = V z + noise, whose likelihood has the power s - 
 prior of the informed factors. It is a bound on a proper objective (a power likelihood), so it never falls; s = 1 is the
 paper's model. New samples have no such view, and their factors come from their features.
 
-Data with more samples than features mostly need no choice: where ridge regression on the features predicts the
-covariates no better than the factors do (by generalised cross-validation, from sums of the fit), it stays at 1.
+Most data need no choice: where ridge regression on the features predicts the covariates no better than the factors do,
+it stays at 1. With more samples than features, both are judged by generalised cross-validation, from sums of the fit;
+with more features, both on left-out samples.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
 
 from covalign._core.linalg import Array, rank_cutoff
@@ -23,7 +25,7 @@ from covalign._core.progress import Progress
 from covalign.exceptions import CannotHoldOutError
 from covalign.factor import cross_validation
 from covalign.factor.fitted_rows import Rows
-from covalign.factor.inference.engines import Gram
+from covalign.factor.inference.engines import Gram, RowEngine
 from covalign.factor.inference.kernel import kernel_of
 from covalign.factor.inference.state import Problem
 from covalign.moments.moments import Moments
@@ -34,6 +36,7 @@ FOLDS, SWEEPS, MOST_ROWS = 3, 15, 10_000
 LAM = 0.5
 PENALTIES = np.logspace(-4, 3, 29)  # of the mean eigenvalue
 LARGE, COMPONENTS = 500, 60
+MOST_SQUARED = 2000  # samples whose N x N matrix is decomposed as quickly as a model is fitted
 
 
 def is_lost(problem: Problem, factors: Moments) -> bool:
@@ -90,6 +93,36 @@ def leading(S: Array) -> tuple[Array, Array]:
     return values[there], vectors[:, there]
 
 
+def suffices(model: Any, of_factors: Array) -> bool:
+    """Whether the factors predict covariates of left-out samples as well as ridge regression on all features.
+
+    For data with more features than samples, which ``is_lost`` cannot judge; others have been judged.
+    """
+    problem = model._problem
+    data = kernel_of(problem).filled(problem).data
+    if problem.features[-1].stop <= problem.n or problem.n > MOST_SQUARED or not isinstance(data, RowEngine):
+        return False
+    lost = left_out_ridge(data.rows, data.Y, cross_validation.folds_of(model, FOLDS)[0]) - np.maximum(of_factors, 0.0)
+    return not (lost.mean() > LOST or lost.max() > LOST_BY_ONE)
+
+
+def left_out_ridge(G: Array, Y: Array, fold_of: NDArray[np.intp]) -> Array:
+    """corr(prediction, y) of left-out samples at the best penalty, G = XX':  y_test ~ G_test,train (G + penalty)^-1 y.
+
+    One number for each covariate.
+    """
+    made, unit = np.zeros((*Y.shape, len(PENALTIES))), np.trace(G) / len(G)
+    for fold in np.unique(fold_of):
+        test, train = fold_of == fold, fold_of != fold
+        values, vectors = np.linalg.eigh(G[np.ix_(train, train)])
+        coefficients = (vectors.T @ Y[train])[:, :, None] / (values[:, None, None] + PENALTIES * unit)
+        made[test] = np.tensordot(G[np.ix_(test, train)] @ vectors, coefficients, 1)
+    away = made - made.mean(axis=0)
+    norms = np.sqrt(np.sum(away**2, axis=0)) * np.sqrt(np.sum(Y**2, axis=0))[:, None]
+    found = np.sum(away * Y[:, :, None], axis=0) / np.where(norms > 0, norms, 1.0)  # P x penalties; Y is centred
+    return np.asarray(np.maximum(found[:, np.argmax(found.mean(axis=0))], 0.0))
+
+
 def with_few_rows(model: Any) -> Any:
     """The model with rows spread evenly over all, at most ``MOST_ROWS``: enough to rank weights."""
     step = -(-model.n_rows_ // MOST_ROWS)
@@ -121,6 +154,10 @@ def chosen(model: Any) -> float:
             except CannotHoldOutError:
                 return WEIGHTS[0]
             reached[weight] = float(held.in_regimes.measure("tunable", LAM).mean.value)
+            if i == 0 and suffices(model, held.in_regimes.measure("strongest", 1.0).alignment.value):
+                return WEIGHTS[0]
+            if reached[weight] < reached[WEIGHTS[0]]:  # alignment rises with the weight, then falls
+                break
     best = max(reached, key=lambda weight: reached[weight])
     clear = 0.003 + 1.5 / model.n_rows_
     return best if reached[best] > reached[WEIGHTS[0]] + clear else WEIGHTS[0]
