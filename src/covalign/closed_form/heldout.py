@@ -18,6 +18,7 @@ from covalign.closed_form.pooled_correlation import Estimate, Pairs, estimate, m
 from covalign.closed_form.regimes import Polar
 from covalign.closed_form.shrinkage import Ridge
 from covalign.closed_form.splits import Split, mean_of_y
+from covalign.closed_form.splits import all_rows as all_rows  # callers ask for it here
 from covalign.moments.incomplete import Rows, merged
 from covalign.moments.moments import Moments
 
@@ -144,11 +145,6 @@ def second_moments(parts: Sequence[Rows]) -> tuple[Array, Array]:
     rows = [all_rows(part) for part in parts]
     n = np.array([m.n or 0 for m in rows], dtype=np.float64)
     return n, np.array([m.cov_z + np.outer(m.mean_z, m.mean_z) for m in rows])
-
-
-def all_rows(part: Rows) -> Moments:
-    """Moments of all rows, with or without covariates."""
-    return part if isinstance(part, Moments) else part.rows
 
 
 def held_out(whole: Polar, made: Sequence[Split], ridges: Sequence[Ridge], *, grouped: bool = False) -> HeldOut | None:

@@ -204,7 +204,7 @@ def whitened_polar(m: Moments, shrinkage: float = 0.0, scale: str = "raw") -> Po
 def _whitened_polar(m: Moments, shrinkage: float, scale: str) -> Polar:
     k, p = m.cov_zy.shape
     S_zy = standardised_cross_covariance(m)
-    W = whitener(m.cov_z, is_constant(m.mean_z, np.diag(m.cov_z)))
+    W = whitener(m.cov_z, is_constant(m.mean_z, np.diag(m.cov_z)), m.root)
     if len(W) < p:
         problem = f"{p} covariates need {p} linearly independent latent dimensions, but the {k} columns of Z span only "
         remedy = "Columns are constant or repeated, or there are fewer rows than columns: drop covariates, or add rows"

@@ -109,3 +109,8 @@ def mean_of_y(parts: Iterable[Rows]) -> Array:
             sums[0, columns], sums[1, columns] = (seen.n or 0) * seen.mean_y, seen.n or 0
         total, count = total + sums[0], count + sums[1]
     return quotient(total, count)
+
+
+def all_rows(part: Rows) -> Moments:
+    """Moments of all rows, with or without covariates."""
+    return part if isinstance(part, Moments) else part.rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,16 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from covalign._core.checks import columns_differ, lengths_differ, not_finite, not_numeric, not_two_dimensional
-from covalign._core.linalg import Array, add_gram, is_constant, is_explained, mirror, rank_cutoff, whitener
+from covalign._core.linalg import (
+    Array,
+    add_gram,
+    is_constant,
+    is_explained,
+    mirror,
+    range_root,
+    rank_cutoff,
+    whitener,
+)
 from covalign._core.messages import listed, message
 from covalign.stream import is_dask, is_elsewhere, is_source, open_rows, refuse_not_finite
 from covalign.stream.folds import FoldSorter
@@ -21,6 +30,7 @@ from covalign.stream.reduction import BLOCK_BYTES, Size, of_rows
 
 MANY = 1024  # buckets, or groups
 GROUPS_BYTES = 2**28  # for the sums of all groups
+WIDE = 200  # columns of Z, from which fewer rows than columns are a reason to work in the space of the rows
 BUCKETS_BYTES = 2**25  # for the sums of all buckets, where there are more buckets than folds
 
 
@@ -235,6 +245,20 @@ class Moments:
             cov_y=self.cov_y[np.ix_(at, at)],
             covariate_names=tuple(self.covariate_names[c] for c in at),
         )
+
+    @cached_property
+    def root(self) -> Array | None:
+        """L (K x r) with cov_z = L L' if there are fewer rows than columns, else None.
+
+        Wide data have a small space of rows, in which the regimes and the shrinkage are solved.
+
+        >>> import numpy as np, covalign as ca
+        >>> rng = np.random.default_rng(0)
+        >>> ca.Moments.from_arrays(rng.normal(size=(50, 300)), rng.normal(size=50)).root.shape
+        (300, 49)
+        """
+        k = len(self.mean_z)
+        return range_root(self.cov_z) if self.n is not None and k >= WIDE and 1 < self.n <= 0.9 * k else None
 
     @property
     def n_pairs(self) -> NDArray[np.int64]:
