@@ -101,6 +101,11 @@ class Banded(NamedTuple):
     below: list[Array]  # blocks below the diagonal
     reflections: list[tuple[int, Array, Array]]  # first row, V, T:  I - V T V'
 
+    @property
+    def _edges(self) -> Any:
+        """Where blocks after the first begin."""
+        return np.cumsum([len(D) for D in self.diagonal[:-1]])
+
     def turned(self, M: Array) -> Array:
         """Q'M."""
         M = M.copy()
@@ -110,8 +115,7 @@ class Banded(NamedTuple):
 
     def products(self, x: Array) -> Array:
         """Q'S Q x; x may have leading axes."""
-        edges = np.cumsum([0, *map(len, self.diagonal)])
-        parts = [x[..., a:b, :] for a, b in zip(edges[:-1], edges[1:], strict=True)]
+        parts = np.split(x, self._edges, axis=-2)
         found = [D @ part for D, part in zip(self.diagonal, parts, strict=True)]
         for i, E in enumerate(self.below):
             found[i] += E.T @ parts[i + 1]
@@ -121,8 +125,7 @@ class Banded(NamedTuple):
     def solutions(self, scales: Array, shifts: Array, c: Array) -> Array:
         """(scale Q'S Q + shift I)^-1 c for every scale and shift (first axis), by block elimination."""
         scales, shifts = scales[:, None, None], shifts[:, None, None]
-        edges = np.cumsum([0, *map(len, self.diagonal)])
-        parts = [c[a:b] for a, b in zip(edges[:-1], edges[1:], strict=True)]
+        parts = np.split(c, self._edges)
         links = [scales * E for E in self.below]  # of a block with the next
         solved: list[tuple[Array, Array]] = []  # (link', right-hand side) over the pivot
         for i, (D, right) in enumerate(zip(self.diagonal, parts, strict=True)):

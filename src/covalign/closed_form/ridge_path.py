@@ -4,8 +4,8 @@ With S_z = L L' (L is K x r) and S_zy = L c, the ridge regressions with the pena
 
     B(rho) = ((1 - rho) S_z + rho D)^-1 L c = D^-1 L ((1 - rho) G + rho I)^-1 c,     G = L'D^-1 L (r x r).
 
-If there are fewer rows than columns, r is small, B is never made, and left-out rows enter by b'm = (Q'L'D^-1 m)'x, where
-Q'G Q is a band matrix and x = ((1 - rho) Q'G Q + rho I)^-1 Q'c. Otherwise B follows from the eigenvectors of S_z.
+If there are fewer rows than columns, r is small, B is never made, and left-out rows enter by b'm = (Q'L'D^-1 m)'x,
+where Q'G Q is a band matrix and x = ((1 - rho) Q'G Q + rho I)^-1 Q'c. Otherwise B follows from the eigenvectors of S_z.
 """
 
 from __future__ import annotations
@@ -82,9 +82,9 @@ def ridge_path(train: Moments, shrinkages: Array, scale: str = "raw", columns: A
 
 def of_root(train: Moments, L: Array, S_zy: Array, shrinkages: Array, scale: str = "raw") -> RidgePath | None:
     """From S_z = L L'; None if the rank of S_z is not clear on this scale."""
-    D = regimes.penalty(train, scale)[:, None]
-    weighted = L / D
-    G = L.T @ weighted
+    u = np.sqrt(regimes.penalty(train, scale))[:, None]
+    C = L / u
+    G, weighted = C.T @ C, C / u
     factor = regular_cholesky(G, len(L))
     if factor is None:
         return None

@@ -18,7 +18,7 @@ from covalign.closed_form.measures import quotient
 from covalign.closed_form.pooled_correlation import Pairs, pair_sums
 from covalign.closed_form.ridge_path import RidgePath, ridge_path
 from covalign.closed_form.splits import Split, all_rows, mean_of_y, splits, training
-from covalign.moments.incomplete import Rows, merged
+from covalign.moments.incomplete import Rows, merged, merged_with_terms
 from covalign.moments.moments import Moments
 
 # From 0 (no shrinkage) to 1 (marginal covariances), evenly spaced in log-odds in between.
@@ -153,7 +153,7 @@ def nested_ridges(
             wanted.setdefault(frozenset([*own, *some]), []).append((fold, some))
 
     def sums_without(left_out: frozenset[int]) -> list[tuple[int, str, Pairs]]:
-        train = training(merged(part for i, part in enumerate(rows) if i not in left_out), q)
+        train = training(merged_with_terms(part for i, part in enumerate(rows) if i not in left_out), q)
         if train is None:
             return []
         found = []

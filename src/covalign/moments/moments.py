@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -55,6 +55,8 @@ class Moments:
     cov_zy: Array
     cov_y: Array
     covariate_names: tuple[str, ...]
+    # What was summed, if somebody keeps it (``with_terms``). A copy with other numbers does not have it.
+    _terms: tuple[Moments, ...] = field(default=(), init=False, repr=False)
 
     @classmethod
     def from_arrays(cls, Z: Any, Y: Any) -> Moments:
@@ -258,7 +260,9 @@ class Moments:
         (300, 49)
         """
         k = len(self.mean_z)
-        return range_root(self.cov_z) if self.n is not None and k >= WIDE and 1 < self.n <= 0.9 * k else None
+        if self.n is None or k < WIDE or not 1 < self.n <= 0.9 * k:
+            return None
+        return _joined_root(self._terms) if self._terms else range_root(self.cov_z)
 
     @property
     def n_pairs(self) -> NDArray[np.int64]:
@@ -292,6 +296,19 @@ class Moments:
         True
         """
         return self
+
+    def with_terms(self, terms: Iterable[Moments]) -> Moments:
+        """The same moments, which remember that they are the sum of these: their roots are then that of the sum.
+
+        >>> import numpy as np, covalign as ca
+        >>> Z, Y = np.random.default_rng(0).normal(size=(2, 100, 3))
+        >>> parts = [ca.Moments.from_arrays(Z[:50], Y[:50]), ca.Moments.from_arrays(Z[50:], Y[50:])]
+        >>> (parts[0] + parts[1]).with_terms(parts).n
+        100
+        """
+        same = replace(self)
+        object.__setattr__(same, "_terms", tuple(terms))  # frozen for others
+        return same
 
     def with_names(self, names: Sequence[str]) -> Moments:
         """The same moments with other covariate names.
@@ -474,6 +491,26 @@ def merge(parts: Iterable[Moments | None]) -> Moments | None:
     if len(there) < 3 or (len(there) < 6 and len(there[0].mean_z) < 256):  # one product pays for many or large matrices
         return sum(there[1:], there[0]) if there else None
     return merge_groups(there, [dict.fromkeys(range(len(there)), range(len(there[0].mean_y)))])[0]
+
+
+def _joined_root(parts: Sequence[Moments]) -> Array:
+    """The root of a sum: sqrt(w_i) times the roots of its parts, and the distances of their means.
+
+    The distances, sqrt(w_i) d_i, have one dimension less than there are parts: they are orthogonal to sqrt(w).
+    """
+    n = np.array([part.n or 0 for part in parts], dtype=np.float64)
+    w = np.sqrt(n / n.sum())[:, None]
+    between = w * np.array([part.mean_z - parts[0].mean_z for part in parts])
+    turn = np.linalg.qr(w, mode="complete")[0][:, 1:]
+    roots = [
+        np.empty((len(part.mean_z), 0)) if part.n == 1 else _root(part) * share
+        for part, share in zip(parts, w, strict=True)
+    ]
+    return np.hstack([*roots, between.T @ turn])
+
+
+def _root(part: Moments) -> Array:
+    return range_root(part.cov_z) if part.root is None else part.root
 
 
 def merge_groups(parts: Sequence[Moments], groups: Sequence[Mapping[int, Sequence[int]]]) -> list[Moments]:
