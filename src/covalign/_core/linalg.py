@@ -74,7 +74,7 @@ def _correlation_whitener(corr: Array) -> Array:
 def regular_cholesky(S: Array, size: int) -> Array | None:
     """The lower Cholesky factor of S, or None if S has not clearly full rank; ``size`` is that of ``rank_cutoff``."""
     try:
-        L = np.linalg.cholesky(S)
+        L = np.asarray(np.linalg.cholesky(S), dtype=np.float64)
     except np.linalg.LinAlgError:
         return None
     reciprocal_condition, _ = lapack.dpocon(L, np.abs(S).sum(0).max(initial=0.0), uplo="L")

@@ -75,6 +75,8 @@ def ridge_path(train: Moments, shrinkages: Array, scale: str = "raw", columns: A
     S_zy = regimes.standardised_cross_covariance(train)[:, columns]
     if train.root is not None:
         found = of_root(train, train.root, S_zy, shrinkages, scale)
+        if found is None:  # parts that share rows have dependent roots
+            found = of_root(train, range_root(train.cov_z), S_zy, shrinkages, scale)
         if found is not None:
             return found
     return of_eigenvectors(train, S_zy, shrinkages, scale)
