@@ -12,6 +12,7 @@ from scipy import stats
 import covalign as ca
 from covalign.closed_form import regimes, shrinkage
 from covalign.closed_form.fold_packing import packed
+from covalign.closed_form.ridge_path import ridge_path
 from covalign.exceptions import NotHeldOutWarning
 from covalign.moments.incomplete import IncompleteMoments, merged
 from covalign.moments.moments import bucket_count, fold_moments, fold_of_rows
@@ -305,8 +306,7 @@ def test_another_scale_is_the_ridge_of_rescaled_columns(scale):
             rtol=1e-6,
             atol=1e-10,
         )
-    S_zy = regimes.standardised_cross_covariance(m)
-    B, variance = shrinkage._ridge_path(m, S_zy, scale)
+    B, variance, _ = ridge_path(m, shrinkage.SHRINKAGE_GRID, scale)
     for at in (3, 12, -1):
         expected = regimes.ridge(m, shrinkage.SHRINKAGE_GRID[at], scale)
         np.testing.assert_allclose(B[:, at], expected, rtol=1e-7)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ Array: TypeAlias = NDArray[np.float64]
 
 EPS = float(np.finfo(np.float64).eps)
 ROWS_AT_ONCE = 4096
+BAND = 32  # width of a band matrix: narrow ones need small products, wide ones need long solutions
 
 
 def rank_cutoff(size: int, scale: float) -> float:
@@ -38,11 +39,18 @@ def is_explained(left: Array, variance: Array) -> NDArray[np.bool_]:
     return np.asarray(left <= 1e-10 * variance)
 
 
-def whitener(cov: Array, constant: NDArray[np.bool_]) -> Array:
+def whitener(cov: Array, constant: NDArray[np.bool_], root: Array | None = None) -> Array:
     """W (k x K) with W cov W' = I_k, where k is the rank of cov; constant variables get zero columns.
 
-    Results of this package do not depend on which of the many possible whitenings W is.
+    Results of this package do not depend on which of the many possible whitenings W is. ``root`` is that of cov, if it
+    is known (``range_root``); then W = (C'C)^-1 C' D^-1/2 with C = D^-1/2 root, D = diag cov.
     """
+    if root is not None:
+        scale = np.where(constant, 0.0, 1 / np.sqrt(np.where(constant, 1.0, np.diag(cov))))[:, None]
+        factor = regular_cholesky((root * scale).T @ (root * scale), len(cov))
+        if factor is not None:
+            half = solve_triangular(factor, (root * scale**2).T, lower=True)
+            return np.asarray(solve_triangular(factor, half, lower=True, trans="T"))
     keep = np.flatnonzero(~constant)
     scale = 1 / np.sqrt(np.diag(cov)[keep])
     on_kept = _correlation_whitener(cov[np.ix_(keep, keep)] * scale * scale[:, None]) * scale
@@ -56,15 +64,113 @@ def _correlation_whitener(corr: Array) -> Array:
     size = len(corr)
     if size == 0:
         return corr
-    try:
-        L = np.linalg.cholesky(corr)
-        reciprocal_condition, _ = lapack.dpocon(L, np.abs(corr).sum(0).max(), uplo="L")
-        if reciprocal_condition > rank_cutoff(size, 1.0):
-            return np.asarray(solve_triangular(L, np.eye(size), lower=True))
-    except np.linalg.LinAlgError:
-        pass  # not positive definite: the range below is what remains
-    values, vectors = range_eigh(corr)
+    L = regular_cholesky(corr, size)
+    if L is not None:
+        return np.asarray(solve_triangular(L, np.eye(size), lower=True))
+    values, vectors = range_eigh(corr)  # not positive definite: the range is what remains
     return (vectors / np.sqrt(values)).T
+
+
+def regular_cholesky(S: Array, size: int) -> Array | None:
+    """The lower Cholesky factor of S, or None if S has not clearly full rank; ``size`` is that of ``rank_cutoff``."""
+    try:
+        L = np.asarray(np.linalg.cholesky(S), dtype=np.float64)
+    except np.linalg.LinAlgError:
+        return None
+    reciprocal_condition, _ = lapack.dpocon(L, np.abs(S).sum(0).max(initial=0.0), uplo="L")
+    return L if reciprocal_condition > rank_cutoff(size, 1.0) else None
+
+
+def range_root(S: Array) -> Array:
+    """L (K x r) of full rank with S = L L', by a Cholesky decomposition with pivots, for a small rank r.
+
+    This takes K r^2 operations, eigenvectors take about 10 K^3.
+    """
+    variance = np.diag(S)
+    sd = np.sqrt(np.where(variance > 0, variance, 1.0))
+    lower, pivots, rank, _ = lapack.dpstrf(S / sd / sd[:, None], lower=1, tol=rank_cutoff(len(S), 1.0), overwrite_a=1)
+    L = np.empty((len(S), rank))
+    L[pivots - 1] = np.tril(lower[:, :rank])
+    return np.asarray(L * sd[:, None])
+
+
+class Banded(NamedTuple):
+    """Q'S Q of a symmetric matrix S, which has a narrow band; Q is a product of reflections of blocks."""
+
+    diagonal: list[Array]  # blocks
+    below: list[Array]  # blocks below the diagonal
+    reflections: list[tuple[int, Array, Array]]  # first row, V, T:  I - V T V'
+
+    @property
+    def _edges(self) -> Any:
+        """Where blocks after the first begin."""
+        return np.cumsum([len(D) for D in self.diagonal[:-1]])
+
+    def turned(self, M: Array) -> Array:
+        """Q'M."""
+        M = M.copy()
+        for start, V, T in self.reflections:
+            M[start:] -= V @ (T.T @ (V.T @ M[start:]))
+        return M
+
+    def products(self, x: Array) -> Array:
+        """Q'S Q x; x may have leading axes."""
+        parts = np.split(x, self._edges, axis=-2)
+        found = [D @ part for D, part in zip(self.diagonal, parts, strict=True)]
+        for i, E in enumerate(self.below):
+            found[i] += E.T @ parts[i + 1]
+            found[i + 1] += E @ parts[i]
+        return np.concatenate(found, axis=-2)
+
+    def solutions(self, scales: Array, shifts: Array, c: Array) -> Array:
+        """(scale Q'S Q + shift I)^-1 c for every scale and shift (first axis), by block elimination."""
+        scales, shifts = scales[:, None, None], shifts[:, None, None]
+        parts = np.split(c, self._edges)
+        links = [scales * E for E in self.below]  # of a block with the next
+        solved: list[tuple[Array, Array]] = []  # (link', right-hand side) over the pivot
+        for i, (D, right) in enumerate(zip(self.diagonal, parts, strict=True)):
+            pivot, rest = scales * D + shifts * np.eye(len(D)), np.broadcast_to(right, (len(scales), *right.shape))
+            if i:
+                pivot = pivot - links[i - 1] @ solved[-1][0]
+                rest = rest - links[i - 1] @ solved[-1][1]
+            after = links[i].transpose(0, 2, 1) if i < len(links) else np.empty((len(scales), len(D), 0))
+            both = np.linalg.solve(pivot, np.concatenate([after, rest], axis=2))
+            solved.append((both[:, :, : after.shape[2]], both[:, :, after.shape[2] :]))
+        found = [solved[-1][1]]
+        for after, rest in reversed(solved[:-1]):
+            found.append(rest - after @ found[-1])
+        return np.concatenate(found[::-1], axis=1)
+
+
+def banded(S: Array, width: int = BAND) -> Banded:
+    """S reduced to a band matrix by Householder reflections of blocks of columns.
+
+    All work is in matrix products. A tridiagonal reduction has as many vector products, for which threads wait: they
+    share the memory.
+    """
+    S, reflections = S.copy(), []
+    starts = range(0, len(S), width)
+    for start in starts[1:]:
+        panel, rest = S[start:, start - width : start], S[start:, start:]
+        V, T = _reflection(panel)
+        panel -= V @ (T.T @ (V.T @ panel))
+        P = rest @ (V @ T)
+        W = P - V @ (T.T @ (V.T @ P)) / 2
+        rest -= np.hstack([V, W]) @ np.hstack([W, V]).T
+        reflections.append((start, V, T))
+    diagonal = [S[i : i + width, i : i + width].copy() for i in starts]
+    below = [S[i : i + width, i - width : i].copy() for i in starts[1:]]
+    return Banded(diagonal, below, reflections)
+
+
+def _reflection(panel: Array) -> tuple[Array, Array]:
+    """V and T: (I - V T V')' panel is upper triangular."""
+    h, tau = np.linalg.qr(panel, mode="raw")
+    V = np.tril(h.T, -1)[:, : len(tau)]
+    np.fill_diagonal(V, 1.0)
+    V[:, tau == 0] = 0.0  # nothing to reflect
+    inverse = np.triu(V.T @ V, 1) + np.diag(1 / np.where(tau == 0, 1.0, tau))
+    return V, np.asarray(solve_triangular(inverse, np.eye(len(tau))))
 
 
 def range_eigh(S: Array) -> tuple[Array, Array]:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from covalign._core.linalg import Array, is_constant, to_correlation, unit_rows, whitener
+from covalign._core.linalg import Array, to_correlation, unit_rows
 from covalign._core.threads import in_threads
 from covalign.closed_form import regimes
 from covalign.closed_form.measures import off_diagonal_squares, quotient
@@ -18,8 +18,8 @@ from covalign.closed_form.pooled_correlation import Estimate, Pairs, estimate, m
 from covalign.closed_form.regimes import Polar
 from covalign.closed_form.shrinkage import Ridge
 from covalign.closed_form.splits import Split, mean_of_y
+from covalign.closed_form.splits import all_rows as all_rows  # callers ask for it here
 from covalign.moments.incomplete import Rows, merged
-from covalign.moments.moments import Moments
 
 PART_NUMBERS = 50_000  # for the moments of the left-out rows of all folds, which a report carries with it
 
@@ -146,39 +146,26 @@ def second_moments(parts: Sequence[Rows]) -> tuple[Array, Array]:
     return n, np.array([m.cov_z + np.outer(m.mean_z, m.mean_z) for m in rows])
 
 
-def all_rows(part: Rows) -> Moments:
-    """Moments of all rows, with or without covariates."""
-    return part if isinstance(part, Moments) else part.rows
-
-
 def held_out(whole: Polar, made: Sequence[Split], ridges: Sequence[Ridge], *, grouped: bool = False) -> HeldOut | None:
     """Fit every training set with its own ridge, and reduce its left-out rows to moments.
 
     A training set whose rows span fewer dimensions than there are covariates cannot be fitted, and is left out; None if
     none can.
     """
-    settings = [(of, ridge) for of, ridge in zip(made, ridges, strict=True) if _spans(of.train)]
-    if not settings:
-        return None
+    settings = list(zip(made, ridges, strict=True))
     polars = in_threads(
-        lambda setting: regimes.whitened_polar(setting[0].train, *setting[1]), settings, len(made[0].train.mean_z)
+        lambda of: regimes.polar_if_spanned(of[0].train, *of[1]), settings, len(made[0].train.mean_z) if made else 0
     )
-    made = [of for of, _ in settings]
-    most = max(1, PART_NUMBERS // (2 * len(whole.M) ** 2 * len(made)))
+    fitted = [(of, polar) for of, polar in zip(made, polars, strict=True) if isinstance(polar, Polar)]
+    if not fitted:
+        return None
+    most = max(1, PART_NUMBERS // (2 * len(whole.M) ** 2 * len(fitted)))
     found = []
-    for split, polar in zip(made, polars, strict=True):
+    for split, polar in fitted:
         few = [merged(split.parts[i::most]) for i in range(min(most, len(split.parts)))]
         parts = [part.shifted(-split.train.mean_z).transform(polar.T_0) for part in few if part is not None]
         found.append(LeftOut(polar, parts, split.known, split.train.n or 0))
     return HeldOut(whole, found, grouped)
-
-
-def _spans(train: Moments) -> bool:
-    """Whether Z has as many dimensions in these rows as there are covariates."""
-    k, p = train.cov_zy.shape
-    if (train.n or 0) - 1 >= k + p:  # more rows than columns: looked at only where it may fail
-        return True
-    return bool(len(whitener(train.cov_z, is_constant(train.mean_z, np.diag(train.cov_z)))) >= p)
 
 
 def held_out_frontier(held: HeldOut, lams: Iterable[float] | None, names: Sequence[str]) -> pd.DataFrame:

@@ -198,17 +198,27 @@ def whitened_polar(m: Moments, shrinkage: float = 0.0, scale: str = "raw") -> Po
     if m.n is not None and m.n < 2:
         raise too_few_rows(m.n)
     with one_thread(k):
-        return _whitened_polar(m, shrinkage, scale)
-
-
-def _whitened_polar(m: Moments, shrinkage: float, scale: str) -> Polar:
-    k, p = m.cov_zy.shape
-    S_zy = standardised_cross_covariance(m)
-    W = whitener(m.cov_z, is_constant(m.mean_z, np.diag(m.cov_z)))
-    if len(W) < p:
+        found = polar_if_spanned(m, shrinkage, scale)
+    if isinstance(found, int):
         problem = f"{p} covariates need {p} linearly independent latent dimensions, but the {k} columns of Z span only "
         remedy = "Columns are constant or repeated, or there are fewer rows than columns: drop covariates, or add rows"
-        raise ValueError(message(f"{problem}{len(W)}", remedy=remedy))
+        raise ValueError(message(f"{problem}{found}", remedy=remedy))
+    return found
+
+
+def polar_if_spanned(m: Moments, shrinkage: float = 0.0, scale: str = "raw") -> Polar | int:
+    """``whitened_polar``, or the number of dimensions that Z spans if there are more covariates.
+
+    >>> import covalign as ca
+    >>> m = ca.Moments.from_covariances([[1, 0], [0, 0]], [[0.6, 0.1], [0, 0]], [[1, 0], [0, 1]])
+    >>> ca.regimes.polar_if_spanned(m)
+    1
+    """
+    k, p = m.cov_zy.shape
+    S_zy = standardised_cross_covariance(m)
+    W = whitener(m.cov_z, is_constant(m.mean_z, np.diag(m.cov_z)), m.root)
+    if len(W) < p:
+        return len(W)
     A = W @ S_zy
     U, d, Vt = np.linalg.svd(A, full_matrices=False)
     # S_zy has rounding errors on the scale of unit variances, and W on that scale multiplies them.
@@ -303,7 +313,8 @@ def ridge(m: Moments, shrinkage: float, scale: str = "raw") -> Array:
     (5, 5)
     """
     rho, S_zy = shrinkage, standardised_cross_covariance(m)
-    ridged = (1 - rho) * m.cov_z + rho * np.diag(penalty(m, scale))
+    ridged = (1 - rho) * m.cov_z
+    ridged[np.diag_indices_from(ridged)] += rho * penalty(m, scale)
     try:
         return np.asarray(scipy.linalg.cho_solve(scipy.linalg.cho_factor(ridged), S_zy))
     except np.linalg.LinAlgError:

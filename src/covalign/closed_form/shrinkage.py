@@ -10,14 +10,15 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit, logit
 
-from covalign._core.linalg import Array, range_eigh
+from covalign._core.linalg import Array
 from covalign._core.threads import in_threads
 from covalign.closed_form import regimes
 from covalign.closed_form.fold_packing import packed
 from covalign.closed_form.measures import quotient
 from covalign.closed_form.pooled_correlation import Pairs, pair_sums
-from covalign.closed_form.splits import Split, mean_of_y, splits, training
-from covalign.moments.incomplete import Rows, merged
+from covalign.closed_form.ridge_path import RidgePath, ridge_path
+from covalign.closed_form.splits import Split, all_rows, mean_of_y, splits, training
+from covalign.moments.incomplete import Rows, merged, merged_with_terms
 from covalign.moments.moments import Moments
 
 # From 0 (no shrinkage) to 1 (marginal covariances), evenly spaced in log-odds in between.
@@ -46,18 +47,19 @@ def shrinkage_path(buckets: Sequence[Rows | None], folds: int | None = None, q: 
     origin, made = mean_of_y(part for part in buckets if part is not None), splits(buckets, folds, q)
 
     def path(scale: str) -> pd.DataFrame:
-        found = in_threads(lambda of: _sums(_unit_ridge_path(of.train, scale), of, origin), made, _order(buckets))
-        return _path_frame(found, scale)
+        return _whole_path(made, scale, origin, _order(buckets))
 
     raw = path("raw")
     best = best_ridge(raw)
     if best is None or not _scale_matters(made, best, float(raw["alignment"].max())):
         return raw
-    others = pd.concat([_coarse_path(made, scale, origin, _order(buckets)) for scale in ("root", "standard")])
-    better = best_ridge(others)
-    if better is None or not others["alignment"].max() > raw["alignment"].max():
+    others = {scale: _few_or_all(made, scale, origin, _order(buckets)) for scale in ("root", "standard")}
+    few = pd.concat([frame[frame["shrinkage"].isin(SHRINKAGE_GRID[COARSE])] for frame in others.values()])
+    better = best_ridge(few)
+    if better is None or not few["alignment"].max() > raw["alignment"].max():
         return raw
-    return pd.concat([raw, path(better.scale)], ignore_index=True)
+    whole = others[better.scale]
+    return pd.concat([raw, whole if len(whole) == len(raw) else path(better.scale)], ignore_index=True)
 
 
 def _scale_matters(made: Sequence[Split], best: Ridge, held_out: float) -> bool:
@@ -75,16 +77,25 @@ def _variance(B: Array, m: Moments) -> Array:
     return np.asarray(np.sum(B * (m.cov_z @ B), axis=0))
 
 
-def _coarse_path(made: Sequence[Split], scale: str, origin: Array, order: int) -> pd.DataFrame:
-    """``shrinkage_path`` for few shrinkages, which need no eigendecomposition."""
+def _whole_path(made: Sequence[Split], scale: str, origin: Array, order: int) -> pd.DataFrame:
+    def sums(split: Split) -> Pairs:
+        return _sums(ridge_path(split.train, SHRINKAGE_GRID, scale).unit, split, origin)
+
+    return _path_frame(in_threads(sums, made, order), scale)
+
+
+def _few_or_all(made: Sequence[Split], scale: str, origin: Array, order: int) -> pd.DataFrame:
+    """``shrinkage_path`` for few shrinkages, which need no eigendecomposition; for all in the space of few rows."""
+    if all(split.train.root is not None for split in made):
+        return _whole_path(made, scale, origin, order)
+    grid = SHRINKAGE_GRID[COARSE]
 
     def sums(split: Split) -> Pairs:
-        B = np.stack([regimes.ridge(split.train, rho, scale) for rho in SHRINKAGE_GRID[COARSE]], axis=1)
-        flat = B.reshape(len(B), -1)
-        unit = B * quotient(1.0, np.sqrt(_variance(flat, split.train))).reshape(B.shape[1:])
-        return _sums(unit, split, origin)
+        B = np.stack([regimes.ridge(split.train, rho, scale) for rho in grid], axis=1)
+        own = _variance(B.reshape(len(B), -1), split.train).reshape(B.shape[1:])
+        return _sums(RidgePath(B, own).unit, split, origin)
 
-    return _path_frame(in_threads(sums, made, order), scale, SHRINKAGE_GRID[COARSE])
+    return _path_frame(in_threads(sums, made, order), scale, grid)
 
 
 def _order(buckets: Sequence[Rows | None]) -> int:
@@ -142,18 +153,18 @@ def nested_ridges(
             wanted.setdefault(frozenset([*own, *some]), []).append((fold, some))
 
     def sums_without(left_out: frozenset[int]) -> list[tuple[int, str, Pairs]]:
-        train = training(merged(part for i, part in enumerate(rows) if i not in left_out), q)
+        train = training(merged_with_terms(part for i, part in enumerate(rows) if i not in left_out), q)
         if train is None:
             return []
         found = []
         for scale in scales:
-            B = _unit_ridge_path(train.moments, scale)
+            path = ridge_path(train.moments, SHRINKAGE_GRID, scale).unit
             for fold, some in wanted[left_out]:
                 test = merged(rows[i] for i in some)
                 if test is not None:
                     left_out_rows = train.adjustment.apply(test)
                     split = Split(fold, train.moments, left_out_rows, [], train.known)
-                    found.append((fold, scale, _sums(B, split, origin)))
+                    found.append((fold, scale, _sums(path, split, origin)))
         return found
 
     sums: dict[tuple[int, str], list[Pairs]] = {}
@@ -186,47 +197,20 @@ def least_change(path: pd.DataFrame) -> float | None:
 
 def _change_scores(split: Split) -> Array:
     S_zy = regimes.standardised_cross_covariance(split.train)[:, split.known]
-    B = _ridge_path(split.train, S_zy)[0].reshape(len(S_zy), -1)
-    variance = np.sum(B * (split.test.cov_z @ B), axis=0).reshape(len(SHRINKAGE_GRID), -1)
-    reach = np.einsum("krp,kp->rp", B.reshape(len(B), len(SHRINKAGE_GRID), -1), S_zy) ** 2
+    path = ridge_path(split.train, SHRINKAGE_GRID, columns=split.known)
+    variance, reach = path.variance(all_rows(split.test)), path.products(S_zy) ** 2
     # A covariate that is uncorrelated with Z in the training rows needs no erasing.
     change = quotient(variance * np.sum(S_zy**2, axis=0), reach)
     return np.asarray(change.mean(axis=1) / np.trace(split.train.cov_z))
 
 
-def _ridge_path(train: Moments, S_zy: Array, scale: str = "raw") -> tuple[Array, Array]:
-    """Ridge regressions for every shrinkage (K x shrinkages x P) from one eigendecomposition, S_z = E diag(l) E':
-
-    B(rho) = E ((1 - rho) l + rho mean(diag S_z))^-1 E' S_zy; and the variances b'S_z b (shrinkages x P). On another
-    scale this is done with columns Z / u, u^2 proportional to the penalty, so that D = mean(diag S_z) I there.
-    """
-    S, u = train.cov_z, np.ones((len(S_zy), 1))
-    if scale != "raw":
-        u = np.sqrt(regimes.penalty(train, scale))[:, None]
-        S, S_zy = S / u / u.T, S_zy / u
-    values, vectors = range_eigh(S)
-    ridged = (1 - SHRINKAGE_GRID) * values[:, None] + SHRINKAGE_GRID * (np.mean(np.diag(S)) if scale == "raw" else 1.0)
-    G = (vectors.T @ S_zy)[:, None, :] / ridged[:, :, None]
-    B = (vectors @ G.reshape(len(G), -1)) / u  # all shrinkages side by side
-    return B.reshape(len(B), len(SHRINKAGE_GRID), -1), np.einsum("k,krp->rp", values, G**2)
-
-
-def _unit_ridge_path(train: Moments, scale: str = "raw") -> Array:
-    """The regressions, scaled so that predictions have variance 1 on the training set."""
-    B, variance = _ridge_path(train, regimes.standardised_cross_covariance(train), scale)
-    return B * quotient(1.0, np.sqrt(variance))
-
-
-def _sums(B: Array, split: Split, origin: Array) -> Pairs:
-    """Sums over left-out rows (1 x shrinkages x P) of b'(z - mean of the training set), for regressions B, and y."""
-    found = np.zeros((len(Pairs._fields), *B.shape[1:]))
+def _sums(path: RidgePath, split: Split, origin: Array) -> Pairs:
+    """Sums over left-out rows (1 x shrinkages x P) of b'(z - mean of the training set), for regressions b, and y."""
+    found = np.zeros((len(Pairs._fields), *path.own.shape))
     for columns, seen in split.test.pairs:
-        b = np.ascontiguousarray(B[:, :, columns])
-        flat = b.reshape(len(b), -1)
-        mean = ((seen.mean_z - split.train.mean_z) @ flat).reshape(b.shape[1:])
-        variance = np.sum(flat * (seen.cov_z @ flat), axis=0).reshape(b.shape[1:])
-        covariance = np.einsum("krp,kp->rp", b, seen.cov_zy)
-        found[:, :, columns] = pair_sums(seen, mean, variance, covariance, origin[columns])
+        b = path.of(columns)
+        (mean,) = b.predictions((seen.mean_z - split.train.mean_z)[:, None])
+        found[:, :, columns] = pair_sums(seen, mean, b.variance(seen), b.products(seen.cov_zy), origin[columns])
     return Pairs(*np.where(split.known, found, 0.0)[:, None])
 
 

@@ -21,7 +21,7 @@ from covalign._core.linalg import Array
 from covalign.closed_form.fold_packing import packed
 from covalign.closed_form.measures import quotient
 from covalign.moments.adjustment import Adjustment, adjusted, explained
-from covalign.moments.incomplete import Rows, merged
+from covalign.moments.incomplete import Rows, merged, merged_with_terms
 from covalign.moments.moments import Moments
 
 
@@ -46,7 +46,7 @@ def splits(buckets: Sequence[Rows | None], folds: int | None = None, q: int = 0)
     whole = [merged(buckets[b] for b in pack) for pack in packs]
     for fold, pack in enumerate(packs):
         parts, test = [part for part in (buckets[b] for b in pack) if part is not None], whole[fold]
-        train = training(merged(rows for other, rows in enumerate(whole) if other != fold), q)
+        train = training(merged_with_terms(rows for other, rows in enumerate(whole) if other != fold), q)
         if train is not None and test is not None:
             left = train.adjustment.apply
             made.append(Split(fold, train.moments, left(test), [left(part) for part in parts], train.known))
@@ -109,3 +109,8 @@ def mean_of_y(parts: Iterable[Rows]) -> Array:
             sums[0, columns], sums[1, columns] = (seen.n or 0) * seen.mean_y, seen.n or 0
         total, count = total + sums[0], count + sums[1]
     return quotient(total, count)
+
+
+def all_rows(part: Rows) -> Moments:
+    """Moments of all rows, with or without covariates."""
+    return part if isinstance(part, Moments) else part.rows

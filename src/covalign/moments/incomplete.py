@@ -214,6 +214,14 @@ def merged(parts: Iterable[Rows | None]) -> Rows | None:
     return merge(part for part in there if isinstance(part, Moments))
 
 
+def merged_with_terms(parts: Iterable[Rows | None]) -> Rows | None:
+    """``merged`` of parts that stay in memory: the sum remembers them, if it has no gaps (``Moments.with_terms``)."""
+    there = [part for part in parts if part is not None]
+    whole = merged(there)
+    complete = [part for part in there if isinstance(part, Moments)]
+    return whole.with_terms(complete) if isinstance(whole, Moments) and len(complete) > 1 else whole
+
+
 def _sum_of(parts: Sequence[Moments]) -> Moments:
     """The sum of at least one part."""
     whole = merge(parts)

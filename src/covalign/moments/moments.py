@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,16 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from covalign._core.checks import columns_differ, lengths_differ, not_finite, not_numeric, not_two_dimensional
-from covalign._core.linalg import Array, add_gram, is_constant, is_explained, mirror, rank_cutoff, whitener
+from covalign._core.linalg import (
+    Array,
+    add_gram,
+    is_constant,
+    is_explained,
+    mirror,
+    range_root,
+    rank_cutoff,
+    whitener,
+)
 from covalign._core.messages import listed, message
 from covalign.stream import is_dask, is_elsewhere, is_source, open_rows, refuse_not_finite
 from covalign.stream.folds import FoldSorter
@@ -21,6 +30,7 @@ from covalign.stream.reduction import BLOCK_BYTES, Size, of_rows
 
 MANY = 1024  # buckets, or groups
 GROUPS_BYTES = 2**28  # for the sums of all groups
+WIDE = 200  # columns of Z, from which fewer rows than columns are a reason to work in the space of the rows
 BUCKETS_BYTES = 2**25  # for the sums of all buckets, where there are more buckets than folds
 
 
@@ -45,6 +55,8 @@ class Moments:
     cov_zy: Array
     cov_y: Array
     covariate_names: tuple[str, ...]
+    # What was summed, if somebody keeps it (``with_terms``). A copy with other numbers does not have it.
+    _terms: tuple[Moments, ...] = field(default=(), init=False, repr=False)
 
     @classmethod
     def from_arrays(cls, Z: Any, Y: Any) -> Moments:
@@ -236,6 +248,22 @@ class Moments:
             covariate_names=tuple(self.covariate_names[c] for c in at),
         )
 
+    @cached_property
+    def root(self) -> Array | None:
+        """L (K x r) with cov_z = L L' if there are fewer rows than columns, else None.
+
+        Wide data have a small space of rows, in which the regimes and the shrinkage are solved.
+
+        >>> import numpy as np, covalign as ca
+        >>> rng = np.random.default_rng(0)
+        >>> ca.Moments.from_arrays(rng.normal(size=(50, 300)), rng.normal(size=50)).root.shape
+        (300, 49)
+        """
+        k = len(self.mean_z)
+        if self.n is None or k < WIDE or not 1 < self.n <= 0.9 * k:
+            return None
+        return _joined_root(self._terms) if self._terms else range_root(self.cov_z)
+
     @property
     def n_pairs(self) -> NDArray[np.int64]:
         """Rows with each covariate: here all of them.
@@ -268,6 +296,19 @@ class Moments:
         True
         """
         return self
+
+    def with_terms(self, terms: Iterable[Moments]) -> Moments:
+        """The same moments, which remember that they are the sum of these: their roots are then that of the sum.
+
+        >>> import numpy as np, covalign as ca
+        >>> Z, Y = np.random.default_rng(0).normal(size=(2, 100, 3))
+        >>> parts = [ca.Moments.from_arrays(Z[:50], Y[:50]), ca.Moments.from_arrays(Z[50:], Y[50:])]
+        >>> (parts[0] + parts[1]).with_terms(parts).n
+        100
+        """
+        same = replace(self)
+        object.__setattr__(same, "_terms", tuple(terms))  # frozen for others
+        return same
 
     def with_names(self, names: Sequence[str]) -> Moments:
         """The same moments with other covariate names.
@@ -450,6 +491,26 @@ def merge(parts: Iterable[Moments | None]) -> Moments | None:
     if len(there) < 3 or (len(there) < 6 and len(there[0].mean_z) < 256):  # one product pays for many or large matrices
         return sum(there[1:], there[0]) if there else None
     return merge_groups(there, [dict.fromkeys(range(len(there)), range(len(there[0].mean_y)))])[0]
+
+
+def _joined_root(parts: Sequence[Moments]) -> Array:
+    """The root of a sum: sqrt(w_i) times the roots of its parts, and the distances of their means.
+
+    The distances, sqrt(w_i) d_i, have one dimension less than there are parts: they are orthogonal to sqrt(w).
+    """
+    n = np.array([part.n or 0 for part in parts], dtype=np.float64)
+    w = np.sqrt(n / n.sum())[:, None]
+    between = w * np.array([part.mean_z - parts[0].mean_z for part in parts])
+    turn = np.linalg.qr(w, mode="complete")[0][:, 1:]
+    roots = [
+        np.empty((len(part.mean_z), 0)) if part.n == 1 else _root(part) * share
+        for part, share in zip(parts, w, strict=True)
+    ]
+    return np.hstack([*roots, between.T @ turn])
+
+
+def _root(part: Moments) -> Array:
+    return range_root(part.cov_z) if part.root is None else part.root
 
 
 def merge_groups(parts: Sequence[Moments], groups: Sequence[Mapping[int, Sequence[int]]]) -> list[Moments]:

@@ -1,0 +1,114 @@
+"""Ridge regressions for many shrinkages from one decomposition, and what they predict of other rows.
+
+With S_z = L L' (L is K x r) and S_zy = L c, the ridge regressions with the penalty D (``regimes.ridge``) are
+
+    B(rho) = ((1 - rho) S_z + rho D)^-1 L c = D^-1 L ((1 - rho) G + rho I)^-1 c,     G = L'D^-1 L (r x r).
+
+If there are fewer rows than columns, r is small, B is never made, and left-out rows enter by b'm = (Q'L'D^-1 m)'x,
+where Q'G Q is a band matrix and x = ((1 - rho) Q'G Q + rho I)^-1 Q'c. Otherwise B follows from the eigenvectors of S_z.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg import cho_solve
+
+from covalign._core.linalg import Array, Banded, banded, range_eigh, range_root, regular_cholesky
+from covalign.closed_form import regimes
+from covalign.closed_form.measures import quotient
+from covalign.moments.moments import Moments
+
+ALL = slice(None)
+
+
+class RowSpace(NamedTuple):
+    """Coordinates in the space of the rows: Q'L'D^-1 m."""
+
+    weighted: Array  # D^-1 L
+    band: Banded
+
+    def coordinates(self, M: Array) -> Array:
+        """Of the columns of M."""
+        return self.band.turned(self.weighted.T @ M)
+
+
+class RidgePath(NamedTuple):
+    """Regressions b for every shrinkage and covariate, as weights of coordinates."""
+
+    weights: Array  # coordinates x shrinkages x P
+    own: Array  # b'S_z b on the training set (shrinkages x P)
+    space: RowSpace | None = None  # None: coordinates are the columns of Z, and weights are b
+
+    @property
+    def unit(self) -> RidgePath:
+        """The same, scaled so that predictions have variance 1 on the training set."""
+        scale = quotient(1.0, np.sqrt(self.own))
+        return self._replace(weights=self.weights * scale, own=self.own * scale**2)
+
+    def of(self, columns: Any) -> RidgePath:
+        """The regressions of some covariates."""
+        return self._replace(weights=np.ascontiguousarray(self.weights[:, :, columns]), own=self.own[:, columns])
+
+    def predictions(self, M: Array) -> Array:
+        """b'm of every column of M (K x m): m x shrinkages x P."""
+        at = M if self.space is None else self.space.coordinates(M)
+        return np.asarray((at.T @ self.weights.reshape(len(at), -1)).reshape(-1, *self.weights.shape[1:]))
+
+    def products(self, M: Array) -> Array:
+        """b_p'm_p of column p of M (shrinkages x P)."""
+        at = M if self.space is None else self.space.coordinates(M)
+        return np.asarray(np.einsum("krp,kp->rp", self.weights, at))
+
+    def variance(self, rows: Moments) -> Array:
+        """b'S_z b on these rows (shrinkages x P)."""
+        if self.space is None:
+            flat = self.weights.reshape(len(self.weights), -1)
+            return np.asarray(np.sum(flat * (rows.cov_z @ flat), axis=0).reshape(self.weights.shape[1:]))
+        root = range_root(rows.cov_z) if rows.root is None else rows.root
+        return np.asarray(np.sum(self.predictions(root) ** 2, axis=0))
+
+
+def ridge_path(train: Moments, shrinkages: Array, scale: str = "raw", columns: Any = ALL) -> RidgePath:
+    """The ridge regressions of these covariates for every shrinkage, in the space of the rows if it is small."""
+    S_zy = regimes.standardised_cross_covariance(train)[:, columns]
+    if train.root is not None:
+        found = of_root(train, train.root, S_zy, shrinkages, scale)
+        if found is None:  # parts that share rows have dependent roots
+            found = of_root(train, range_root(train.cov_z), S_zy, shrinkages, scale)
+        if found is not None:
+            return found
+    return of_eigenvectors(train, S_zy, shrinkages, scale)
+
+
+def of_root(train: Moments, L: Array, S_zy: Array, shrinkages: Array, scale: str = "raw") -> RidgePath | None:
+    """From S_z = L L'; None if the rank of S_z is not clear on this scale."""
+    u = np.sqrt(regimes.penalty(train, scale))[:, None]
+    C = L / u
+    G, weighted = C.T @ C, C / u
+    factor = regular_cholesky(G, len(L))
+    if factor is None:
+        return None
+    c = cho_solve((factor, True), weighted.T @ S_zy)
+    band = banded(G)
+    x = band.solutions(1 - shrinkages, shrinkages, band.turned(c))
+    weights = np.ascontiguousarray(x.transpose(1, 0, 2))
+    return RidgePath(weights, np.sum(band.products(x) ** 2, axis=1), RowSpace(weighted, band))
+
+
+def of_eigenvectors(train: Moments, S_zy: Array, shrinkages: Array, scale: str = "raw") -> RidgePath:
+    """From S_z = E diag(l) E':  B(rho) = E ((1 - rho) l + rho mean(diag S_z))^-1 E' S_zy.
+
+    On another scale this is done with columns Z / u, u^2 proportional to the penalty, so that D = mean(diag S_z) I
+    there.
+    """
+    S, u = train.cov_z, np.ones((len(S_zy), 1))
+    if scale != "raw":
+        u = np.sqrt(regimes.penalty(train, scale))[:, None]
+        S, S_zy = S / u / u.T, S_zy / u
+    values, vectors = range_eigh(S)
+    ridged = (1 - shrinkages) * values[:, None] + shrinkages * (np.mean(np.diag(S)) if scale == "raw" else 1.0)
+    G = (vectors.T @ S_zy)[:, None, :] / ridged[:, :, None]
+    B = (vectors @ G.reshape(len(G), -1)) / u  # all shrinkages side by side
+    return RidgePath(B.reshape(len(B), len(shrinkages), -1), np.einsum("k,krp->rp", values, G**2))
