@@ -38,7 +38,7 @@ def test_excess_kurtosis_follows_from_parts_of_many_rows():
 
 
 def test_heavy_tails_lower_the_lower_limit_and_groups_know_none():
-    pairs = sums(*rows(1, 2000, "heavy"), 20)
+    pairs = sums(*rows(2, 2000, "heavy"), 20)
     found, of_groups = estimate(pairs, FITTED, FOLDS), estimate(pairs, FITTED, FOLDS, grouped=True)
     assert found.low < of_groups.low - 0.01
     assert found.se == of_groups.se
@@ -55,8 +55,8 @@ def test_the_mean_of_equal_pairs_has_the_interval_of_each():
 def test_a_part_that_pulls_widens_the_interval_on_its_side(sign):
     """Groups of which one has a much higher, or lower, correlation than the others."""
     z, y = rows(2, 2000, "normal")
-    e = np.random.default_rng(3).normal(size=100)
-    y[:100] = z[:100] * sign * 2 + 0.1 * e
+    z[:100] *= 3
+    y[:100] = sign * z[:100]
     found = estimate(sums(z, y, 20), FITTED, FOLDS, grouped=True)
     below, above = np.arctanh(found.value) - np.arctanh(found.low), np.arctanh(found.high) - np.arctanh(found.value)
     assert (sign * (above - below) > 0.1 * below).all()

@@ -170,7 +170,7 @@ def buckets_of(groups: Array, folds: int) -> Any:
 
 def run(method: Method, data: Data, settings: Settings) -> face.Result:
     """``baselines.run`` with the settings of this comparison."""
-    return face.run(method, data.views, data.Y, settings.n_factors, settings.seed, settings.budget)
+    return face.run(method, data.views, data.Y, settings.n_factors, settings.seed, settings.budget, data.groups)
 
 
 def divisions(Y: Array, folds: int, seed: int, groups: Array | None = None) -> list[tuple[Any, Any]]:
