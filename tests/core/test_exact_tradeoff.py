@@ -13,6 +13,7 @@ import covalign as ca
 from covalign._core.linalg import unit_rows
 from covalign.closed_form import budget, regimes
 from covalign.closed_form.budget import Budget
+from covalign.closed_form.shrinkage import analytic_shrinkage
 from covalign.closed_form.optimum import largest_alignment
 
 WEIGHTS = (2.0, 0.5, 0.5, 1.0)
@@ -358,10 +359,68 @@ def test_names_are_checked_in_one_place():
     assert budget.asked({"a": [0], "b": [1]}, 1, None, [["b", "a"]]) == Budget(1.0, None, ((0, 1),))
 
 
-def test_the_factor_model_says_that_it_has_none():
+# -- the factor model -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def samples():
+    s = ca.simulate.scenario("PN", n_samples=80, n_features=30)
+    return s.X, pd.DataFrame(s.Y, columns=["age", "dose", "sex", "mass", "site"])
+
+
+@pytest.fixture(scope="module")
+def factors(samples):
+    return ca.InformedFactorAnalysis(7, supervision=1.0, max_iter=100, tol=1e-4).fit(*samples)
+
+
+CHOICES = [
+    {"max_coupling": 0.3},
+    {"max_coupling": 0.5, "weights": {"dose": 3}},
+    {"uncoupled": [("age", "sex"), ("sex", "mass")]},
+]
+
+
+@pytest.mark.parametrize("choice", CHOICES, ids=str)
+def test_the_factor_model_has_the_map_of_an_aligner_of_its_factors(samples, factors, choice):
+    X, Y = samples
+    Z = factors.transform(X)
+    shrinkage = analytic_shrinkage(ca.Moments.from_arrays(Z, Y))
+    expected = ca.LatentAligner(shrinkage=shrinkage).fit(Z, Y).at(exact=True, **choice)
+    found = factors.at(exact=True, **choice)
+    assert (found.regime_, np.isnan(found.lam_), found.gap_ < 1e-8) == ("exact", True, True)
+    np.testing.assert_allclose(found.alignment_, expected.alignment_, atol=1e-6)
+    assert found.coupling_ == pytest.approx(expected.coupling_, abs=1e-6)
+    np.testing.assert_allclose(found.transform(X)[:, :5], expected.transform(Z), atol=1e-4)
+
+
+def test_the_ends_of_the_factor_model_are_T_0_and_T_1(factors):
+    for c, lam in ((0, 0), (1e9, 1)):
+        np.testing.assert_allclose(factors.at(max_coupling=c, exact=True).T_, factors.at(lam).T_, atol=1e-9)
+
+
+def test_the_exact_factor_model_is_saved_measured_and_left(samples, factors, tmp_path):
+    best = factors.at(max_coupling=0.3, exact=True)
+    best.save(tmp_path / "best.covalign")
+    again = ca.load(tmp_path / "best.covalign")
+    assert (again.regime_, again.gap_, again._budget) == (best.regime_, best.gap_, best._budget)
+    np.testing.assert_array_equal(again.transform(samples[0]), best.transform(samples[0]))
+    held = best.summary()["held_out"]
+    assert held.notna().all()
+    assert (held - factors.at(max_coupling=0.3).summary()["held_out"]).abs().max() < 0.1
+    left = best.at(0.5)
+    assert (left.regime_, left._budget, np.isnan(left.gap_)) == ("tunable", None, True)
+    np.testing.assert_allclose(left.T_, factors.at(0.5).T_)
+
+
+def test_the_regimes_of_the_model_have_no_exact_one():
+    s = ca.simulate.scenario("PN", n_samples=60)
+    fa = ca.InformedFactorAnalysis(6, folds=0, max_iter=50, tol=1e-3, regime_from="model").fit(s.X, s.Y)
+    with pytest.raises(ValueError, match='exact=True needs regime_from="features", got regime_from="model"'):
+        fa.at(max_coupling=0.2, exact=True)
+
+
+def test_the_frontier_of_the_factor_model_stays_below_its_optimum():
     s = ca.simulate.scenario("PN", n_samples=60)
     fa = ca.InformedFactorAnalysis(6, folds=0, max_iter=50, tol=1e-3).fit(s.X, s.Y)
-    with pytest.raises(ValueError, match="not available for InformedFactorAnalysis"):
-        fa.at(max_coupling=0.2, exact=True)
     frame = fa.frontier([0, 0.5, 1])
     assert (frame["exact_alignment"] >= frame["alignment"]).all()

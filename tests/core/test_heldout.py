@@ -44,8 +44,10 @@ def test_held_out_alignment_is_that_of_all_left_out_rows(gaps):
         assert frame.loc[lam, "alignment"] == pytest.approx(pooled(z, Y).mean())
 
 
-def test_standard_error_and_interval_are_those_of_a_jackknife_over_parts():
+@pytest.mark.parametrize("heavy", [False, True])
+def test_standard_error_and_interval_are_those_of_a_jackknife_over_parts(heavy):
     Z, Y = correlated(3, 200, 8, 2)
+    Y = np.exp(3 * Y / Y.std(axis=0)) if heavy else Y
     al = ca.LatentAligner().fit(Z, Y)
     bucket, fold = fold_of_rows(Z, Y, bucket_count(5, 10)), folds_of_rows(Z, Y, 5)
     chosen = ca.cross_validated_frontier(Z, Y).attrs["fold_shrinkages"]  # inside every training set
@@ -65,8 +67,16 @@ def test_standard_error_and_interval_are_those_of_a_jackknife_over_parts():
         )
         factor = 1 + 5 / 4 * (1 - (r / np.mean(own, axis=0)[p]) ** 2)
         sd = np.sqrt((A - 1) / A * np.sum(d**2) * (A + 1) / A * factor)
-        t = stats.t.ppf(0.95, np.floor(min(A - 1, 3 * np.sum(d**2) ** 2 / np.sum(d**4) - 1)))
-        expected = [r, sd * (1 - r**2), np.tanh(np.arctanh(r) - t * sd), np.tanh(np.arctanh(r) + t * sd)]
+        y2 = (Y[:, p] - Y[:, p].mean()) ** 2 / Y[:, p].var()
+        of_parts = [(np.sum(y2[bucket == b]) - np.sum(bucket == b)) ** 2 for b in parts]
+        excess = max(0.0, np.sum(of_parts) / 200 * A / (A - 1) - 2)
+        assert (excess > 10) == heavy
+        freedom = min(A, 3 * np.sum(d**2) ** 2 / np.sum(d**4), A / (1 + excess * A / 400)) - 1
+        t = stats.t.ppf(0.95, max(1, np.floor(freedom + 1e-9)))
+        skew = -np.sum(d**3) / np.sum(d**2) ** 1.5 * (2 * t**2 + 1) / 6
+        tail = t * r / (1 - r**2) / 2 * np.sqrt(excess / 200)
+        low = np.tanh(np.arctanh(r) - np.hypot(sd * (t + max(-skew, 0)), tail))
+        expected = [r, sd * (1 - r**2), low, np.tanh(np.arctanh(r) + sd * (t + max(skew, 0)))]
         np.testing.assert_allclose(
             table.loc[f"y{p}", ["held_out", "se", "low", "high"]].to_numpy(float), expected, rtol=1e-7
         )

@@ -38,6 +38,12 @@ def test_intervals_hold_the_alignment_on_new_rows(setting):
     assert abs(found["reported"] - found["true"]) < 0.04
 
 
+@pytest.mark.parametrize("kind", ["exp", "t3"])
+def test_intervals_of_strong_effects_on_covariates_with_heavy_tails_hold_the_truth(kind):
+    found = means("coverage", Setting(300, 5, effect=0.8, kind=kind), 60)
+    assert found["covered"] >= 0.87
+
+
 @pytest.mark.parametrize(
     "setting",
     [

@@ -285,6 +285,28 @@ def test_wrong_groups_are_refused(cells, labels, words):
         compare(Z, table, 3, ["PCA"], groups=given)
 
 
+@pytest.mark.parametrize(
+    ("name", "kind"), [("ridge, then T_0.5", ca.LatentAligner), ("iFA (no T)", ca.InformedFactorAnalysis)]
+)
+def test_compare_chooses_settings_by_groups(cells, monkeypatch, name, kind):
+    """Every fit knows the groups of its rows, so what it leaves out to choose its settings are whole groups."""
+    Z, Y = cells
+    fit, seen = kind.fit, []
+
+    def spied(self, X, y, **how):
+        seen.append((len(y), how["groups"]))
+        return fit(self, X, y, **how)
+
+    monkeypatch.setattr(kind, "fit", spied)
+    compare(Z, Y, 3, [name], folds=2, slow_folds=2, budget=5, groups="donor")
+    whole, *training = seen
+    assert whole[0] == N
+    assert len(training) == 2
+    for n, groups in seen:
+        assert len(groups) == n
+    assert not set(training[0][1]) & set(training[1][1])  # with two folds, one trains on what the other leaves out
+
+
 def test_groups_in_some_calls_of_partial_fit_only(cells):
     Z, Y = cells
     with pytest.raises(ValueError, match="got no groups, unlike the rows before"):

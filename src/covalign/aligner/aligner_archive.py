@@ -53,7 +53,7 @@ def pack(model: Any, found: Found, chosen: Chosen | None) -> tuple[dict[str, Any
         "chosen": None if chosen is None else [plain(value) for value in chosen[:4]],
         "scale": "raw" if chosen is None else chosen.scale,
         "path_scales": None if chosen is None or chosen.path is None else chosen.path["scale"].tolist(),
-        "budget": None if chosen is None or chosen.budget is None else _pack_budget(chosen.budget),
+        "budget": None if chosen is None or chosen.budget is None else chosen.budget.packed(),
         **pack_coding(found.coding),
     }
     return meta, arrays
@@ -69,23 +69,9 @@ def unpack(meta: dict[str, Any], arrays: dict[str, Array], model: Any) -> tuple[
     path = pd.DataFrame({name: arrays[f"path.{name}"] for name in PATH}) if "path.se" in arrays else None
     if path is not None:
         path.insert(0, "scale", meta.get("path_scales") or "raw")
-    rest = path, _unpack_budget(meta.get("budget")), meta.get("scale", "raw")
+    rest = path, Budget.unpacked(meta.get("budget")), meta.get("scale", "raw")
     chosen = None if meta["chosen"] is None else Chosen._make([*meta["chosen"], *rest])
     return Found(coding, folds, np.dtype(meta["dtype"]), arrays.get("groups")), chosen
-
-
-def _pack_budget(budget: Budget) -> list[Any]:
-    """As JSON, which has no infinity."""
-    c = budget.max_coupling
-    return [c if np.isfinite(c) else None, budget.weights, budget.uncoupled]
-
-
-def _unpack_budget(saved: Any) -> Budget | None:
-    if saved is None:
-        return None
-    c, weights, pairs = saved
-    weights = None if weights is None else tuple(weights)
-    return Budget(np.inf if c is None else c, weights, tuple((a, b) for a, b in pairs))
 
 
 def _pack_rows(prefix: str, rows: Rows | None, arrays: dict[str, Array]) -> Any:

@@ -295,7 +295,7 @@ class AlignedModel(OutputTables):
         map. A factor model starts again from its first stage, which all its regimes share; ``realign`` is another name
         of this method there.
 
-        ``exact=True`` (aligner) is the linear map with the largest mean alignment of all maps with a coupling of at
+        ``exact=True`` is the linear map with the largest mean alignment of all maps with a coupling of at
         most ``max_coupling``; ``gap_`` bounds what a better map could add. ``weights`` makes it a weighted mean
         (covariates that are not named have weight 1), and the dimensions of the pairs in ``uncoupled`` stay
         uncorrelated on the fitted rows; with pairs, ``max_coupling`` may be left out. The name of a category stands for
@@ -330,10 +330,9 @@ class AlignedModel(OutputTables):
         sources = {column.source: list(block) for column, block in zip(encoding.columns, encoding.blocks, strict=True)}
         return {**sources, **{name: [i] for i, name in enumerate(self.covariate_names_)}}
 
+    @abstractmethod
     def _moved_within(self, budget: Budget) -> Self:
         """A copy of this model with the largest alignment within the budget."""
-        problem = f"exact=True is not available for {type(self).__name__}"
-        raise ValueError(message(problem, remedy="Use LatentAligner, or at(max_coupling=...) without exact"))
 
     def _chosen_regime(self, lam: Any, regime: Any, max_coupling: Any) -> tuple[str, float]:
         """(regime, lam), lam NaN for the exclusive regime."""

@@ -20,6 +20,19 @@ class Budget(NamedTuple):
     weights: tuple[float, ...] | None = None
     uncoupled: tuple[tuple[int, int], ...] = ()
 
+    def packed(self) -> list[Any]:
+        """As JSON, which has no infinity."""
+        return [self.max_coupling if math.isfinite(self.max_coupling) else None, self.weights, self.uncoupled]
+
+    @classmethod
+    def unpacked(cls, saved: Any) -> Budget | None:
+        """What ``packed`` made; None of None."""
+        if saved is None:
+            return None
+        c, weights, pairs = saved
+        weights = None if weights is None else tuple(weights)
+        return cls(math.inf if c is None else c, weights, tuple((a, b) for a, b in pairs))
+
 
 def asked(
     positions: Mapping[str, Sequence[int]], max_coupling: Any = None, weights: Any = None, uncoupled: Any = None

@@ -74,7 +74,8 @@ class HeldOut(NamedTuple):
             coupled.append(of.coupled(F, self.grouped))
         pairs, own = Pairs(*np.stack(sums, axis=1)), np.mean(fitted, axis=0)
         coupling = coupling_on_new_rows(coupling_of(whole @ whole.T), coupled)
-        return Measured(estimate(pairs, own, k), mean_estimate(pairs, own, k), coupling)
+        grouped = self.grouped
+        return Measured(estimate(pairs, own, k, grouped), mean_estimate(pairs, own, k, grouped), coupling)
 
     @property
     def origin(self) -> Array:

@@ -18,16 +18,27 @@ by 1 if the direction is certain, by more than 2 if there is nothing to find (to
 it, the factor agrees with simulations of directions of unit length to .15). The share is r / r_fitted, r_fitted the
 alignment of the fits on their own rows, or less, since r_fitted cannot exceed 1: we take (r / r_fitted)^2.
 
-The interval is tanh(atanh r -+ t sd). The degrees of freedom of t are 3 (sum d^2)^2 / sum d^4 - 1, d = atanh r_(-a) -
-atanh r: A - 1 for parts that count the same, few if some parts decide (rare levels, heavy tails). ``docs/held_out.md``
-has the derivation, and how often the interval covered the truth in simulations.
+The interval is tanh(atanh r - lower, atanh r + upper). With t of level and degrees of freedom below, d_a = atanh r_(-a) -
+atanh r, and the skewness g = -sum d^3 / (sum d^2)^(3/2) of what parts contribute,
+
+    upper = sd (t + max(g, 0) (2 t^2 + 1) / 6),     lower^2 = sd^2 (t + max(-g, 0) (2 t^2 + 1) / 6)^2 + t^2 v.
+
+The terms with g are those of Edgeworth's expansion of Student's t, used only where they widen the interval. Rows far
+out in a heavy tail of y lower r, and most samples have fewer of them than the population has on average. So their share
+of the variance counts twice below r: v = (r / (1 - r^2))^2 excess / (4 n), excess the excess kurtosis of y, which
+follows from the sums of squares of parts. Groups have sums of squares that vary without heavy tails: excess = 0 there.
+
+The degrees of freedom are the smaller of 3 (sum d^2)^2 / sum d^4 - 1, which is A - 1 for parts that count the same and
+few if some parts decide (rare levels), and A / (1 + excess A / (2 n)) - 1. ``docs/held_out.md`` has the derivation, and
+how often the interval covered the truth in simulations.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from covalign._core.linalg import Array
@@ -82,35 +93,68 @@ def pair_sums(seen: Moments, mean: Array, variance: Array, covariance: Array, or
     return [n * np.broadcast_to(part, mean.shape) for part in sums]
 
 
-def estimate(pairs: Pairs, fitted: Array, folds: int, level: float = LEVEL) -> Estimate:
+class _Parts(NamedTuple):
+    """A correlation, or the mean of some, with what is left of it without each part (A x ...)."""
+
+    value: Array
+    without: Array
+    has_rows: NDArray[np.bool_]
+    excess: Array  # excess kurtosis of y, over n
+    pull: Array  # how much of the value heavy tails may take: r / 2 times the root of that
+
+
+def estimate(pairs: Pairs, fitted: Array, folds: int, grouped: bool = False, level: float = LEVEL) -> Estimate:
     """corr(z, y) with its interval; ``fitted`` is what the fits of the folds reach on their own rows."""
-    return _estimate(pairs.correlation(), pairs.without_each(), pairs.n > 0, fitted, folds, level)
+    value, excess = pairs.correlation(), excess_kurtosis(pairs, grouped)
+    pull = np.abs(value) / 2 * np.sqrt(excess)
+    return _estimate(_Parts(value, pairs.without_each(), pairs.n > 0, excess, pull), fitted, folds, level)
 
 
-def mean_estimate(pairs: Pairs, fitted: Array, folds: int, level: float = LEVEL) -> Estimate:
+def mean_estimate(pairs: Pairs, fitted: Array, folds: int, grouped: bool = False, level: float = LEVEL) -> Estimate:
     """The same of the mean over all pairs (last axis) that have a correlation."""
-    values = pairs.correlation()
+    values, excess = pairs.correlation(), excess_kurtosis(pairs, grouped)
     there = ~np.isnan(values)
     if not there.any():
         return Estimate(*(np.asarray(np.nan) for _ in Estimate._fields))
     without = np.nan_to_num(pairs.without_each()[:, there]).mean(axis=1)
     has_rows = (pairs.n[:, there] > 0).any(axis=1)
-    return _estimate(values[there].mean(), without, has_rows, fitted[there].mean(), folds, level)
+    pull = np.mean(np.abs(values[there]) / 2 * np.sqrt(excess[there]))
+    parts = _Parts(values[there].mean(), without, has_rows, excess[there].mean(), pull)
+    return _estimate(parts, fitted[there].mean(), folds, level)
 
 
-def _estimate(value: Array, without: Array, has_rows: Any, fitted: Array, folds: int, level: float) -> Estimate:
+def _estimate(parts: _Parts, fitted: Array, folds: int, level: float) -> Estimate:
+    value, without, has_rows, excess, pull = parts
     middle, A = _scaled(value), np.sum(has_rows, axis=0)
     # If nothing is left without a part, all that is known comes from it: 0 is left.
     apart = np.where(has_rows, _scaled(np.nan_to_num(without)) - middle, 0.0)
     squares = np.sum(apart**2, axis=0)
     variance = quotient(A - 1.0, A) * squares * quotient(A + 1.0, A) * inflation(value, fitted, folds)
-    freedom = np.floor(
-        np.clip(quotient(3 * squares**2, np.sum(apart**4, axis=0), 2.0) - 1 + 1e-9, 1, np.maximum(A - 1, 1))
-    )
+    freedom = np.minimum(quotient(3 * squares**2, np.sum(apart**4, axis=0), 2.0), A / (1 + excess * A / 2))
+    t = student.ppf((1 + level) / 2, np.floor(np.clip(freedom - 1 + 1e-9, 1, np.maximum(A - 1, 1))))
+    skewness = quotient(-np.sum(apart**3, axis=0), squares**1.5) * (2 * t**2 + 1) / 6
     sd = np.where(A >= 2, np.sqrt(variance), np.nan)
-    reach = student.ppf((1 + level) / 2, freedom) * sd
+    heavy = t * quotient(pull, 1 - np.square(value))
+    low = np.tanh(middle - np.hypot(sd * (t + np.maximum(-skewness, 0)), heavy))
+    high = np.tanh(middle + sd * (t + np.maximum(skewness, 0)))
     se = np.minimum(sd * (1 - np.square(value)), 1.0)  # no correlation is known worse
-    return Estimate(np.asarray(value), se, np.tanh(middle - reach), np.tanh(middle + reach))
+    return Estimate(np.asarray(value), se, low, high)
+
+
+def excess_kurtosis(pairs: Pairs, grouped: bool = False) -> Array:
+    """Excess kurtosis of y over the number of rows, at least 0; 0 with groups.
+
+    The sum of squares of the m rows of a part has the variance m (kurtosis - 1) s^4, s^2 the variance of y.
+    """
+    n, y = pairs.n.sum(axis=0), pairs.y.sum(axis=0)
+    A = np.sum(pairs.n > 0, axis=0)
+    if grouped:
+        return np.zeros(n.shape)
+    mean = y * quotient(1.0, n)
+    squares = pairs.yy - 2 * mean * pairs.y + pairs.n * mean**2
+    ratio = squares * quotient(n, squares.sum(axis=0)) - pairs.n
+    spread = np.sum(ratio**2, axis=0) * quotient(1.0, n) * quotient(A, A - 1.0)
+    return np.asarray(np.maximum(spread - 2, 0.0) * quotient(1.0, n))
 
 
 def inflation(value: Array, fitted: Array, folds: int) -> Array:

@@ -64,6 +64,7 @@ def pack(model: Any) -> tuple[dict[str, Any], dict[str, Array]]:
         **pack_coding(table.nuisance.coding),
         "converged": bool(model.converged_),
         "realigned": None if realigned is None else [realigned.regime, realigned.lam],
+        "exact": None if model._budget is None else [model._budget.packed(), realigned.gap],
         "informed": _informed(model),
     }
     return meta, arrays

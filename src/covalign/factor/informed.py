@@ -22,8 +22,9 @@ from covalign._core.checks import (
 )
 from covalign._core.linalg import Array
 from covalign._core.messages import message
-from covalign.closed_form import regimes
+from covalign.closed_form import optimum, regimes
 from covalign.closed_form.aligned_model import AlignedModel, plain_mixing
+from covalign.closed_form.budget import Budget
 from covalign.closed_form.heldout import HeldOut
 from covalign.closed_form.pooled_correlation import Estimate
 from covalign.closed_form.regimes import Polar
@@ -268,6 +269,7 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
             raise cannot_resume()
         made = copy.copy(self)  # if the fit fails, this model stays as it is
         made._table, made._rows, made._groups, made._realigned = table, rows, numbers, None
+        made._budget = None
         made._fit_supervised(problem, resume)
         self.__dict__ = made.__dict__
         self._warn_if_unfinished()
@@ -414,20 +416,46 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
     realign = AlignedModel.at
 
     def _moved(self, regime: str, lam: float) -> Self:
-        problem, first, p = self._problem, self._stage_1, self._problem.p
-        other = copy.copy(self)
+        problem, first = self._problem, self._stage_1
         if self.regime_from == "features":
-            R = self._label_free.map(regime, lam)
-            other._realigned = Realigned(regime, float(lam), R[:p], R)
-            other._remember(Fit(updates.moved_by_map(first, R), self.elbo_.tolist(), self.converged_))
-            return other
-        T = regimes.turned(self._polar(), regime, lam)
+            return self._mixed(regimes.mixing(self._polar(), regime, lam), regime, lam)
+        other, T = copy.copy(self), regimes.turned(self._polar(), regime, lam)
         with sweeps.few_threads(problem):
             fit = realignment.realign(problem, first, T, self.accelerate, self.max_iter, self.tol)
         other._realigned = Realigned(regime, float(lam), T)
         other._remember(fit)
         _warn_if_not_converged(fit.converged, len(fit.elbo), self.max_iter, stacklevel=4)
         return other
+
+    def _moved_within(self, budget: Budget) -> Self:
+        if self.regime_from == "model":
+            need = 'exact=True needs regime_from="features"'
+            remedy = "Fit with it, or use at(max_coupling=...) without exact"
+            raise ValueError(message(need, got='regime_from="model"', remedy=remedy))
+        best = optimum.largest_alignment(self._polar().M, budget)
+        return self._mixed(best.mixing, "exact", np.nan, budget, best.gap)
+
+    def _mixed(
+        self, mixing: Array, regime: str, lam: float, budget: Budget | None = None, gap: float = np.nan
+    ) -> Self:
+        """A copy of this model with the informed factors mixing T_0 z."""
+        other, R = copy.copy(self), self._label_free.map(mixing)
+        other._realigned, other._budget = Realigned(regime, float(lam), R[: self._problem.p], R, gap), budget
+        other._remember(Fit(updates.moved_by_map(self._stage_1, R), self.elbo_.tolist(), self.converged_))
+        return other
+
+    @property
+    def gap_(self) -> float:
+        """Certificate of the exact regime, as in ``LatentAligner``; NaN in other regimes.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> fa = ca.InformedFactorAnalysis(10).fit(s.X, s.Y)
+        >>> fa.gap_, fa.at(max_coupling=0.5, exact=True).gap_ < 1e-9
+        (nan, True)
+        """
+        self._check_fitted()
+        return float("nan") if self._realigned is None else self._realigned.gap
 
     @property
     def _label_free(self) -> label_free.Placing:
@@ -683,7 +711,9 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         realigned = meta["realigned"]  # regime and lambda
         if realigned is not None:
             regime, lam = realigned
-            model._realigned = Realigned(regime, lam, arrays["realigned.T"], arrays.get("realigned.R"))
+            budget, gap = meta.get("exact") or (None, np.nan)
+            model._realigned = Realigned(regime, lam, arrays["realigned.T"], arrays.get("realigned.R"), gap)
+            model._budget = Budget.unpacked(budget)
         else:
             model._realigned = None
         model._remember(Fit(state, arrays["elbo"].tolist(), meta["converged"]))

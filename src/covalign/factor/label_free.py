@@ -121,9 +121,9 @@ class Placing:
         p = len(self.polar.covariate_names)
         return regimes.whitened_polar(floored(completed(self.rows.transform(np.eye(p, len(self.mean))))))
 
-    def map(self, regime: str, lam: float) -> Array:
-        """R (K x K): T of the regime above the rest."""
-        return np.vstack([regimes.turned(self.polar, regime, lam), self.rest])
+    def map(self, mixing: Array) -> Array:
+        """R (K x K): T = mixing T_0 above the rest."""
+        return np.vstack([mixing @ self.polar.T_0, self.rest])
 
 
 def nearest_rest(m: Moments, polar: Polar) -> Array:

@@ -147,7 +147,7 @@ def held_out(method: Method, data: Data, settings: Settings, folds: int) -> Iter
         among = left_out_coupling(*second_moments(parts), data.groups is not None)
         coupled.append(CoupledFold(among, coupling_of(own.cov_z), len(test), len(train)))
     pairs = Pairs(*np.stack(sums, axis=1))
-    found = mean_estimate(pairs, np.mean(fitted, axis=0), len(made))
+    found = mean_estimate(pairs, np.mean(fitted, axis=0), len(made), data.groups is not None)
     yield Row(method.name, "held-out alignment", float(np.nan_to_num(pairs.correlation()).mean()))
     yield Row(method.name, "held-out se", float(found.se))
     among_fitted = float(np.mean([of.fitted for of in coupled]))
@@ -170,7 +170,7 @@ def buckets_of(groups: Array, folds: int) -> Any:
 
 def run(method: Method, data: Data, settings: Settings) -> face.Result:
     """``baselines.run`` with the settings of this comparison."""
-    return face.run(method, data.views, data.Y, settings.n_factors, settings.seed, settings.budget)
+    return face.run(method, data.views, data.Y, settings.n_factors, settings.seed, settings.budget, data.groups)
 
 
 def divisions(Y: Array, folds: int, seed: int, groups: Array | None = None) -> list[tuple[Any, Any]]:

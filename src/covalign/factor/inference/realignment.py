@@ -23,6 +23,7 @@ class Realigned(NamedTuple):
     lam: float
     T: Array
     R: Array | None = None
+    gap: float = np.nan  # of the exact regime
 
 
 def model_moments(beta: Array, S_y: Array, names: list[str]) -> Moments:

@@ -251,7 +251,7 @@ def _held_out(facts: dict[str, Any], regime: str, lam: float) -> dict[str, Any]:
     sums = [part for of in folds for part in _pair_sums(of, regime, lam)]
     pairs = Pairs(*np.stack(sums, axis=1))
     fitted = np.mean([np.diag(F @ np.array(of["M"])) for F, of in zip(mixings, folds, strict=True)], axis=0)
-    found = estimate(pairs, fitted, len(folds))
+    found = estimate(pairs, fitted, len(folds), facts["groups"] is not None)
     left_out = []
     for F, of in zip(mixings, folds, strict=True):
         n = np.array([float(part["n"]) for part in of["parts"]])

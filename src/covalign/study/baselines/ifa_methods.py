@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 
 from covalign._core.linalg import Array
 from covalign.aligner.latent import LatentAligner
-from covalign.exceptions import SingularTransformWarning
+from covalign.exceptions import NotHeldOutWarning, SingularTransformWarning
 from covalign.factor import InformedFactorAnalysis
 from covalign.study.baselines.linear import principal_components
 from covalign.study.baselines.method import BuiltIn, Fitted, stacked
+
+
+@contextmanager
+def of_few_groups() -> Iterator[None]:
+    """No warning about few groups: ``compare`` warns once, for all methods."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Held-out numbers rest on", NotHeldOutWarning)
+        yield
 
 
 @dataclass(frozen=True)
@@ -35,10 +45,14 @@ class IFA(BuiltIn):
         return "iFA (no T)" if self.lam is None else f"iFA (lam={self.lam:g})"
 
     paired = True
+    takes_groups = True
 
-    def fit(self, views: dict[str, Array], Y: Array, n_factors: int, seed: int, budget: int) -> Fitted:
+    def fit(
+        self, views: dict[str, Array], Y: Array, n_factors: int, seed: int, budget: int, groups: Array | None = None
+    ) -> Fitted:
         """Stage 1 (at most ``budget`` sweeps; it needs few) and, with a regime, stage 2."""
-        fa = InformedFactorAnalysis(n_factors, max_iter=budget, random_state=seed).fit(views, Y)
+        with of_few_groups():
+            fa = InformedFactorAnalysis(n_factors, max_iter=budget, random_state=seed).fit(views, Y, groups=groups)
         if self.exclusive:
             fa = fa.realign(regime="exclusive")
         elif self.lam is not None:
@@ -67,15 +81,18 @@ class Aligned(BuiltIn):
         return f"{'PCA' if self.components else 'ridge'}, then T_{self.lam:g}"
 
     paired = True
+    takes_groups = True
 
-    def fit(self, views: dict[str, Array], Y: Array, n_factors: int, seed: int, budget: int) -> Fitted:
+    def fit(
+        self, views: dict[str, Array], Y: Array, n_factors: int, seed: int, budget: int, groups: Array | None = None
+    ) -> Fitted:
         """Closed forms: neither ``seed`` nor ``budget`` is used. The factors have no loadings of their own."""
         X = stacked(views)
         R = principal_components(X, n_factors).loadings if self.components else np.eye(X.shape[1])
         aligner = LatentAligner(lam=self.lam, keep_rest=self.components)
-        with warnings.catch_warnings():
+        with of_few_groups():
             warnings.simplefilter("ignore", SingularTransformWarning)  # T_1 is singular by intention
-            aligner.fit(X @ R, Y)
+            aligner.fit(X @ R, Y, groups=groups)
 
         def place(new: dict[str, Array]) -> Array:
             return np.asarray(aligner.transform(stacked(new) @ R))

@@ -67,6 +67,8 @@ class Method(Protocol):
 class BuiltIn:
     """A method that is part of this package and can always run."""
 
+    takes_groups = False  # whether ``fit`` has an argument ``groups``, for settings that left-out rows choose
+
     def absent(self) -> str | None:
         """None: nothing needs to be installed."""
         return None
@@ -95,12 +97,16 @@ class Result:
     place: Callable[[Any], Array] | None = field(default=None, repr=False)
 
 
-def run(method: Method, X: Any, Y: Any, n_factors: int, seed: int = 0, budget: int = 2000) -> Result:
+def run(
+    method: Method, X: Any, Y: Any, n_factors: int, seed: int = 0, budget: int = 2000, groups: Any = None
+) -> Result:
     """Fit one method and time it.
 
     X is an array or DataFrame, or a dict of views; Y a table of covariates (categories become dummies). Every method
     gets the same numbers: the columns of X and Y standardised. The informed factors of unpaired methods are chosen as
     in the paper: the one-to-one matching with the largest sum of absolute correlations, signed so that these are >= 0.
+    A method with ``takes_groups`` gets ``groups`` (a label for every row of X): it leaves out whole groups where it
+    chooses its settings.
 
     ``place`` of the result takes new samples (X with the same columns) and returns their informed factors, from their
     features alone; it is None for methods that cannot do this.
@@ -120,7 +126,8 @@ def run(method: Method, X: Any, Y: Any, n_factors: int, seed: int = 0, budget: i
     views = {name: scales[name].apply(view) for name, view in views.items()}
     if Y.shape[1] > n_factors:
         raise too_many_factors_asked(Y.shape[1], n_factors)
-    fitted, seconds = timed(lambda: method.fit(views, Y, n_factors, seed, budget))
+    more = {"groups": groups} if groups is not None and getattr(method, "takes_groups", False) else {}
+    fitted, seconds = timed(lambda: method.fit(views, Y, n_factors, seed, budget, **more))
     factors = np.asarray(fitted.factors, dtype=np.float64)
     p = Y.shape[1]
     pairs = metrics.Matching(np.arange(p), np.ones(p)) if method.paired else metrics.match(factors, Y)

@@ -183,24 +183,40 @@ const arithmetic = (() => {
   const scaled = (r) => Math.atanh(Math.min(1 - 1e-12, Math.max(-1 + 1e-12, r)));
   const orZero = (r) => (Number.isNaN(r) ? 0 : r);
 
+  // pooled_correlation.excess_kurtosis, of the parts of a covariate: a list of six sums for each
+  function excessKurtosis(parts, grouped) {
+    const there = parts.filter(([n]) => n > 0);
+    const A = there.length;
+    if (grouped || A < 2) return 0;
+    const n = there.reduce((sum, part) => sum + part[0], 0);
+    const centre = there.reduce((sum, part) => sum + part[2], 0) / n;
+    const squares = there.map(([m, , y, , yy]) => yy - 2 * centre * y + m * centre ** 2);
+    const total = squares.reduce((sum, square) => sum + square, 0);
+    const ratio = total > 0 ? n / total : 0;
+    const spread = there.reduce((sum, [m], a) => sum + (squares[a] * ratio - m) ** 2, 0);
+    return Math.max((spread / n) * (A / (A - 1)) - 2, 0) / n;
+  }
+
   // pooled_correlation._estimate: value, standard error and interval from the values without each part
-  function estimated(value, without, own, folds, quantiles) {
+  function estimated({ value, without, excess, pull }, own, folds, quantiles) {
     const A = without.length;
     if (A < 2 || Number.isNaN(value)) return { value, se: NaN, low: NaN, high: NaN };
     const apart = without.map((r) => scaled(orZero(r)) - scaled(value));
-    const squares = apart.reduce((sum, d) => sum + d * d, 0);
-    const fourth = apart.reduce((sum, d) => sum + d ** 4, 0);
+    const power = (k) => apart.reduce((sum, d) => sum + d ** k, 0);
+    const [squares, fourth] = [power(2), power(4)];
     const share = own > 0 ? Math.min(1, Math.max(0, value) / own) : 0;
     const inflation = 1 + (folds / Math.max(folds - 1, 1)) * (1 - share ** 2);
     const sd = Math.sqrt(((A - 1) / A) * squares * ((A + 1) / A) * inflation);
-    const ratio = fourth > 0 ? (3 * squares ** 2) / fourth : 2;
-    const freedom = Math.floor(Math.min(Math.max(ratio - 1 + 1e-9, 1), Math.max(A - 1, 1)));
-    const reach = quantiles[freedom] * sd;
+    const count = Math.min(fourth > 0 ? (3 * squares ** 2) / fourth : 2, A / (1 + (excess * A) / 2));
+    const t = quantiles[Math.floor(Math.min(Math.max(count - 1 + 1e-9, 1), Math.max(A - 1, 1)))];
+    const skewness = squares > 0 ? ((-power(3) / squares ** 1.5) * (2 * t ** 2 + 1)) / 6 : 0;
+    const left = 1 - value ** 2;
+    const heavy = left > 0 ? (t * pull) / left : 0;
     return {
       value,
-      se: Math.min(1, sd * (1 - value ** 2)),
-      low: Math.tanh(scaled(value) - reach),
-      high: Math.tanh(scaled(value) + reach),
+      se: Math.min(1, sd * left),
+      low: Math.tanh(scaled(value) - Math.hypot(sd * (t + Math.max(-skewness, 0)), heavy)),
+      high: Math.tanh(scaled(value) + sd * (t + Math.max(skewness, 0))),
     };
   }
 
@@ -255,18 +271,23 @@ const arithmetic = (() => {
     const own = transpose(facts.folds.map((fold) => ownAlignment(fold, regime, lam))).map(mean);
     const add = (a, b, sign) => a.map((value, i) => value + sign * b[i]);
     const each = facts.covariates.map((_, p) => {
-      const total = parts.reduce((sum, part) => add(sum, part[p], 1), [0, 0, 0, 0, 0, 0]);
-      return { value: pooled(total), without: parts.map((part) => pooled(add(total, part[p], -1))) };
+      const itsParts = parts.map((part) => part[p]);
+      const total = itsParts.reduce((sum, part) => add(sum, part, 1), [0, 0, 0, 0, 0, 0]);
+      const [value, excess] = [pooled(total), excessKurtosis(itsParts, facts.groups !== null)];
+      const without = itsParts.map((part) => pooled(add(total, part, -1)));
+      return { value, without, excess, pull: (Math.abs(value) / 2) * Math.sqrt(excess) };
     });
     const [k, quantiles] = [facts.folds.length, facts.quantiles];
-    const found = each.map(({ value, without }, p) =>
-      estimated(value, without.filter((_, a) => parts[a][p][0] > 0), own[p], k, quantiles));
+    const found = each.map((one, p) =>
+      estimated({ ...one, without: one.without.filter((_, a) => parts[a][p][0] > 0) }, own[p], k, quantiles));
     const known = each.map(({ value }, p) => p).filter((p) => !Number.isNaN(each[p].value));
     const meanWithout = parts
       .map((part, a) => ({ part, value: mean(known.map((p) => orZero(each[p].without[a]))) }))
       .filter(({ part }) => known.some((p) => part[p][0] > 0))
       .map(({ value }) => value);
-    const middle = estimated(mean(each.map(({ value }) => value)), meanWithout, mean(known.map((p) => own[p])), k, quantiles);
+    const over = (field) => mean(known.map((p) => each[p][field]));
+    const together = { value: mean(each.map(({ value }) => value)), without: meanWithout };
+    const middle = estimated({ ...together, excess: over("excess"), pull: over("pull") }, mean(known.map((p) => own[p])), k, quantiles);
     return {
       mean: middle.value,
       meanLow: middle.low,

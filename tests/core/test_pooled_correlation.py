@@ -1,0 +1,62 @@
+"""Intervals of pooled correlations: what heavy tails, skewness and groups change."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from covalign.closed_form.pooled_correlation import Pairs, estimate, excess_kurtosis, mean_estimate
+
+FITTED, FOLDS = np.array([0.8]), 5
+
+
+def sums(z, y, parts):
+    """The sums of ``Pairs`` over parts of equal size."""
+    columns = np.stack([np.ones_like(z), z, y, z * z, y * y, z * y])
+    return Pairs(*(column.reshape(parts, -1).sum(axis=1)[:, None] for column in columns))
+
+
+def rows(seed, n, kind):
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=n)
+    y = 0.8 * z + 0.6 * rng.normal(size=n)
+    return z, {"normal": y, "heavy": y * np.sqrt(3 / rng.chisquare(3, size=n)), "flag": (y > 1.3) * 1.0}[kind]
+
+
+@pytest.mark.parametrize("kind", ["normal", "heavy", "flag"])
+def test_excess_kurtosis_of_parts_with_one_row_is_that_of_the_rows(kind):
+    z, y = rows(0, 400, kind)
+    expected = max(0.0, (stats.kurtosis(y, fisher=False) - 1) * 400 / 399 - 2) / 400
+    assert excess_kurtosis(sums(z, y + 5, 400)).item() == pytest.approx(expected, rel=1e-6)
+
+
+def test_excess_kurtosis_follows_from_parts_of_many_rows():
+    found = [excess_kurtosis(sums(*rows(seed, 4000, "flag"), 20)).item() * 4000 for seed in range(40)]
+    y = rows(0, 400_000, "flag")[1]
+    assert np.mean(found) == pytest.approx(stats.kurtosis(y), rel=0.2)
+
+
+def test_heavy_tails_lower_the_lower_limit_and_groups_know_none():
+    pairs = sums(*rows(2, 2000, "heavy"), 20)
+    found, of_groups = estimate(pairs, FITTED, FOLDS), estimate(pairs, FITTED, FOLDS, grouped=True)
+    assert found.low < of_groups.low - 0.01
+    assert found.se == of_groups.se
+    assert excess_kurtosis(pairs) > 0 == excess_kurtosis(pairs, grouped=True)
+
+
+def test_the_mean_of_equal_pairs_has_the_interval_of_each():
+    one = sums(*rows(1, 2000, "heavy"), 20)
+    both = Pairs(*(np.hstack([part, part]) for part in one))
+    np.testing.assert_allclose(mean_estimate(both, np.repeat(FITTED, 2), FOLDS), np.ravel(estimate(one, FITTED, FOLDS)))
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_part_that_pulls_widens_the_interval_on_its_side(sign):
+    """Groups of which one has a much higher, or lower, correlation than the others."""
+    z, y = rows(2, 2000, "normal")
+    z[:100] *= 3
+    y[:100] = sign * z[:100]
+    found = estimate(sums(z, y, 20), FITTED, FOLDS, grouped=True)
+    below, above = np.arctanh(found.value) - np.arctanh(found.low), np.arctanh(found.high) - np.arctanh(found.value)
+    assert (sign * (above - below) > 0.1 * below).all()
