@@ -285,6 +285,8 @@ def test_wrong_groups_are_refused(cells, labels, words):
         compare(Z, table, 3, ["PCA"], groups=given)
 
 
+@pytest.mark.filterwarnings("ignore::covalign.exceptions.OwnershipWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
     ("name", "kind"), [("ridge, then T_0.5", ca.LatentAligner), ("iFA (no T)", ca.InformedFactorAnalysis)]
 )

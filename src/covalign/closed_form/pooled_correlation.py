@@ -18,8 +18,8 @@ by 1 if the direction is certain, by more than 2 if there is nothing to find (to
 it, the factor agrees with simulations of directions of unit length to .15). The share is r / r_fitted, r_fitted the
 alignment of the fits on their own rows, or less, since r_fitted cannot exceed 1: we take (r / r_fitted)^2.
 
-The interval is tanh(atanh r - lower, atanh r + upper). With t of level and degrees of freedom below, d_a = atanh r_(-a) -
-atanh r, and the skewness g = -sum d^3 / (sum d^2)^(3/2) of what parts contribute,
+The interval is tanh(atanh r - lower, atanh r + upper). With Student's t at the degrees of freedom below, d_a =
+atanh r_(-a) - atanh r, and the skewness g = -sum d^3 / (sum d^2)^(3/2) of what parts contribute,
 
     upper = sd (t + max(g, 0) (2 t^2 + 1) / 6),     lower^2 = sd^2 (t + max(-g, 0) (2 t^2 + 1) / 6)^2 + t^2 v.
 

@@ -399,9 +399,7 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         best = optimum.largest_alignment(self._polar().M, budget)
         return self._mixed(best.mixing, "exact", np.nan, budget, best.gap)
 
-    def _mixed(
-        self, mixing: Array, regime: str, lam: float, budget: Budget | None = None, gap: float = np.nan
-    ) -> Self:
+    def _mixed(self, mixing: Array, regime: str, lam: float, budget: Budget | None = None, gap: float = np.nan) -> Self:
         """A copy of this model with the informed factors mixing T_0 z."""
         other, R = copy.copy(self), self._label_free.map(mixing)
         other._realigned, other._budget = Realigned(regime, float(lam), R[: self._problem.p], R, gap), budget
