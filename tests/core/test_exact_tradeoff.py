@@ -13,8 +13,8 @@ import covalign as ca
 from covalign._core.linalg import unit_rows
 from covalign.closed_form import budget, regimes
 from covalign.closed_form.budget import Budget
-from covalign.closed_form.shrinkage import analytic_shrinkage
 from covalign.closed_form.optimum import largest_alignment
+from covalign.closed_form.shrinkage import analytic_shrinkage
 
 WEIGHTS = (2.0, 0.5, 0.5, 1.0)
 

@@ -18,8 +18,8 @@ by 1 if the direction is certain, by more than 2 if there is nothing to find (to
 it, the factor agrees with simulations of directions of unit length to .15). The share is r / r_fitted, r_fitted the
 alignment of the fits on their own rows, or less, since r_fitted cannot exceed 1: we take (r / r_fitted)^2.
 
-The interval is tanh(atanh r - lower, atanh r + upper). With t of level and degrees of freedom below, d_a = atanh r_(-a) -
-atanh r, and the skewness g = -sum d^3 / (sum d^2)^(3/2) of what parts contribute,
+The interval is tanh(atanh r - lower, atanh r + upper). With Student's t at the degrees of freedom below, d_a =
+atanh r_(-a) - atanh r, and the skewness g = -sum d^3 / (sum d^2)^(3/2) of what parts contribute,
 
     upper = sd (t + max(g, 0) (2 t^2 + 1) / 6),     lower^2 = sd^2 (t + max(-g, 0) (2 t^2 + 1) / 6)^2 + t^2 v.
 
@@ -35,10 +35,9 @@ how often the interval covered the truth in simulations.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from covalign._core.linalg import Array
@@ -98,7 +97,7 @@ class _Parts(NamedTuple):
 
     value: Array
     without: Array
-    has_rows: NDArray[np.bool_]
+    has_rows: Any
     excess: Array  # excess kurtosis of y, over n
     pull: Array  # how much of the value heavy tails may take: r / 2 times the root of that
 
@@ -118,7 +117,7 @@ def mean_estimate(pairs: Pairs, fitted: Array, folds: int, grouped: bool = False
         return Estimate(*(np.asarray(np.nan) for _ in Estimate._fields))
     without = np.nan_to_num(pairs.without_each()[:, there]).mean(axis=1)
     has_rows = (pairs.n[:, there] > 0).any(axis=1)
-    pull = np.mean(np.abs(values[there]) / 2 * np.sqrt(excess[there]))
+    pull = np.asarray(np.mean(np.abs(values[there]) / 2 * np.sqrt(excess[there])))
     parts = _Parts(values[there].mean(), without, has_rows, excess[there].mean(), pull)
     return _estimate(parts, fitted[there].mean(), folds, level)
 

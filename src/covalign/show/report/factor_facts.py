@@ -161,11 +161,8 @@ def samples(model: Any, polar: Polar) -> dict[str, Any] | None:
     n = min(len(rows.Y), SAMPLES, max(50, CELLS // columns))
     at = np.unique(np.linspace(0, len(rows.Y) - 1, n).round().astype(int))
     first = model._means(model._stage_1)[at]
-    moved = (
-        first @ model._label_free.map(np.eye(model._problem.p)).T
-        if model.regime_from == "features"
-        else model.factors_[at]
-    )
+    independent = np.eye(model._problem.p)
+    moved = first @ model._label_free.map(independent).T if model.regime_from == "features" else model.factors_[at]
     raw = rows.Y[at] * table.sd_y + table.mean_y + table.nuisance.of_y(rows.C[at])
     blocks = zip(table.encoding.columns, table.encoding.blocks, strict=True)
     return {
