@@ -34,6 +34,13 @@ class Missing(StrEnum):
     error = "raise"
 
 
+class Precision(StrEnum):
+    """The precision of sums."""
+
+    double = "double"
+    single = "single"
+
+
 class Posterior(StrEnum):
     """The family of the posterior."""
 
