@@ -232,6 +232,16 @@ def shrinkage_of(text: str) -> Any:
     return value if value == "auto" else check_shrinkage(value)
 
 
+def supervision_of(text: str) -> Any:
+    """``"auto"``, or a number from 1."""
+    value = auto_or(float, "--supervision", text)
+
+    from covalign._core.checks import check_supervision
+
+    check_supervision(value)
+    return value
+
+
 def checked_folds(folds: int) -> int:
     """A number of folds that makes sense; the estimators say where 0 does."""
     from covalign._core.checks import check_folds
