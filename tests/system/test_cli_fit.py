@@ -17,7 +17,6 @@ import covalign as ca
 testing = pytest.importorskip("typer.testing", reason="the command line needs typer")
 
 from covalign.cli import app  # noqa: E402  (only where typer is installed)
-from covalign.cli import command_fit as factoring  # noqa: E402
 from covalign.factor.fit_search import Search  # noqa: E402
 from covalign.stream.h5ad import pulling  # noqa: E402
 from covalign.tables import representations as matching  # noqa: E402
@@ -485,7 +484,7 @@ def test_a_write_that_fails_leaves_no_half(folder, monkeypatch):
 
 def test_the_report_is_of_the_realigned_model(monkeypatch):
     asked = {}
-    monkeypatch.setattr(factoring.report, "write", lambda model, path, **options: asked.update(model=model, **options))
+    monkeypatch.setattr(ca.report, "write", lambda model, path, **options: asked.update(model=model, **options))
     run("fit", *QUICK, "--lam", "0.3", "--report", "r.html")
     assert asked["model"].lam_ == 0.3
     assert asked["title"] == "Informed factors of rna, protein"

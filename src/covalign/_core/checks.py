@@ -51,6 +51,14 @@ def too_many_folds(folds: int, most: str) -> ValueError:
     return ValueError(message(f"folds needs {most}", got=folds, remedy="5 is a good choice"))
 
 
+def check_supervision(supervision: Any) -> None:
+    """``"auto"``, or a finite number of at least 1."""
+    fits = isinstance(supervision, Real) and not isinstance(supervision, bool) and 1 <= float(supervision) < np.inf
+    if not (fits or (isinstance(supervision, str) and supervision == "auto")):
+        need, remedy = 'supervision needs a number from 1, or "auto"', "1 is the model without further weight"
+        raise ValueError(message(need, got=repr(supervision), remedy=remedy))
+
+
 def check_max_coupling(budget: Any) -> float:
     """An upper limit for the coupling."""
     return _number(budget, np.inf, "max_coupling needs a number >= 0", "0 asks for independent dimensions")

@@ -55,6 +55,7 @@ class Fitting(NamedTuple):
     drop_first: bool
     chunk_rows: int | None
     partial: bool
+    single: bool = False  # products of the columns of Z in float32
 
     def moments(self, Z: Any, Y: Any, confounders: Any, coding: Coding | None, groups: Any = None) -> Found:
         """Moments of every fold; ``coding`` is that of earlier rows."""
@@ -79,6 +80,7 @@ class Fitting(NamedTuple):
                 coding.covariates.blocks,
                 coding.q,
                 grouped=found is not None,
+                single=self.single,
             )
         except NotFiniteError:
             if not is_source(rows):  # a Source knows the names of its rows and columns
@@ -139,7 +141,9 @@ class Fitting(NamedTuple):
         names, k = coding.covariates.names, start[0].shape[1]
         grouped = groups is not None
         several = now._buckets(*start, np.array(sorted(seen)) if grouped else None)
-        made = batch_moments(both, names, k, several, coding.covariates.blocks, coding.q, grouped=grouped)
+        made = batch_moments(
+            both, names, k, several, coding.covariates.blocks, coding.q, grouped=grouped, single=self.single
+        )
         return Found(coding, made, _precision(start[0].dtype), np.array(sorted(seen)) if grouped else None)
 
     def _of_dask(self, Z: Any, Y: Any, confounders: Any, coding: Coding | None, groups: Any) -> Found:

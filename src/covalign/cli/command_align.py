@@ -10,7 +10,7 @@ import typer
 from covalign._core.messages import message
 from covalign.cli import options
 from covalign.cli.application import app, note, reply
-from covalign.cli.options import METHOD, OUTPUT, Missing, Regime, flag, option
+from covalign.cli.options import METHOD, OUTPUT, Missing, Precision, Regime, flag, option
 from covalign.cli.outputs import (
     ALIGNMENT,
     NUMBERS,
@@ -53,6 +53,10 @@ def align(
     missing: options.MissingCovariates = Missing.pairs,
     drop_first: options.DropFirst = True,
     folds: options.Folds = 5,
+    precision: Annotated[
+        Precision,
+        option(METHOD, "CHOICE", "Precision of sums: double, or single, which is faster for large float32 data."),
+    ] = Precision.double,
     out: Annotated[
         Path | None, option(OUTPUT, "PATH", f"The aligned rows ({', '.join(NUMBERS)}).", "--out", "-o")
     ] = None,
@@ -90,6 +94,7 @@ def align(
             folds=folds,
             drop_first=drop_first,
             missing=missing.value,
+            precision=precision.value,
         )
         study = open_study(one_view(z), {}, covariates, covariate, confounder, index, key, groups=groups)
         rows, Y, names = aligned_rows(study, by_position, needed=bool(confounder or groups))

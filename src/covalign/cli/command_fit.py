@@ -126,7 +126,7 @@ def fit(
         options.check_setting(regime, lam, max_coupling)
         folds = options.checked_folds(folds)
         number = options.auto_or(int, "--n-factors", n_factors)
-        strength = options.auto_or(float, "--supervision", supervision)
+        strength = options.supervision_of(supervision)
         check_inputs(data, *paths.values(), tables=[covariates])
 
         from sklearn.exceptions import ConvergenceWarning

@@ -34,6 +34,13 @@ class Missing(StrEnum):
     error = "raise"
 
 
+class Precision(StrEnum):
+    """The precision of sums."""
+
+    double = "double"
+    single = "single"
+
+
 class Posterior(StrEnum):
     """The family of the posterior."""
 
@@ -230,6 +237,16 @@ def shrinkage_of(text: str) -> Any:
     from covalign._core.checks import check_shrinkage
 
     return value if value == "auto" else check_shrinkage(value)
+
+
+def supervision_of(text: str) -> Any:
+    """``"auto"``, or a number from 1."""
+    value = auto_or(float, "--supervision", text)
+
+    from covalign._core.checks import check_supervision
+
+    check_supervision(value)
+    return value
 
 
 def checked_folds(folds: int) -> int:

@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from covalign._core.checks import (
     check_chunk_rows,
     check_folds,
+    check_supervision,
     not_one_of,
     not_positive,
     too_many_factors_asked,
@@ -361,9 +362,7 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         for what in ("max_iter", "n_init"):
             if not _is_count(getattr(self, what)):
                 raise not_positive(what, getattr(self, what))
-        if self.supervision != "auto" and not _is_number(self.supervision, 1):
-            need, remedy = 'supervision needs a number from 1, or "auto"', "1 is the model without further weight"
-            raise ValueError(message(need, got=repr(self.supervision), remedy=remedy))
+        check_supervision(self.supervision)
         if not _is_number(self.beta_prior, 0):
             raise ValueError(message("beta_prior needs a number from 0", got=repr(self.beta_prior), remedy="0 is flat"))
         if self.regime_from not in ("features", "model"):

@@ -39,6 +39,7 @@ from covalign._core.flags import rows_by_pattern
 from covalign._core.linalg import Array, is_constant, positive_semidefinite, whitener
 from covalign.moments import moments
 from covalign.moments.moments import Accumulator, FoldSums, Moments, as_rows, merge, merge_folds, merge_groups, no_rows
+from covalign.moments.single import SingleAccumulator
 from covalign.stream.reduction import Size, of_batches
 
 SUMS_BYTES = 2**26  # for the sums of all parts of a fold
@@ -380,9 +381,11 @@ class SplitSums:
 class AnyAccumulator:
     """An ``Accumulator`` of the complete rows and an ``IncompleteAccumulator`` of the others, once there are any."""
 
-    def __init__(self, k: int, p: int, blocks: Blocks | None = None, block_bytes: int | None = None) -> None:
+    def __init__(
+        self, k: int, p: int, blocks: Blocks | None = None, block_bytes: int | None = None, single: bool = False
+    ) -> None:
         self.k, self.blocks = k, blocks or _single(p)
-        self._complete = Accumulator(k, p, block_bytes)
+        self._complete = (SingleAccumulator if single else Accumulator)(k, p, block_bytes)
         self._gaps: IncompleteAccumulator | None = None
 
     def add(self, Z: Any, Y: Array) -> None:
@@ -403,10 +406,18 @@ class AnyAccumulator:
 
 
 def fold_moments(
-    Z: Any, Y: Any, folds: int, blocks: Blocks | None = None, n_confounders: int = 0, *, grouped: bool = False
+    Z: Any,
+    Y: Any,
+    folds: int,
+    blocks: Blocks | None = None,
+    n_confounders: int = 0,
+    *,
+    grouped: bool = False,
+    single: bool = False,
 ) -> list[Rows | None]:
     """``moments.fold_moments`` for a Y that may have gaps (NaN); equal to it if there is none."""
-    return moments.sums_of_folds(Z, Y, folds, partial(AnyAccumulator, blocks=blocks), merged, n_confounders, grouped)
+    accumulator = partial(AnyAccumulator, blocks=blocks, single=single)
+    return moments.sums_of_folds(Z, Y, folds, accumulator, merged, n_confounders, grouped)
 
 
 def batch_moments(
@@ -418,12 +429,14 @@ def batch_moments(
     n_confounders: int = 0,
     *,
     grouped: bool = False,
+    single: bool = False,
 ) -> list[Rows | None]:
     """``fold_moments`` of batches (Z, Y) of numbers that come once; Z has k columns, Y has these names."""
     columns = k + len(names)
     expected = min(folds, 64) if grouped else folds
     size = Size(columns, expected, moments.block_rows(columns, moments.block_bytes(expected)))
-    new = partial(FoldSums, folds, partial(AnyAccumulator, blocks=blocks), names, n_confounders, grouped, expected)
+    accumulator = partial(AnyAccumulator, blocks=blocks, single=single)
+    new = partial(FoldSums, folds, accumulator, names, n_confounders, grouped, expected)
     found: list[Rows | None] = of_batches(batches, new, partial(merge_folds, merge=merged), size)
     return found
 
