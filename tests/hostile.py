@@ -66,13 +66,20 @@ def edited_array(rng: np.random.Generator, array: np.ndarray) -> Any:
         lambda: np.concatenate([array, array]) if array.ndim else array,
         lambda: array.astype(str),
         lambda: array.astype(complex),
-        lambda: array.astype(np.int8) if array.dtype.kind != "f" else np.nan_to_num(array).clip(-100, 100).astype(np.int8),
+        lambda: (
+            array.astype(np.int8) if array.dtype.kind != "f" else np.nan_to_num(array).clip(-100, 100).astype(np.int8)
+        ),
         lambda: array.astype("M8[s]") if array.dtype.kind == "i" else array.astype(bool),
         lambda: np.zeros(0),
         lambda: np.float64(1.0),
         lambda: -array if array.dtype.kind in "if" else ~array if array.dtype.kind == "b" else array,
         lambda: array * 0,
-        *([lambda v=v: changed(rng, array, v) for v in (np.nan, np.inf, -np.inf, 1e308, -1e200, 1e-310, 0.0, -1.0, 1e9)]),
+        *(
+            [
+                lambda v=v: changed(rng, array, v)
+                for v in (np.nan, np.inf, -np.inf, 1e308, -1e200, 1e-310, 0.0, -1.0, 1e9)
+            ]
+        ),
     ]
     with np.errstate(all="ignore"):
         return np.asarray(made[int(rng.integers(len(made)))]())
@@ -82,7 +89,13 @@ def changed(rng: np.random.Generator, array: np.ndarray, value: float) -> np.nda
     """One entry replaced."""
     other = np.array(array)
     if other.size:
-        limits = None if other.dtype.kind == "f" else 0 if other.dtype.kind == "b" else int(np.clip(np.nan_to_num(value), -9, 9))
+        limits = (
+            None
+            if other.dtype.kind == "f"
+            else 0
+            if other.dtype.kind == "b"
+            else int(np.clip(np.nan_to_num(value), -9, 9))
+        )
         other.reshape(-1)[int(rng.integers(other.size))] = value if limits is None else limits
     return other
 

@@ -57,11 +57,14 @@ def rows_or_refusal(path):
             source = open_rows(path)
             n = sum(chunk.shape[0] for chunk in source.chunks(25))
         except FileFormatError as error:
-            assert path.name in str(error)
+            told = str(error)
         except ValueError as error:  # of one dimension, of text, without rows
-            assert any(word in str(error) for word in ("need", "names one", "has no")), error
+            told = f"{path.name}: {error}"
+            if not any(word in told for word in ("need", "names one", "has no")):
+                raise
         else:
-            assert n == source.shape[0]
+            told = path.name if n == source.shape[0] else ""
+    assert path.name in told
 
 
 def copied(original, folder):
@@ -113,7 +116,9 @@ def test_numpy_headers_that_claim_too_much(shape, by_columns, tmp_path):
             read_table(tmp_path / name)
 
 
-@pytest.mark.parametrize(("shape", "chunks"), [((10**12, 4), (20, 4)), ((60, 4), (10**12, 4)), ((10**9, 10**9), (1, 4))])
+@pytest.mark.parametrize(
+    ("shape", "chunks"), [((10**12, 4), (20, 4)), ((60, 4), (10**12, 4)), ((10**9, 10**9), (1, 4))]
+)
 def test_zarr_metadata_that_claim_too_much(whole, tmp_path, shape, chunks):
     path = copied(whole[".zarr"], tmp_path)
     meta = json.loads((path / "zarr.json").read_text())
@@ -146,7 +151,12 @@ def test_parquet_that_claims_other_numbers_of_rows(whole, tmp_path, monkeypatch)
         def row_group(self, i):
             return type("Group", (), {"num_rows": self.rows})
 
-    for rows, why in [(10**12, "claims"), (-1, "less than no rows"), (21, "3 rows are missing"), (19, "3 rows are too")]:
+    for rows, why in [
+        (10**12, "claims"),
+        (-1, "less than no rows"),
+        (21, "3 rows are missing"),
+        (19, "3 rows are too"),
+    ]:
         monkeypatch.setattr(parquet, "head_of", lambda file, rows=rows: Head(file, rows))
         with pytest.raises(FileFormatError, match=why):
             list(open_rows(path).chunks())

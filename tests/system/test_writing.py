@@ -142,7 +142,9 @@ for write in (big.save, lambda path: ca.report.write(big, path, overwrite=True))
 
 def test_a_full_disk_says_what_is_needed_and_keeps_the_old_file(tmp_path):
     path = tmp_path / "old"
-    told = subprocess.run([sys.executable, "-W", "error", "-c", LIMITED, str(path)], capture_output=True, text=True, check=True)
+    told = subprocess.run(
+        [sys.executable, "-W", "error", "-c", LIMITED, str(path)], capture_output=True, text=True, check=True
+    )
     lines = told.stdout.splitlines()
     assert len(lines) == 2, told.stderr
     for line in lines:

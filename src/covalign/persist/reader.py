@@ -48,6 +48,14 @@ def opened(path: Any) -> tuple[dict[str, Any], LatentAligner | InformedFactorAna
             model = getattr(import_module(KINDS[kind]), kind)._restored(meta, arrays)
     except Fault as fault:
         raise store.wrong_field(path, fault.field, fault.why) from fault
-    except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError, AssertionError, RecursionError) as error:
+    except (
+        ArithmeticError,
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        AssertionError,
+        RecursionError,
+    ) as error:
         raise store.foreign_file(path) from error
     return meta, model

@@ -124,9 +124,7 @@ def opened(path: Path, member: str | None) -> Iterator[tuple[IO[bytes], int]]:
             yield file, archive.getinfo(member).file_size
 
 
-def header(
-    file: IO[bytes], path: Path, member: str | None, size: int
-) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+def header(file: IO[bytes], path: Path, member: str | None, size: int) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     """Shape, whether columns are contiguous, and type; the file is then at the first number.
 
     ``size`` is that of the file, which needs to hold all numbers that the header claims.
