@@ -318,7 +318,7 @@ def test_foreign_files_in_the_hidden_folder_begin_anew(path):
     folder, mine = path.parent / f".{path.name}.part", path.parent / "mine"
     mine.write_text("mine")
     for name in ("rows.npy", "rows.zarr", "progress.json", "old"):
-        interrupted_after(path, np.zeros((20, P)))
+        interrupted_after(path, np.zeros((20, P)), overwrite=True)
         shutil.rmtree(folder / name) if (folder / name).is_dir() else (folder / name).unlink(missing_ok=True)
         (folder / name).symlink_to(mine)
         with sink_at(path, overwrite=True) as sink:
