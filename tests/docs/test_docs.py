@@ -225,3 +225,14 @@ def test_what_a_page_would_load_from_elsewhere_is_seen(extension, text, loaded):
     pytest.importorskip("sphinx", reason="sphinx is not installed")
     found = extension("nothing_remote").remote(text)
     assert len(found) == 2 if loaded is None else found == loaded
+
+
+def test_every_promise_names_a_test_that_exists():
+    """The page of promises names tests as file::test."""
+    page = (DOCS / "reliability.md").read_text()
+    named_tests = re.findall(r"`([\w/]+\.py)::(test_\w+)`", page)
+    assert len(named_tests) > 20
+    sources = {file: (ROOT / "tests" / file).read_text() for file, _ in named_tests}
+    assert [f"{file}::{test}" for file, test in named_tests if f"def {test}(" not in sources[file]] == []
+    rows = [line for line in page.splitlines() if line.startswith("| ") and not line.startswith("| promise")]
+    assert [row for row in rows if "::test_" not in row] == []

@@ -154,6 +154,31 @@ def test_a_write_into_the_middle_of_a_file_is_noticed(which, restored, models, t
     np.testing.assert_allclose(np.load(out), model.transform(np.load(path), confounders=C), rtol=1e-9, atol=1e-9)
 
 
+def test_a_change_without_any_trace_in_times_is_noticed(tmp_path, monkeypatch):
+    """A memory map of another program may write without a time: all bytes up to 64 MB count, wherever they are."""
+    X = np.random.default_rng(3).standard_normal((40_000, D))
+    stores = {"one": [npy(tmp_path, X)], "many": []}
+    (tmp_path / "folder").mkdir()
+    for i in range(30):
+        part = pd.DataFrame(X[i * 50 : i * 50 + 50], columns=[str(j) for j in range(D)])
+        part.to_parquet(tmp_path / "folder" / f"{i:02}.parquet")
+        stores["many"].append(tmp_path / "folder" / f"{i:02}.parquet")
+    for name, files in stores.items():
+        source = open_rows(files[0] if name == "one" else tmp_path / "folder")
+        frozen = {file.resolve(): file.stat() for file in files}
+        with monkeypatch.context() as patch:
+            stat = Path.stat
+            patch.setattr(Path, "stat", lambda self, frozen=frozen, stat=stat, **o: frozen.get(self) or stat(self, **o))
+            known = identity(source)
+            for file in (files[0], files[len(files) // 2], files[-1]):
+                data = file.read_bytes()
+                for at in (len(data) // 3, len(data) - 9):
+                    file.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+                    assert identity(source) != known
+                file.write_bytes(data)
+            assert identity(source) == known
+
+
 @both
 def test_a_map_that_is_written_to_is_noticed(which, models, tmp_path, data, monkeypatch):
     X, _, C = data

@@ -292,7 +292,7 @@ def test_another_shape_or_type_begins_anew(path):
         sink.interrupt()
 
 
-@pytest.mark.parametrize("note", ["", "{", "[]", '{"done": 20}'])
+@pytest.mark.parametrize("note", ["", "{", "[]", '{"done": 20}', "null", "7", "[" * 100_000, "\x00"])
 def test_a_damaged_record_begins_anew(path, note):
     interrupted_after(path, np.zeros((20, P)))
     record = path.parent / f".{path.name}.part" / "progress.json"
@@ -301,6 +301,30 @@ def test_a_damaged_record_begins_anew(path, note):
     with sink_at(path) as sink:
         assert sink.start == 0
         sink.write(table()[:, :P])
+
+
+@pytest.mark.parametrize("done", [-5, 48, 1e9, "20", None, True, 20.5, [20], 3])
+def test_a_record_that_cannot_be_begins_anew(path, done):
+    interrupted_after(path, np.zeros((20, P)))
+    record = path.parent / f".{path.name}.part" / "progress.json"
+    record.write_text(json.dumps({**json.loads(record.read_text()), "done": done}))
+    with sink_at(path) as sink:
+        assert sink.start == (3 if done == 3 and path.suffix != ".zarr" else 0)  # a number that could be true
+        sink.write(table()[sink.start :, :P])
+
+
+def test_foreign_files_in_the_hidden_folder_begin_anew(path):
+    """Rows of another program, and links that lead out of the folder: what they lead to is never written to."""
+    folder, mine = path.parent / f".{path.name}.part", path.parent / "mine"
+    mine.write_text("mine")
+    for name in ("rows.npy", "rows.zarr", "progress.json", "old"):
+        interrupted_after(path, np.zeros((20, P)), overwrite=True)
+        shutil.rmtree(folder / name) if (folder / name).is_dir() else (folder / name).unlink(missing_ok=True)
+        (folder / name).symlink_to(mine)
+        with sink_at(path, overwrite=True) as sink:
+            sink.write(table()[sink.start :, :P])
+        assert mine.read_text() == "mine"
+        assert sorted(os.listdir(path.parent)) == sorted(["mine", path.name])
 
 
 def test_a_record_without_its_rows_begins_anew(path):

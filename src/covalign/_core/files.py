@@ -31,7 +31,10 @@ from covalign.exceptions import (
 
 NO_ROOM = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
 # What decoders raise on damaged bytes; zipfile says RuntimeError of encryption, NotImplementedError of unknown methods.
-DAMAGED = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError, struct.error, MemoryError)
+DAMAGED = (
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError, struct.error, MemoryError),
+    *(ValueError, LookupError),
+)
 UNREADABLE = (Exception,)  # readers of foreign formats raise whatever their bytes lead them to
 CLAIM_BYTES, CLAIM_RATIO = 2**30, 10_000  # compressed data that claim more than both are no data
 TEMPORARY = ".covalign-tmp"  # ends the names of files that are being written

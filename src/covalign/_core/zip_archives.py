@@ -17,15 +17,15 @@ SMALL = 2**20  # bytes of a member that no limit of expansion concerns
 
 
 def check_zip(path: Any) -> None:
-    """Refuse a zip archive that is damaged, encrypted, or makes false or enormous claims; pass other files."""
+    """Refuse a zip archive that is encrypted, or makes false or enormous claims; pass other files."""
     with open(path, "rb") as file:
         if file.read(4) != MAGIC:
             return
         try:
             with zipfile.ZipFile(file) as archive:
                 found = archive.infolist()
-        except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError, EOFError) as error:
-            raise refused(path, None, str(error).partition("\n")[0] or "it has no table of contents") from error
+        except Exception:  # damaged: whoever reads it says so, and what it should have been
+            return
         size = os.fstat(file.fileno()).st_size
     if len(found) > MOST_MEMBERS:
         raise refused(path, None, f"it has {len(found)} members, more than {MOST_MEMBERS}")

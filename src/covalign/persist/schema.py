@@ -1,7 +1,7 @@
 """The schema of model files: of every field its kind, shape and range, checked before a model is made of them.
 
-``model_fields`` lists the fields. A check takes a value and raises ``Fault`` if it does not fit. Fields that no list has
-are ignored, so that later versions can add some.
+``model_fields`` lists the fields. A check takes a value and raises ``Fault`` if it does not fit. Fields that no list
+has are ignored, so that later versions can add some.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def number(low: float, high: float = math.inf, *, gap: bool = False) -> Check:
 
     def check(value: Any) -> None:
         known = isinstance(value, int | float) and not isinstance(value, bool)
-        fits = known and (math.isfinite(value) and low <= value <= high or (gap and math.isnan(value)))
+        fits = known and ((math.isfinite(value) and low <= value <= high) or (gap and math.isnan(value)))
         _need(fits, f"needs a number from {low:g} to {high:g}")
 
     return check

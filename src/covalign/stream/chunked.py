@@ -14,7 +14,6 @@ from covalign.exceptions import ColumnLayoutWarning, FileFormatError
 from covalign.stream.memory import SparseRows
 from covalign.stream.source import Table, no_key, which_array
 
-
 # What zarr, h5py and anndata raise on damaged bytes; a ValueError may be ours, about numbers that are no table.
 DAMAGED_STORE = (RuntimeError, OSError, LookupError, TypeError, AttributeError, ArithmeticError, MemoryError)
 

@@ -49,7 +49,7 @@ def from_h5ad(path: Path, key: str | None, **options: Any) -> Table:
     at = part if name is None else f"{part}/{name}"
     with reading(path, NEED):
         file = h5py.File(path, "r")
-        node = file[at] if at in file else None
+        node = file.get(at)
         encoding = None if node is None else node.attrs.get("encoding-type")
         have = [f"{p}/{k}" for p in ("layers", "obsm") if p in file for k in file[p]]
         have = ["X", *have] if "X" in file else have

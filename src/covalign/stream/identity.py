@@ -24,7 +24,8 @@ def identity(source: Source) -> str:
     Of rows in a file or folder: path, size, inode and times of every file, and a hash of all bytes up to 64 MB, of 64
     blocks spread evenly over more. No program can set ``st_ctime`` back, so every write shows, even if size and
     modification time are as they were. A memory map of another program may write without a time, and Windows keeps no
-    such time: there a write beyond 64 MB shows only in the blocks. Of rows in memory: a hash of all their bytes. Of other rows (dask, a device): a text that never repeats.
+    such time: there a write to more than 64 MB shows only in the blocks. Of rows in memory: a hash of all their bytes.
+    Of other rows (dask, a device): a text that never repeats.
     """
     if isinstance(source, Derived):
         return fingerprint(identity(source.source), source.added)

@@ -91,9 +91,11 @@ class Sink:
             self._refuse_existing()
             with self._disk():
                 done = self._recorded()
-                if not done:
+                if not (done and self._writer.has(done)):
                     self._clear_folder()
-                self.start = self._done = self._writer.begin(done)
+                    done = 0
+                self._writer.begin(done)
+                self.start = self._done = done
                 self._record()
             if isinstance(self._writer, NpyWriter):  # the size is known: fail now, not after hours
                 need = (self.shape[0] - self.start) * self._row_bytes
@@ -201,7 +203,7 @@ class Sink:
     def _restore(self) -> None:
         """Put back the old result if an earlier run was killed after moving it aside; remove one that was replaced."""
         old = self._folder / "old"
-        if old.exists() and not self.path.exists():
+        if old.exists() and not old.is_symlink() and not self.path.exists():
             os.rename(old, self.path)
         _remove(old)
 
@@ -231,8 +233,8 @@ class Sink:
             need = (self.shape[0] - self._done) * self._row_bytes
             raise files.disk_full(self.path, need, self._done) from error.__cause__
         except CannotWriteError as error:  # of a file in the hidden folder: users know the path
-            known = isinstance(error.__cause__, OSError)
-            raise (files.cannot_write(self.path, error.__cause__) if known else error) from error.__cause__
+            cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
+            raise files.cannot_write(self.path, cause) from cause
 
 
 open_sink = Sink

@@ -33,14 +33,18 @@ class NpyWriter:
         )
         self._head, self._row_bytes = head.getvalue(), shape[1] * dtype.itemsize
 
-    def begin(self, done: int) -> int:
-        """Prepare to resume after ``done`` rows; returns the number of rows on the disk, 0 for a new start."""
-        if done and not self._has(done):
-            done = 0
+    def has(self, rows: int) -> bool:
+        """Whether an earlier run left these rows: a file that begins with our header and is long enough."""
+        if self._path.is_symlink() or not self._path.is_file() or self._path.stat().st_size < self._offset(rows):
+            return False
+        with self._path.open("rb") as file:
+            return file.read(len(self._head)) == self._head
+
+    def begin(self, done: int) -> None:
+        """Prepare to resume after ``done`` rows; 0 is a new start."""
         self._file = self._path.open("r+b" if done else "wb", buffering=0)
         if not done:
             _write_all(self._file, self._head)
-        return done
 
     def append(self, start: int, rows: Any) -> None:
         """Write rows whose first one is ``start``."""
@@ -62,13 +66,6 @@ class NpyWriter:
             self._file.close()
             self._file = None
 
-    def _has(self, rows: int) -> bool:
-        """Whether the file begins with our header and is long enough for these rows."""
-        if not self._path.is_file() or self._path.stat().st_size < self._offset(rows):
-            return False
-        with self._path.open("rb") as file:
-            return file.read(len(self._head)) == self._head
-
     def _offset(self, row: int) -> int:
         return len(self._head) + row * self._row_bytes
 
@@ -82,11 +79,20 @@ class ZarrWriter:
         self._shape, self._dtype, self._names, self.grain = shape, dtype, names, min(grain, shape[0])
         self._array: Any = None
 
-    def begin(self, done: int) -> int:
+    def has(self, rows: int) -> bool:
+        """Whether an earlier run left an array of this shape, type and chunks."""
+        try:
+            found = self._zarr.open_array(str(self._path), mode="r")
+            same = found.shape == tuple(self._shape) and found.dtype == self._dtype
+            return bool(same and found.chunks == (self.grain, self._shape[1]) and not self._path.is_symlink())
+        except UNREADABLE:
+            return False
+
+    def begin(self, done: int) -> None:
         """Open the array, or make a new one."""
-        if done and self._is_ours():
+        if done:
             self._array = self._zarr.open_array(str(self._path), mode="r+")
-            return done
+            return
         self._array = self._zarr.create_array(
             str(self._path),
             shape=self._shape,
@@ -97,16 +103,6 @@ class ZarrWriter:
             overwrite=True,
         )
         self._unsynced.add(self._path / "zarr.json")
-        return 0
-
-    def _is_ours(self) -> bool:
-        """Whether the folder is an array of this shape, type and chunks."""
-        try:
-            found = self._zarr.open_array(str(self._path), mode="r")
-            same = found.shape == tuple(self._shape) and found.dtype == self._dtype
-            return bool(same and found.chunks == (self.grain, self._shape[1]))
-        except UNREADABLE:
-            return False
 
     def append(self, start: int, rows: Any) -> None:
         """Write whole chunks."""
