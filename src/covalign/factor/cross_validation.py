@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 
 from covalign._core.checks import check_folds
 from covalign._core.linalg import Array
@@ -22,7 +21,7 @@ from covalign._core.messages import message
 from covalign.closed_form import fold_packing, regimes
 from covalign.closed_form.heldout import HeldOut, LeftOut, second_moments
 from covalign.closed_form.regimes import Polar
-from covalign.exceptions import CannotHoldOutError, OwnershipWarning
+from covalign.exceptions import CannotHoldOutError
 from covalign.factor.fitted_rows import Rows
 from covalign.factor.inference.realignment import model_moments
 from covalign.factor.table import Table
@@ -114,10 +113,9 @@ def without(model: Any, settings: Any, test: NDArray[np.bool_], bucket: NDArray[
         if seen[where].any()
     }
     fit = clone(settings)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        warnings.simplefilter("ignore", OwnershipWarning)  # said of the whole fit
-        fit.fit(_some(views, ~test), named[~test], confounders=None if C is None else C[~test])
+    fit._fit_quietly(
+        _some(views, ~test), named[~test], None if C is None else C[~test]
+    )  # warnings are of the whole fit
     if fit._unfinished:  # numbers of fits that were cut short would say nothing of the model
         raise KeyboardInterrupt
     z = fit.transform(_some(views, test), confounders=None if C is None else C[test]) - fit._label_free_mean

@@ -244,6 +244,18 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         >>> fa.factor_names_[3:7]
         ['y3', 'y4', 'free0', 'free1']
         """
+        y, groups = self._fit_quietly(X, y, confounders, groups, warm_start)
+        self._warn_if_unfinished()
+        ownership.warn(self.ownership_, self.covariate_names_, stacklevel=3)
+        if self.folds:
+            likely = grouping.likely_column(y, confounders) if groups is None and isinstance(y, pd.DataFrame) else None
+            grouping.warn(self.n_groups_, likely)
+        return self
+
+    def _fit_quietly(
+        self, X: Any, y: Any, confounders: Any, groups: Any = None, warm_start: bool = False
+    ) -> tuple[Any, Any]:
+        """``fit`` without a look at what it found; y and the groups, once these are no column of y."""
         self._check_parameters()
         X, y = open_tables(X, y, chunk_rows=self.chunk_rows)
         asked = preparation.Asked(self.scale, self.engine, self.drop_first, self.chunk_rows)
@@ -273,12 +285,7 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         made._budget = None
         made._fit_supervised(problem, resume)
         self.__dict__ = made.__dict__
-        self._warn_if_unfinished()
-        ownership.warn(self.ownership_, self.covariate_names_, stacklevel=3)
-        if self.folds:
-            likely = grouping.likely_column(y, confounders) if groups is None and isinstance(y, pd.DataFrame) else None
-            grouping.warn(self.n_groups_, likely)
-        return self
+        return y, groups
 
     def _warn_if_unfinished(self) -> None:
         if not self._unfinished:

@@ -184,7 +184,7 @@ class Problem(NamedTuple):
 
     @property
     def rounding(self) -> float:
-        """What rounding may change in the bound (nats). In 240 odd fits it was at most 1e-11 for each cell."""
+        """What rounding may change in the bound (nats). In 90 odd fits it was at most 1e-11 for each cell."""
         return 1e-9 * self.n * int(self.bounds[-1].stop)
 
     def supervised(self, weight: float) -> Problem:
