@@ -85,7 +85,7 @@ def command(measure: Measure) -> Iterator[Row]:
         z, y, out = Path(folder, "Z.npy"), Path(folder, "Y.csv"), Path(folder, "out.csv")
         np.save(z, Z)
         Y.to_csv(y, index=False)
-        words = [sys.executable, "-m", "covalign", "align", str(z), str(y), "-o", str(out), "--overwrite"]
+        words = [sys.executable, "-m", "covalign", "align", str(z), str(y), "-o", str(out), "--force"]
         took = measure._replace(clock=time.perf_counter)(
             {
                 "fit": lambda: ca.LatentAligner().fit(Z, Y),
