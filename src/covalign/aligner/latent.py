@@ -5,21 +5,13 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Sequence
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
-from covalign._core.checks import (
-    check_chunk_rows,
-    check_folds,
-    check_lam,
-    check_missing,
-    check_regime,
-    y_required,
-)
+from covalign._core.checks import check_permutations, check_shrinkage, y_required
 from covalign._core.linalg import Array, affine
 from covalign._core.messages import listed, message
 from covalign.aligner import aligner_archive as archive
@@ -27,7 +19,7 @@ from covalign.aligner import dask_tables as dasks
 from covalign.aligner import intake
 from covalign.aligner.edited_rows import EditedRows
 from covalign.aligner.fold_sums import Fitting, Found
-from covalign.aligner.solution import Solution, check_shrinkage, solved
+from covalign.aligner.solution import Solution, solved
 from covalign.closed_form import heldout, permutation, regimes
 from covalign.closed_form.budget import Budget
 from covalign.closed_form.regimes import Polar
@@ -187,11 +179,12 @@ class LatentAligner(EditedRows, BaseEstimator):
         >>> ca.LatentAligner().fit(s.Z, s.Y, groups=[f"donor{i % 20}" for i in range(200)]).n_groups_
         20
         """
-        self._check_parameters()
-        self._remember(self._fitting().moments(Z, Y, confounders, None, groups))
-        self._budget = None
-        self._solved = self._solve()
-        self._advise(Y, confounders)
+        with self._unchanged_if_it_fails():
+            self._check_parameters()
+            self._remember(self._fitting().moments(Z, Y, confounders, None, groups))
+            self._budget = None
+            self._solved = self._solve()
+            self._advise(Y, confounders)
         return self
 
     def _advise(self, Y: Any, confounders: Any) -> None:
@@ -208,7 +201,13 @@ class LatentAligner(EditedRows, BaseEstimator):
         >>> al.n_rows_, bool((al.alignment_ - ca.LatentAligner().fit(s.Z, s.Y).alignment_).abs().max() < 1e-9)
         (200, True)
         """
-        self._check_parameters()
+        with self._unchanged_if_it_fails():
+            self._check_parameters()
+            self._remember(self._with_rows(Z, Y, confounders, groups))
+        return self
+
+    def _with_rows(self, Z: Any, Y: Any, confounders: Any, groups: Any) -> Found:
+        """The sums so far, and those of these rows."""
         known = getattr(self, "_coding", None)
         if known is not None and (groups is None) != (self._groups is None):
             need, got = "groups are needed for all rows or for none", "groups" if groups is not None else "no groups"
@@ -218,13 +217,12 @@ class LatentAligner(EditedRows, BaseEstimator):
             both = None if found.groups is None or self._groups is None else np.union1d(self._groups, found.groups)
             folds = [merged(pair) for pair in zip(self._folds, found.folds, strict=True)]
             found = found._replace(folds=folds, groups=both)
-        self._remember(found)
-        return self
+        return found
 
     def _fitting(self, partial: bool = False) -> Fitting:
         fixed = check_shrinkage(self.shrinkage) is not None
         buckets = len(self._folds) if partial and hasattr(self, "_folds") else None
-        folds = 1 if fixed else self.folds
+        folds = 1 if fixed else int(self.folds)
         return Fitting(self, folds, buckets, self.missing, self.drop_first, self.chunk_rows, partial)
 
     def fit_transform(self, Z: Any, y: Any = None, *, confounders: Any = None, groups: Any = None) -> Any:
@@ -243,17 +241,10 @@ class LatentAligner(EditedRows, BaseEstimator):
         return self.transform(Z, confounders=confounders)
 
     def _check_parameters(self) -> None:
-        check_regime(self.regime)
-        check_lam(self.lam)
-        fixed = check_shrinkage(self.shrinkage) is not None
-        if not fixed and self.folds == 0:
+        super()._check_parameters()
+        if check_shrinkage(self.shrinkage) is None and self.folds == 0:
             need = 'shrinkage="auto" needs at least 2 folds'
             raise ValueError(message(need, got=0, remedy="use folds=5, or a number for shrinkage"))
-        if self.folds != 0:
-            check_folds(self.folds)
-        check_missing(self.missing)
-        if self.chunk_rows is not None:
-            check_chunk_rows(self.chunk_rows)
 
     def _remember(self, found: Found) -> None:
         whole = merged(found.folds)
@@ -269,7 +260,7 @@ class LatentAligner(EditedRows, BaseEstimator):
         fixed, path = check_shrinkage(self.shrinkage), None
         ridge = None if fixed is None else Ridge(fixed)
         if ridge is None:
-            path = shrinkage_path(self._folds, self.folds, self._coding.q)
+            path = shrinkage_path(self._folds, int(self.folds), self._coding.q)
             ridge = best_ridge(path)
         rho, scale = Ridge(analytic_shrinkage(self.moments_)) if ridge is None else ridge
         found = solved(self.moments_, self.regime, self.lam, rho, self.keep_rest, path, self._budget, scale)
@@ -485,7 +476,7 @@ class LatentAligner(EditedRows, BaseEstimator):
         """Fits without each fold; None where a fixed shrinkage needed no folds."""
         polar = self._polar()
         if self._held is None and len(self._folds) > 1:
-            made = splits(self._folds, self.folds, self._coding.q)
+            made = splits(self._folds, int(self.folds), self._coding.q)
             grouped = self._groups is not None
             self._held = heldout.held_out(polar, made, self._ridges(made), grouped=grouped) if made else None
         return self._held
@@ -498,7 +489,7 @@ class LatentAligner(EditedRows, BaseEstimator):
         path, labels = self.shrinkage_path_, int(self._whole.n_pairs.min())
         if path is None or min(labels, self.n_groups_ or labels) > MANY_ROWS:
             return [Ridge(self.shrinkage_, self.scale_)] * len(made)
-        return ridges_of_splits(self._folds, made, self.folds, self._coding.q, path["scale"].unique().tolist())
+        return ridges_of_splits(self._folds, made, int(self.folds), self._coding.q, path["scale"].unique().tolist())
 
     def _alignment_on(self, X: Any, y: Any, confounders: Any) -> Array:
         how = self._fitting(partial=True)._replace(buckets=1, missing="pairs")
@@ -533,10 +524,7 @@ class LatentAligner(EditedRows, BaseEstimator):
         >>> float(al.permutation_test(s.Z, s.Y, 199).loc["overall", "p_value"])
         0.005
         """
-        if not isinstance(n_permutations, Integral) or isinstance(n_permutations, bool) or n_permutations < 1:
-            need = "n_permutations needs a whole number of at least 1"
-            raise ValueError(message(need, got=repr(n_permutations), remedy="999 is a good choice"))
-        count = int(n_permutations)
+        count = check_permutations(n_permutations)
         Y, groups = grouping.separated(Y, groups, confounders)
         rows, encoded, numbers = self._check_pairs(Z, Y, confounders, groups)
         s, coding = self._solution, self._coding
@@ -614,7 +602,7 @@ class LatentAligner(EditedRows, BaseEstimator):
         if fixed is not None:
             return fixed
         if self._least_change is None:
-            found = least_change(erasure_path(self._folds, self.folds, self._coding.q))
+            found = least_change(erasure_path(self._folds, int(self.folds), self._coding.q))
             self._least_change = self.shrinkage_ if found is None else found
         return self._least_change
 

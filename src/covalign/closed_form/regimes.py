@@ -23,8 +23,8 @@ A covariate that is uncorrelated with Z keeps its T_0 dimension under ``stronges
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -32,8 +32,10 @@ import scipy.linalg
 from numpy.typing import ArrayLike
 
 from covalign._core.checks import (
+    check_choice,
     check_lam,
     check_regime,
+    check_ridge,
     constant_covariates,
     no_exclusive,
     too_few_rows,
@@ -192,13 +194,21 @@ def whitened_polar(m: Moments, shrinkage: float = 0.0, scale: str = "raw") -> Po
     >>> bool(abs(T_0 @ m.cov_z @ T_0.T - [[i == j for i in range(5)] for j in range(5)]).max() < 1e-12)
     True
     """
-    k, p = m.cov_zy.shape
+    k, p = _moments(m).cov_zy.shape
+    shrinkage = check_ridge(shrinkage)
     if p > k:
         raise too_many_covariates(p, k)
     if m.n is not None and m.n < 2:
         raise too_few_rows(m.n)
     with one_thread(k):
         return _whitened_polar(m, shrinkage, scale)
+
+
+def _moments(m: Any) -> Moments:
+    if isinstance(m, Moments):
+        return m
+    problem, got = "regimes need the moments of Z and Y", f"a {type(m).__name__}"
+    raise ValueError(message(problem, got=got, remedy="pass covalign.Moments.from_arrays(Z, Y)"))
 
 
 def _whitened_polar(m: Moments, shrinkage: float, scale: str) -> Polar:
@@ -302,7 +312,7 @@ def ridge(m: Moments, shrinkage: float, scale: str = "raw") -> Array:
     >>> ca.regimes.ridge(m, 0.1).shape
     (5, 5)
     """
-    rho, S_zy = shrinkage, standardised_cross_covariance(m)
+    rho, S_zy = check_ridge(shrinkage), standardised_cross_covariance(m)
     ridged = (1 - rho) * m.cov_z + rho * np.diag(penalty(m, scale))
     try:
         return np.asarray(scipy.linalg.cho_solve(scipy.linalg.cho_factor(ridged), S_zy))
@@ -319,7 +329,7 @@ def penalty(m: Moments, scale: str = "raw") -> Array:
     >>> ca.regimes.penalty(m).tolist(), ca.regimes.penalty(m, "standard").tolist()
     ([5.0, 5.0], [1.0, 9.0])
     """
-    a, variance = POWERS[scale], np.diag(m.cov_z)
+    a, variance = POWERS[check_choice("scale", scale, tuple(POWERS))], np.diag(m.cov_z)
     if a == 0:
         return np.full(len(variance), np.mean(variance))
     units = np.where(variance > 0, variance, np.mean(variance)) ** a
@@ -334,7 +344,7 @@ def standardised_cross_covariance(m: Moments) -> Array:
     >>> ca.regimes.standardised_cross_covariance(in_days).item()
     0.6
     """
-    variance = np.diag(m.cov_y)
+    variance = np.diag(_moments(m).cov_y)
     constant = is_constant(m.mean_y, variance)
     if constant.any():
         raise constant_covariates(np.array(m.covariate_names)[constant])
@@ -476,12 +486,24 @@ def frontier_settings(polar: Polar, lams: Iterable[float] | None) -> tuple[list[
     >>> ca.regimes.frontier_settings(polar, [0, 0.5])
     ([('independent', 0.0), ('tunable', 0.5), ('exclusive', nan)], None)
     """
-    checked = [check_lam(lam) for lam in (DEFAULT_LAMS if lams is None else np.atleast_1d(np.asarray(lams)).tolist())]
+    checked = [check_lam(lam) for lam in (DEFAULT_LAMS if lams is None else listed_lams(lams))]
     named = {0.0: "independent", 1.0: "strongest"}
     settings = [(named.get(lam, "tunable"), lam) for lam in checked]
     if polar.M_inverse is None:
         return settings, str(no_exclusive(polar.dependent))
     return [*settings, ("exclusive", float("nan"))], None
+
+
+def listed_lams(lams: Any) -> list[Any]:
+    """One lambda, or several, as a list; ``check_lam`` refuses what is no number.
+
+    >>> import covalign as ca
+    >>> ca.regimes.listed_lams(0.5), ca.regimes.listed_lams(range(2))
+    ([0.5], [0, 1])
+    """
+    if isinstance(lams, np.ndarray):
+        return list(np.atleast_1d(lams).tolist())
+    return list(lams) if isinstance(lams, Iterable) and not isinstance(lams, str | bytes | Mapping) else [lams]
 
 
 def frontier_frame(rows: Sequence[tuple[str, float, Array, float]], names: Sequence[str]) -> pd.DataFrame:

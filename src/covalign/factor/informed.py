@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import warnings
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -12,14 +11,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
-from covalign._core.checks import (
-    check_chunk_rows,
-    check_folds,
-    not_one_of,
-    not_positive,
-    too_many_factors_asked,
-    y_required,
-)
+from covalign._core.checks import no_columns, too_many_factors_asked, y_required
 from covalign._core.linalg import Array
 from covalign._core.messages import message
 from covalign.closed_form import regimes
@@ -58,8 +50,6 @@ from covalign.persist import archive as store
 from covalign.tables import groups as grouping
 from covalign.tables.covariates import Encoding, numbered
 from covalign.tables.estimator_input import open_tables
-
-POSTERIORS = ("full", "mean_field", "coordinates")
 
 
 class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
@@ -243,7 +233,7 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         numbers = None if groups is None else grouping.numbers(groups, len(rows.Y), samples)
         p, n, d = len(table.mean_y), len(rows.Y), table.bounds[-1].stop
         if d == 0:
-            raise ValueError(f"X has 0 feature(s) (shape=({n}, 0)) while a minimum of 1 is required.")
+            raise no_columns("X", n)
         resume = warm_start and hasattr(self, "_state")
         k = self._problem.k if resume else p if self.n_factors == "auto" else int(self.n_factors)
         if p > k:
@@ -258,12 +248,13 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         made = copy.copy(self)  # if the fit fails, this model stays as it is
         made._table, made._rows, made._groups, made._realigned = table, rows, numbers, None
         made._fit_supervised(problem, resume)
-        self.__dict__ = made.__dict__
-        _warn_if_not_converged(self.converged_, self.n_iter_, stacklevel=3)
-        ownership.warn(self.ownership_, self.covariate_names_, stacklevel=3)
-        if self.folds:
-            likely = grouping.likely_column(y, confounders) if groups is None and isinstance(y, pd.DataFrame) else None
-            grouping.warn(self.n_groups_, likely)
+        with self._unchanged_if_it_fails():  # warnings may be errors
+            self.__dict__ = made.__dict__
+            _warn_if_not_converged(self.converged_, self.n_iter_, stacklevel=3)
+            ownership.warn(self.ownership_, self.covariate_names_, stacklevel=3)
+            if self.folds:
+                named = groups is None and isinstance(y, pd.DataFrame)
+                grouping.warn(self.n_groups_, grouping.likely_column(y, confounders) if named else None)
         return self
 
     def _fit_supervised(self, problem: Problem, resume: bool) -> None:
@@ -318,31 +309,9 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         samples = self.fit(X, y, confounders=confounders, groups=groups)._table.samples
         return self._as_table(self.factors_, None if samples is None else pd.DataFrame(index=pd.Index(samples)))
 
-    def _check_parameters(self) -> None:
-        if self.posterior not in POSTERIORS:
-            need, remedy = "posterior needs 'full', 'mean_field' or 'coordinates'", "'full' is the tightest one"
-            raise ValueError(message(need, got=repr(self.posterior), remedy=remedy))
-        if self.n_factors != "auto" and not _is_count(self.n_factors):
-            need = 'n_factors needs a whole number above 0, or "auto"'
-            raise ValueError(message(need, got=repr(self.n_factors)))
-        for what in ("max_iter", "n_init"):
-            if not _is_count(getattr(self, what)):
-                raise not_positive(what, getattr(self, what))
-        if self.supervision != "auto" and not _is_number(self.supervision, 1):
-            need, remedy = 'supervision needs a number from 1, or "auto"', "1 is the model without further weight"
-            raise ValueError(message(need, got=repr(self.supervision), remedy=remedy))
-        if not _is_number(self.beta_prior, 0):
-            raise ValueError(message("beta_prior needs a number from 0", got=repr(self.beta_prior), remedy="0 is flat"))
-        if self.regime_from not in ("features", "model"):
-            raise not_one_of("regime_from", self.regime_from, ("features", "model"))
-        if self.folds != 0:
-            check_folds(self.folds)
-        if self.chunk_rows is not None:
-            check_chunk_rows(self.chunk_rows)
-
     def _search(self) -> Search:
-        sweeping = (self.accelerate, self.max_iter, self.tol, self.pretrain_iter)
-        return Search(self.n_factors == "auto", *sweeping, self.n_init, self.random_state)
+        sweeping = (self.accelerate, int(self.max_iter), float(self.tol), int(self.pretrain_iter))
+        return Search(self.n_factors == "auto", *sweeping, int(self.n_init), self.random_state)
 
     def _resumed(self, problem: Problem) -> State:
         same = [len(v.w.mean) for v in self._state.views] == [b.stop - b.start for b in problem.bounds]
@@ -503,11 +472,12 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
 
     def _judged(self) -> cross_validation.Judged | None:
         """Fits without each fold; all regimes of a stage 1 share them."""
-        if self.folds == 0:
+        folds = int(self.folds)
+        if folds == 0:
             return None
-        if self.folds not in self._held:
-            self._held[self.folds] = cross_validation.held_out(self, self.folds)
-        return self._held[self.folds]
+        if folds not in self._held:
+            self._held[folds] = cross_validation.held_out(self, folds)
+        return self._held[folds]
 
     def _held_out(self, own: bool = False) -> HeldOut | None:
         judged = self._judged()
@@ -668,17 +638,9 @@ def _warn_if_not_converged(converged: bool, n_sweeps: int, stacklevel: int) -> N
         warnings.warn(text, ConvergenceWarning, stacklevel=stacklevel)
 
 
-def _is_number(value: Any, least: float) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and least <= float(value) < float("inf")
-
-
 def _needs_complete(data: Gapped) -> ValueError:
     """The error of the paper's updates on data with missing values."""
     need = "posterior='coordinates' needs data without missing values"
     got = "y with missing values" if data.observed.all() else "X with missing values"
     remedy = "use posterior='mean_field', the same model with other updates"
     return ValueError(message(need, got=got, remedy=remedy))
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= 1)

@@ -22,23 +22,28 @@ from covalign._core.checks import (
     too_few_rows,
 )
 from covalign._core.linalg import Array, is_constant
+from covalign._core.user_arrays import numbers, plain
 from covalign.factor.fitted_rows import Rows
 from covalign.factor.inference.engines import Dense, Gram, Sparse, squares
 from covalign.factor.inference.patterns import Gapped, Labels, compressed
 from covalign.factor.nuisance import Nuisance, learn_nuisance, without
 from covalign.factor.table import Table, ViewScale
 from covalign.moments.moments import Moments
+from covalign.stream.memory import frame_dtype, frame_values
 from covalign.tables import confounders, covariates
 from covalign.tables.join import in_order, match_rows, refuse_disjoint, refuse_duplicates, union
 from covalign.tables.representations import SINGLE as SINGLE
+from covalign.tables.representations import named_views
+
+TABLES = (np.ndarray, list, tuple)
 
 
 def as_views(X: Any) -> dict[str, Any]:
     """X as name -> table."""
-    views = {str(name): view for name, view in X.items()} if isinstance(X, Mapping) else {SINGLE: X}
+    views = named_views(X)
     if not views:
         raise no_views()
-    return views
+    return {name: plain(view, f"view {name!r}") if isinstance(view, TABLES) else view for name, view in views.items()}
 
 
 def numeric(name: str, view: Any, gaps: bool = False) -> Array:
@@ -46,14 +51,14 @@ def numeric(name: str, view: Any, gaps: bool = False) -> Array:
 
     float64, unless the view is float32, which is converted later, some rows at a time.
     """
-    values = np.asarray(view)
+    where = f"view {name!r}"
+    made = numbers(plain(view, where), where)
+    frame = isinstance(made, pd.DataFrame)
+    values = frame_values(made, frame_dtype(made.dtypes, where)) if frame else np.asarray(made)
     if values.ndim != 2:
-        raise not_two_dimensional(f"view {name!r}", values.shape)
+        raise not_two_dimensional(where, values.shape)
     if values.dtype.kind not in "fiub":
-        try:
-            values = pd.DataFrame(view).apply(pd.to_numeric).to_numpy(dtype=np.float64, na_value=np.nan)
-        except (TypeError, ValueError):
-            raise not_numeric(f"view {name!r}", values.dtype) from None
+        raise not_numeric(where, values.dtype)
     with np.errstate(invalid="ignore"):  # inf - inf
         total = values.sum()
     if not np.isfinite(total):

@@ -14,6 +14,7 @@ from scipy import sparse
 from covalign._core.checks import columns_differ, lengths_differ, not_finite, not_numeric, not_two_dimensional
 from covalign._core.linalg import Array, add_gram, is_constant, is_explained, mirror, rank_cutoff, whitener
 from covalign._core.messages import listed, message
+from covalign._core.user_arrays import plain
 from covalign.stream import is_dask, is_elsewhere, is_source, open_rows, refuse_not_finite
 from covalign.stream.folds import FoldSorter
 from covalign.stream.folds import fold_of_rows as fold_of_rows  # callers ask for the folds of moments here
@@ -519,7 +520,7 @@ def covariate_names(Y: Any) -> tuple[str, ...]:
 def _numeric(name: str, M: Any) -> Any:
     if sparse.issparse(M):
         return M.tocsr()
-    M = np.asarray(M)
+    M = np.asarray(plain(M, name))
     if M.dtype.kind in "fiub":
         return M
     if M.dtype.kind != "O":
