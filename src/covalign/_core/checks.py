@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -16,12 +16,23 @@ MOST_FOLDS = 100_000
 LARGEST, SMALLEST = 1e100, 1e-100  # of values and of standard deviations: squares and their sums stay exact
 
 
+class TooFewDimensions(ValueError):
+    """Z has fewer linearly independent dimensions than there are covariates."""
+
+
 # -- parameters -------------------------------------------------------------------------------------------------------
 
 
 def check_lam(lam: Any) -> float:
     """A mixing weight in [0, 1]."""
     return check_number(lam, "lam needs a number between 0 (independent) and 1 (strongest)", "choose one in [0, 1]", 1)
+
+
+def listed_lams(lams: Any) -> list[Any]:
+    """One lambda, or several, as a list; ``check_lam`` refuses what is no number."""
+    if isinstance(lams, np.ndarray):
+        return list(np.atleast_1d(lams).tolist())
+    return list(lams) if isinstance(lams, Iterable) and not isinstance(lams, str | bytes | Mapping) else [lams]
 
 
 def check_regime(regime: Any) -> str:
@@ -241,11 +252,38 @@ def unwritable_names(where: str, names: Iterable[str]) -> ValueError:
     return ValueError(message(problem, got=f"half a character (a lone surrogate) in {got}", remedy="rename them"))
 
 
-def out_of_range(where: str, column: Any, large: bool) -> ValueError:
-    """Values whose squares a float64 cannot hold."""
+class OutOfRange(ValueError):
+    """Values whose squares a float64 cannot hold, in the column at a position."""
+
+    position: int = 0
+
+
+def out_of_range(where: str, column: Any, large: bool, position: int = 0) -> OutOfRange:
+    """The error for values that are too large or too small; ``column`` is its name."""
     problem = f"{where} needs values between {SMALLEST:g} and {LARGEST:g} in size, or 0"
     got = f"{'larger' if large else 'only smaller'} ones in column {str(column)!r}"
-    return ValueError(message(problem, got=got, remedy=f"{'divide' if large else 'multiply'} the column by a constant"))
+    error = OutOfRange(
+        message(problem, got=got, remedy=f"{'divide' if large else 'multiply'} the column by a constant")
+    )
+    error.position = position
+    return error
+
+
+def check_small(where: str, names: Sequence[Any], mean: Any, variance: Any) -> None:
+    """Refuse columns that vary, but so little that their variance has few digits or none."""
+    near = (variance < SMALLEST**2) & (np.abs(mean) < SMALLEST)
+    if near.any():
+        near &= (variance > 0) | (mean != 0)
+        if near.any():
+            raise out_of_range(where, names[int(np.argmax(near))], large=False)
+
+
+def check_large(where: str, names: Sequence[Any], values: Any) -> None:
+    """Refuse columns of finite numbers, or gaps, whose squares overflow."""
+    size = max(np.fmax.reduce(values, axis=None, initial=0.0), -np.fmin.reduce(values, axis=None, initial=0.0))
+    if size > LARGEST:
+        large = (np.abs(values) > LARGEST).any(axis=0)
+        raise out_of_range(where, names[int(np.argmax(large))], large=True)
 
 
 def columns_not_numeric(table: str, columns: Iterable[Any]) -> ValueError:

@@ -101,7 +101,7 @@ def numbers_among_objects(frame: pd.DataFrame) -> pd.DataFrame:
         if types.is_object_dtype(dtype) and _is_exact(frame.iloc[:, i]):
             frame = frame.copy(deep=False)
             column = frame.iloc[:, i]
-            frame.isetitem(i, column.where(column.notna(), np.nan).astype(np.float64))
+            frame.isetitem(i, column.where(column.notna(), np.nan).to_numpy(dtype=np.float64))
     return frame
 
 
@@ -125,7 +125,7 @@ def _numeric_frame(frame: pd.DataFrame, where: str) -> pd.DataFrame:
     if odd:
         frame = frame.copy(deep=False)
     for i in odd:
-        frame.isetitem(i, _numeric_column(frame.iloc[:, i], where))
+        frame.isetitem(i, _numeric_column(frame.iloc[:, i], where).array)
     return frame
 
 

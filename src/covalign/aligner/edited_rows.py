@@ -118,10 +118,10 @@ class EditedRows(AlignedModel):
     def _positions_of(self, names: str | Iterable[str]) -> list[int]:
         """Positions of covariates; the name of a category stands for all its dummies."""
         several = isinstance(names, Iterable) and not isinstance(names, bytes)
-        names = [names] if isinstance(names, str) or not several else list(names)
-        if not names or not several:
-            need, got = "erase needs the names of covariates", shown(names[0]) if names else "none"
+        if not several or (not isinstance(names, str) and not (names := list(names))):
+            need, got = "erase needs the names of covariates", shown(names) if names else "none"
             raise ValueError(message(need, got=got, remedy=f"choose among {listed(self.covariate_names_, 10)}"))
+        names = [names] if isinstance(names, str) else list(names)
         sources = {column.source: column.names for column in self._coding.covariates.columns}
         check_covariates(names, [*self.covariate_names_, *sources])
         wanted = {

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
-from covalign._core.checks import check_permutations, check_shrinkage, y_required
+from covalign._core.checks import check_permutations, check_shrinkage, check_small, y_required
 from covalign._core.linalg import Array, affine
 from covalign._core.messages import listed, message
 from covalign.aligner import aligner_archive as archive
@@ -35,7 +35,7 @@ from covalign.closed_form.shrinkage import (
 from covalign.closed_form.splits import Split, splits
 from covalign.exceptions import NotHeldOutWarning, SingularTransformWarning
 from covalign.moments.adjustment import Adjustment, adjusted
-from covalign.moments.incomplete import Rows, merged
+from covalign.moments.incomplete import IncompleteMoments, Rows, merged
 from covalign.moments.moments import Moments
 from covalign.persist import archive as store
 from covalign.stream import Checked, is_dask, is_elsewhere, map_rows, refuse_not_finite
@@ -255,7 +255,17 @@ class LatentAligner(EditedRows, BaseEstimator):
         self.covariate_names_ = self._coding.covariates.names
         self.confounder_names_ = self._coding.confounders.names
 
+    def _refuse_small(self) -> None:
+        """Columns may be small in some folds, but not in all rows."""
+        z = self._whole.rows if isinstance(self._whole, IncompleteMoments) else self._whole
+        given, k = getattr(self, "feature_names_in_", None), len(z.mean_z) - self._coding.q
+        names = [*(range(k) if given is None else given), *self._coding.confounders.names]
+        check_small("Z", names, z.mean_z, np.diag(z.cov_z))
+        for columns, seen in self._whole.pairs:
+            check_small("Y", np.array(self.covariate_names_)[columns].tolist(), seen.mean_y, np.diag(seen.cov_y))
+
     def _solve(self) -> Solution:
+        self._refuse_small()
         refuse_unused_reference(self._coding.covariates, self._whole)
         fixed, path = check_shrinkage(self.shrinkage), None
         ridge = None if fixed is None else Ridge(fixed)

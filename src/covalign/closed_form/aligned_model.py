@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from sklearn.exceptions import NotFittedError
 
-from covalign._core.checks import check_lam, check_max_coupling, check_regime
+from covalign._core.checks import check_lam, check_max_coupling, check_regime, listed_lams
 from covalign._core.linalg import Array
 from covalign._core.messages import message
 from covalign._core.output_tables import OutputTables
@@ -112,8 +112,7 @@ class AlignedModel(OutputTables):
         try:
             yield
         except BaseException:
-            vars(self).clear()
-            vars(self).update(before)
+            self.__dict__ = before
             raise
 
     # -- how well it is aligned ---------------------------------------------------------------------------------------
@@ -389,7 +388,7 @@ class AlignedModel(OutputTables):
         [0.0, 0.5, 1.0]
         """
         self._check_fitted()
-        return {check_lam(lam): self.at(lam) for lam in regimes.listed_lams(lams)}
+        return {check_lam(lam): self.at(lam) for lam in listed_lams(lams)}
 
     def frontier(self, lams: Iterable[float] | None = None) -> pd.DataFrame:
         """Alignment and coupling along lambda, and of the exclusive regime where it exists.
@@ -407,7 +406,7 @@ class AlignedModel(OutputTables):
         ['independent', 'tunable', 'strongest', 'exclusive']
         """
         self._check_fitted()
-        lams = None if lams is None else regimes.listed_lams(lams)
+        lams = None if lams is None else listed_lams(lams)
         frame = regimes.frontier_of(self._polar(), self._fitted_sums(), lams, self.covariate_names_)
         frame.insert(4, "exact_alignment", self._exact_alignment(frame))
         held = self._held_out()

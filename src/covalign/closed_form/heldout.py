@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from covalign._core.linalg import Array, is_constant, to_correlation, unit_rows, whitener
+from covalign._core.checks import TooFewDimensions
+from covalign._core.linalg import Array, to_correlation, unit_rows
 from covalign._core.threads import in_threads
 from covalign.closed_form import regimes
 from covalign.closed_form.measures import off_diagonal_squares, quotient
@@ -157,13 +158,14 @@ def held_out(whole: Polar, made: Sequence[Split], ridges: Sequence[Ridge], *, gr
     A training set whose rows span fewer dimensions than there are covariates cannot be fitted, and is left out; None if
     none can.
     """
-    settings = [(of, ridge) for of, ridge in zip(made, ridges, strict=True) if _spans(of.train)]
+    settings = list(zip(made, ridges, strict=True))
     if not settings:
         return None
-    polars = in_threads(
-        lambda setting: regimes.whitened_polar(setting[0].train, *setting[1]), settings, len(made[0].train.mean_z)
-    )
-    made = [of for of, _ in settings]
+    fits = in_threads(lambda setting: _fit(setting[0].train, setting[1]), settings, len(made[0].train.mean_z))
+    made = [of for of, fit in zip(made, fits, strict=True) if fit is not None]
+    polars = [fit for fit in fits if fit is not None]
+    if not made:
+        return None
     most = max(1, PART_NUMBERS // (2 * len(whole.M) ** 2 * len(made)))
     found = []
     for split, polar in zip(made, polars, strict=True):
@@ -173,12 +175,12 @@ def held_out(whole: Polar, made: Sequence[Split], ridges: Sequence[Ridge], *, gr
     return HeldOut(whole, found, grouped)
 
 
-def _spans(train: Moments) -> bool:
-    """Whether Z has as many dimensions in these rows as there are covariates."""
-    k, p = train.cov_zy.shape
-    if (train.n or 0) - 1 >= k + p:  # more rows than columns: looked at only where it may fail
-        return True
-    return bool(len(whitener(train.cov_z, is_constant(train.mean_z, np.diag(train.cov_z)))) >= p)
+def _fit(train: Moments, ridge: Ridge) -> Polar | None:
+    """The polar form of a training set; None if Z has fewer dimensions there than there are covariates."""
+    try:
+        return regimes.whitened_polar(train, *ridge)
+    except TooFewDimensions:
+        return None
 
 
 def held_out_frontier(held: HeldOut, lams: Iterable[float] | None, names: Sequence[str]) -> pd.DataFrame:

@@ -23,7 +23,7 @@ A covariate that is uncorrelated with Z keeps its T_0 dimension under ``stronges
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,11 +32,13 @@ import scipy.linalg
 from numpy.typing import ArrayLike
 
 from covalign._core.checks import (
+    TooFewDimensions,
     check_choice,
     check_lam,
     check_regime,
     check_ridge,
     constant_covariates,
+    listed_lams,
     no_exclusive,
     too_few_rows,
     too_many_covariates,
@@ -218,7 +220,7 @@ def _whitened_polar(m: Moments, shrinkage: float, scale: str) -> Polar:
     if len(W) < p:
         problem = f"{p} covariates need {p} linearly independent latent dimensions, but the {k} columns of Z span only "
         remedy = "Columns are constant or repeated, or there are fewer rows than columns: drop covariates, or add rows"
-        raise ValueError(message(f"{problem}{len(W)}", remedy=remedy))
+        raise TooFewDimensions(message(f"{problem}{len(W)}", remedy=remedy))
     A = W @ S_zy
     U, d, Vt = np.linalg.svd(A, full_matrices=False)
     # S_zy has rounding errors on the scale of unit variances, and W on that scale multiplies them.
@@ -494,18 +496,6 @@ def frontier_settings(polar: Polar, lams: Iterable[float] | None) -> tuple[list[
     return [*settings, ("exclusive", float("nan"))], None
 
 
-def listed_lams(lams: Any) -> list[Any]:
-    """One lambda, or several, as a list; ``check_lam`` refuses what is no number.
-
-    >>> import covalign as ca
-    >>> ca.regimes.listed_lams(0.5), ca.regimes.listed_lams(range(2))
-    ([0.5], [0, 1])
-    """
-    if isinstance(lams, np.ndarray):
-        return list(np.atleast_1d(lams).tolist())
-    return list(lams) if isinstance(lams, Iterable) and not isinstance(lams, str | bytes | Mapping) else [lams]
-
-
 def frontier_frame(rows: Sequence[tuple[str, float, Array, float]], names: Sequence[str]) -> pd.DataFrame:
     """Tidy rows (regime, lam, alignment per covariate, coupling) as a DataFrame.
 
@@ -589,7 +579,7 @@ def matrices(
         of = reduced.transform(mixing(polar, regime, lam))
         sd_z, sd_y = np.sqrt(np.diag(of.cov_z)), np.sqrt(np.diag(of.cov_y))
         for matrix, C in (("corr(z~, y)", of.cov_zy / sd_z[:, None] / sd_y), ("corr(z~)", to_correlation(of.cov_z))):
-            grid = pd.DataFrame(C, index=list(m.covariate_names), columns=list(m.covariate_names))
-            tidy = grid.rename_axis("row").reset_index().melt(id_vars="row", var_name="column", value_name="value")
-            frames.append(tidy.assign(regime=regime, lam=lam, matrix=matrix))
-    return pd.concat(frames, ignore_index=True)[["regime", "lam", "matrix", "row", "column", "value"]]
+            names = np.array(m.covariate_names, dtype=object)
+            tidy = {"row": np.tile(names, len(names)), "column": np.repeat(names, len(names)), "value": C.T.ravel()}
+            frames.append(pd.DataFrame({"regime": regime, "lam": lam, "matrix": matrix, **tidy}))
+    return pd.concat(frames, ignore_index=True)

@@ -10,6 +10,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from covalign._core.checks import (
+    check_large,
+    check_small,
     columns_differ,
     features_all_missing,
     features_missing,
@@ -59,13 +61,16 @@ def numeric(name: str, view: Any, gaps: bool = False) -> Array:
         raise not_two_dimensional(where, values.shape)
     if values.dtype.kind not in "fiub":
         raise not_numeric(where, values.dtype)
-    with np.errstate(invalid="ignore"):  # inf - inf
+    with np.errstate(invalid="ignore", over="ignore"):  # inf - inf
         total = values.sum()
     if not np.isfinite(total):
         bad = ~np.isfinite(values) if not gaps else np.isinf(values)
         if bad.any():
             raise not_finite(f"view {name!r}", feature_names(view)[int(np.flatnonzero(bad.any(axis=0))[0])])
-    return values if values.dtype == np.float32 else np.asarray(values, dtype=np.float64)
+    if values.dtype != np.float32:
+        values = np.asarray(values, dtype=np.float64)
+        check_large(where, feature_names(view), values)
+    return values
 
 
 def feature_names(view: Any) -> list[str]:
@@ -175,6 +180,8 @@ def assembled(
     scale: Any,
 ) -> tuple[Table, Any, Array]:
     """The table to keep, the engine and the standardised covariates; views are scaled if the user wants them to be."""
+    every = [f"{view}:{name}" if len(names) > 1 else name for view, features in names.items() for name in features]
+    check_small("X", every, found.mean, found.variance)
     constant = is_constant(found.mean, found.variance)
     sd = np.where(constant, 1.0, np.sqrt(np.where(constant, 1.0, found.variance)))
     views, at = {}, 0
@@ -184,6 +191,7 @@ def assembled(
             sd[here] = 1.0
         views[view] = ViewScale(features, found.mean[here], sd[here])
     mean_y, S = gaussian_fit(Y)
+    check_small("Y", nuisance.coding.covariates.names, mean_y, np.diag(S))
     sd_y = np.sqrt(np.diag(S))
     Y = (Y - mean_y) / sd_y
     engine = found.engine(Scale(found.mean, sd, constant, Y, S / sd_y / sd_y[:, None], mean_y, sd_y))

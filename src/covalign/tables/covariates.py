@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from pandas.api import types
 
 from covalign._core.checks import (
+    LARGEST,
+    check_large,
     check_missing,
     constant_covariates,
     lengths_differ,
@@ -136,7 +138,7 @@ class Encoding(NamedTuple):
         same = list(frame.columns) == self.names and all(column.kind == "number" for column in self.columns)
         if not same or not all(dtype == np.float64 for dtype in frame.dtypes):
             return False
-        return all(np.isfinite(frame[name].to_numpy()).all() for name in frame.columns)
+        return all((np.abs(frame[name].to_numpy()) <= LARGEST).all() for name in frame.columns)
 
 
 def encode(Y: Any, *, drop_first: bool = True, missing: str = "raise") -> pd.DataFrame:
@@ -377,5 +379,8 @@ def _numbers(column: Column, values: pd.Series) -> NDArray[np.float64]:
                     remedy="replace them, or mark them as missing (NaN) and pass missing='pairs' or 'drop'",
                 )
             )
+        check_large("Y", [column.source], numbers[:, None])
         numbers = np.where(np.isnan(numbers), np.nan, numbers)  # one bit pattern for NaN: folds follow a row's bits
+    else:
+        check_large("Y", [column.source], numbers[:, None])
     return numbers[:, None]

@@ -172,7 +172,8 @@ def _names_in_text(
 def _as_written(path: Path, at: int, options: dict[str, Any]) -> pd.Series:
     """A column as text, without gaps."""
     text = pd.read_csv(path, usecols=[at], dtype=str, keep_default_na=False, skip_blank_lines=True, **options)
-    return text.iloc[:, 0].astype(object)
+    column: pd.Series = text.iloc[:, 0].astype(object)
+    return column
 
 
 def _cells(path: Path, separator: str) -> list[str]:
