@@ -41,10 +41,10 @@ def quiet():
 
 def refused(call, *words):
     """The call raises our error: one line with these words, of no other library."""
-    with pytest.raises(ValueError) as caught:
+    with pytest.raises(ValueError, match=r"[.?]$") as caught:
         call()
     text = str(caught.value)
-    assert "\n" not in text and text.endswith((".", "?")), text
+    assert "\n" not in text
     for foreign in ("float()", "inhomogeneous", "unsupported operand", "not iterable", "LAPACK", "ambiguous"):
         assert foreign not in text
     for word in words:
@@ -121,8 +121,7 @@ def test_a_fit_that_fails_changes_nothing(make):
         bad["rows"] = lambda: model.partial_fit(infinite, Y)
         bad["other rows"] = lambda: model.partial_fit(Z[:, :2], Y)
     for why, call in bad.items():
-        with pytest.raises(ValueError):
-            call()
+        refused(call)
         model.set_params(folds=5)
         assert {name: value is kept[name] for name, value in vars(model).items()} == dict.fromkeys(kept, True), why
         np.testing.assert_array_equal(model.transform(frame), before)
@@ -180,7 +179,7 @@ def test_what_is_no_table_is_refused(make, kind):
 @BOTH
 def test_numbers_of_other_kinds_are_the_same_numbers(make):
     expected = make().fit(Z, Y).alignment_.to_numpy()
-    kinds = [Z.astype(">f8"), Z.tolist(), pd.DataFrame(Z), np.asfortranarray(Z), Z.astype(object), np.matrix(Z)]
+    kinds = [Z.astype(">f8"), Z.tolist(), pd.DataFrame(Z), np.asfortranarray(Z), Z.astype(object)]
     for rows in kinds:
         np.testing.assert_allclose(make().fit(rows, Y).alignment_, expected, atol=1e-9)
         np.testing.assert_allclose(
@@ -297,8 +296,8 @@ def test_sizes_that_cannot_be_squared_are_refused(make, size):
             rows, labels = np.clip(Z, -1, 1), np.clip(Y, -1, 1)
             rows[:, scaled] *= size
             labels[:, scaled] *= size
-            names = [*"abcde"]
-            refused(lambda rows=rows: make().fit(pd.DataFrame(rows, columns=names), Y), f"{names[scaled.start or 0]!r}")
+            frame = pd.DataFrame(rows, columns=[*"abcde"])
+            refused(lambda frame=frame: make().fit(frame, Y), f"{'abcde'[scaled.start or 0]!r}")
             refused(lambda labels=labels: make().fit(Z, labels), f"'y{scaled.start or 0}'")
 
 
@@ -321,11 +320,10 @@ def test_what_can_be_fitted_can_be_summarised_and_reported(shape, single):
         if single == name:  # varies in one row only
             table[:, 0], table[-1, 0] = 0.0, 1.0
     for settings in ({}, {"shrinkage": 0.0, "folds": 0}):
-        try:
-            al = aligner(**settings).fit(rows, labels)
-        except ValueError as error:
-            assert "linearly independent" in str(error) or "covariate" in str(error)
+        if np.linalg.matrix_rank(rows - rows.mean(axis=0)) < p:
+            refused(lambda settings=settings: aligner(**settings).fit(rows, labels), "linearly independent")
             continue
+        al = aligner(**settings).fit(rows, labels)
         assert len(al.summary()) == p
         assert len(al.frontier([0, 1])) >= 2
         assert "<html" in report.page(report.summary(al), "small")
