@@ -505,7 +505,6 @@ EXPECTED = {  # where the model differs from what scikit-learn expects of every 
     "check_estimator_sparse_matrix": "a DOK matrix is a dict, and a dict is views by name",
     "check_transformer_data_not_an_array": "fit_transform places samples with their covariates, transform(X) without",
     "check_transformer_general": "fit_transform places samples with their covariates, transform(X) without",
-    "check_fit2d_predict1d": "one row alone is refused in other words",
 }
 
 

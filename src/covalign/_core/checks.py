@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
-from covalign._core.messages import listed, message
+from covalign._core.messages import listed, message, shown
 from covalign.exceptions import DependentCovariatesError, NotFiniteError
 
 MOST_FOLDS = 10_000  # each has sums of its own
 REGIMES = ("independent", "tunable", "strongest", "exclusive")
+LARGEST, SMALLEST = 1e100, 1e-100  # of values and of standard deviations: squares and their sums stay exact
+
+
+class TooFewDimensions(ValueError):
+    """Z has fewer linearly independent dimensions than there are covariates."""
 
 
 # -- parameters -------------------------------------------------------------------------------------------------------
@@ -20,30 +25,36 @@ REGIMES = ("independent", "tunable", "strongest", "exclusive")
 
 def check_lam(lam: Any) -> float:
     """A mixing weight in [0, 1]."""
-    problem = "lam needs a number between 0 (independent) and 1 (strongest)"
-    return _number(lam, 1, problem, "choose one in [0, 1]")
+    return check_number(lam, "lam needs a number between 0 (independent) and 1 (strongest)", "choose one in [0, 1]", 1)
+
+
+def listed_lams(lams: Any) -> list[Any]:
+    """One lambda, or several, as a list; ``check_lam`` refuses what is no number."""
+    if isinstance(lams, np.ndarray):
+        return list(np.atleast_1d(lams).tolist())
+    return list(lams) if isinstance(lams, Iterable) and not isinstance(lams, str | bytes | Mapping) else [lams]
 
 
 def check_regime(regime: Any) -> str:
     """The name of a regime."""
-    if regime in REGIMES:
-        return str(regime)
-    raise not_one_of("regime", regime, REGIMES)
+    return check_choice("regime", regime, REGIMES)
 
 
 def check_shrinkage(shrinkage: Any) -> float | None:
     """A weight in [0, 1], or None for ``"auto"``."""
     if isinstance(shrinkage, str) and shrinkage == "auto":
         return None
-    return _number(shrinkage, 1, 'shrinkage needs "auto" or a number in [0, 1]', 'use "auto" if in doubt')
+    return check_number(shrinkage, 'shrinkage needs "auto" or a number in [0, 1]', 'use "auto" if in doubt', 1)
+
+
+def check_ridge(shrinkage: Any) -> float:
+    """A weight in [0, 1]."""
+    return check_number(shrinkage, "shrinkage needs a number in [0, 1]", "0 is the exact solution on these rows", 1)
 
 
 def check_folds(folds: Any) -> int:
     """A number of folds."""
-    count = check_count("folds", folds, least=2, remedy="5 is a good choice")
-    if count > MOST_FOLDS:
-        raise too_many_folds(count, f"at most {MOST_FOLDS}")
-    return count
+    return check_count("folds", folds, least=2, most=MOST_FOLDS, remedy="5 is a good choice")
 
 
 def too_many_folds(folds: int, most: str) -> ValueError:
@@ -51,17 +62,9 @@ def too_many_folds(folds: int, most: str) -> ValueError:
     return ValueError(message(f"folds needs {most}", got=folds, remedy="5 is a good choice"))
 
 
-def check_supervision(supervision: Any) -> None:
-    """``"auto"``, or a finite number of at least 1."""
-    fits = isinstance(supervision, Real) and not isinstance(supervision, bool) and 1 <= float(supervision) < np.inf
-    if not (fits or (isinstance(supervision, str) and supervision == "auto")):
-        need, remedy = 'supervision needs a number from 1, or "auto"', "1 is the model without further weight"
-        raise ValueError(message(need, got=repr(supervision), remedy=remedy))
-
-
 def check_max_coupling(budget: Any) -> float:
     """An upper limit for the coupling."""
-    return _number(budget, np.inf, "max_coupling needs a number >= 0", "0 asks for independent dimensions")
+    return check_number(budget, "max_coupling needs a number >= 0", "0 asks for independent dimensions", np.inf)
 
 
 def check_permutations(count: Any) -> int:
@@ -69,11 +72,27 @@ def check_permutations(count: Any) -> int:
     return check_count("n_permutations", count, remedy="999 is a good choice")
 
 
-def check_count(what: str, value: Any, least: int = 1, remedy: str = "choose one") -> int:
-    """A whole number of at least ``least``."""
-    if isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least:
+def check_count(what: str, value: Any, least: int = 1, remedy: str = "choose one", most: int | None = None) -> int:
+    """A whole number of at least ``least``, as a Python int, which no product of counts can overflow."""
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if whole and int(value) >= least and (most is None or int(value) <= most):
         return int(value)
-    raise ValueError(message(f"{what} needs a whole number of at least {least}", got=repr(value), remedy=remedy))
+    limit = f"from {least} to {most}" if whole and most is not None and int(value) > most else f"of at least {least}"
+    raise ValueError(message(f"{what} needs a whole number {limit}", got=shown(value), remedy=remedy))
+
+
+def check_flag(what: str, value: Any) -> bool:
+    """True or False."""
+    if isinstance(value, bool | np.bool_) or (isinstance(value, Integral) and int(value) in (0, 1)):
+        return bool(value)
+    raise ValueError(message(f"{what} needs True or False", got=shown(value), remedy="choose one of them"))
+
+
+def check_choice(what: str, value: Any, known: Sequence[str]) -> str:
+    """One of some names."""
+    if isinstance(value, str) and value in known:
+        return value
+    raise not_one_of(what, value, known)
 
 
 def check_random_state(state: Any) -> np.random.Generator:
@@ -84,25 +103,26 @@ def check_random_state(state: Any) -> np.random.Generator:
         return np.random.default_rng(state)
     except (TypeError, ValueError):
         problem = "random_state needs a whole number of at least 0, a numpy Generator or None"
-        raise ValueError(message(problem, got=repr(state), remedy="any whole number will do")) from None
+        raise ValueError(message(problem, got=shown(state), remedy="any whole number will do")) from None
 
 
 def not_one_of(what: str, got: Any, known: Sequence[str]) -> ValueError:
     """``got`` is none of the known names."""
     problem = f"{what} needs one of {', '.join(known)}"
-    return ValueError(message(problem, got=repr(got), remedy="use one of these names", wrong=[got], known=known))
+    wrong = [got] if isinstance(got, str) else []
+    return ValueError(message(problem, got=shown(got), remedy="use one of these names", wrong=wrong, known=known))
 
 
 def not_positive(what: str, value: Any) -> ValueError:
     """The number is zero, negative, or no number."""
-    return ValueError(message(f"{what} needs a positive number", got=repr(value), remedy="choose a larger one"))
+    return ValueError(message(f"{what} needs a positive number", got=shown(value), remedy="choose a larger one"))
 
 
-def _number(value: Any, most: float, problem: str, remedy: str) -> float:
-    """A number from 0 to ``most``."""
-    if isinstance(value, Real) and not isinstance(value, bool) and 0 <= float(value) <= most:
+def check_number(value: Any, problem: str, remedy: str, most: float, least: float = 0) -> float:
+    """A number from ``least`` to ``most``; ``problem`` is the sentence for anything else."""
+    if isinstance(value, Real) and not isinstance(value, bool) and least <= float(value) <= most:
         return float(value)
-    raise ValueError(message(problem, got=repr(value), remedy=remedy))
+    raise ValueError(message(problem, got=shown(value), remedy=remedy))
 
 
 def check_covariates(names: Iterable[Any], known: Iterable[str]) -> None:
@@ -127,8 +147,9 @@ def lengths_differ(n_z: int, n_y: int) -> ValueError:
 
 def not_two_dimensional(name: str, shape: tuple[int, ...]) -> ValueError:
     """An array is no matrix."""
-    remedy = "use array.reshape(-1, 1) for a single column or array.reshape(1, -1) for a single row"
-    return ValueError(message(f"{name} needs two dimensions (rows are samples)", got=f"shape {shape}", remedy=remedy))
+    problem = f"{name} needs two dimensions (rows are samples), got shape {shape}"
+    remedy = "Reshape your data: array.reshape(-1, 1) is a single column, array.reshape(1, -1) a single row"
+    return ValueError(message(problem, remedy=remedy))
 
 
 def columns_differ(what: str, need: int, got: int) -> ValueError:
@@ -139,7 +160,7 @@ def columns_differ(what: str, need: int, got: int) -> ValueError:
 def too_few_rows(n: int, least: int = 2) -> ValueError:
     """Too few rows for a covariance."""
     problem = f"a covariance needs at least {least} rows (samples)"
-    return ValueError(message(problem, got=f"n_samples = {n}", remedy="pass more rows, or more batches"))
+    return ValueError(message(problem, got=f"{n} sample(s), n_samples = {n}", remedy="pass more rows, or more batches"))
 
 
 def too_few_rows_for_folds(n: int, least: int) -> ValueError:
@@ -152,6 +173,12 @@ def too_few_rows_for_folds(n: int, least: int) -> ValueError:
 def no_rows() -> ValueError:
     """No row at all."""
     return ValueError(message("moments need at least one row", got="an empty input", remedy="pass at least one row"))
+
+
+def no_columns(where: str, n: int) -> ValueError:
+    """No column at all; scikit-learn's checks look for the words in the middle."""
+    problem = f"{where} has 0 feature(s) (shape=({n}, 0)) while a minimum of 1 is required"
+    return ValueError(message(problem, remedy="Pass at least one column"))
 
 
 def too_many_covariates(p: int, k: int) -> ValueError:
@@ -169,6 +196,15 @@ def too_many_factors_asked(p: int, k: int) -> ValueError:
 def no_views() -> ValueError:
     """A dict of views is empty."""
     return ValueError(message("X needs at least one view", got="an empty dict", remedy="pass a table or name -> table"))
+
+
+def repeated_views(names: Iterable[str]) -> ValueError:
+    """Names of views that are the same text."""
+    problem, got = (
+        "views need distinct names",
+        f"{listed(names)} more than once (numbers and text are compared as text)",
+    )
+    return ValueError(message(problem, got=got, remedy="rename one of them"))
 
 
 def view_rows_differ(rows: dict[str, int]) -> ValueError:
@@ -191,7 +227,68 @@ def not_finite(what: str, column: str) -> NotFiniteError:
 def not_numeric(what: str, dtype: Any) -> ValueError:
     """Values are no numbers."""
     remedy = "convert them, or encode text and categories with covalign.covariates.encode"
+    if str(dtype).startswith("complex"):  # the words that scikit-learn's checks look for
+        remedy = "Complex data not supported. Pass real and imaginary parts as columns"
     return ValueError(message(f"{what} needs real numbers", got=f"values of type {dtype}", remedy=remedy))
+
+
+def column_not_numeric(where: str, column: Any, kind: Any) -> ValueError:
+    """A column is not numeric, for example text."""
+    problem, got = f"{where} needs numbers in every column", f"{kind} in column {str(column)!r}"
+    return ValueError(message(problem, got=got, remedy="convert it, or choose the others with columns="))
+
+
+def not_a_table(where: str, got: str) -> ValueError:
+    """Data that are no table."""
+    problem = f"{where} needs a table with a row for every sample (an array, a DataFrame, a list of rows)"
+    return ValueError(message(problem, got=got, remedy="convert it, for example with pandas.DataFrame"))
+
+
+def rows_of_unequal_length(where: str) -> ValueError:
+    """A list of rows is ragged."""
+    problem = f"{where} needs rows of equal length"
+    return ValueError(message(problem, got="a list of rows of different lengths", remedy="complete the shorter rows"))
+
+
+def unwritable_names(where: str, names: Iterable[str]) -> ValueError:
+    """Names that cannot be written to any file."""
+    got = ", ".join(ascii(name) for name in names)
+    problem = f"{where} needs column names that can be written as UTF-8"
+    return ValueError(message(problem, got=f"half a character (a lone surrogate) in {got}", remedy="rename them"))
+
+
+class OutOfRange(ValueError):
+    """Values whose squares a float64 cannot hold, in the column at a position."""
+
+    position: int = 0
+
+
+def out_of_range(where: str, column: Any, large: bool, position: int = 0) -> OutOfRange:
+    """The error for values that are too large or too small; ``column`` is its name."""
+    problem = f"{where} needs values between {SMALLEST:g} and {LARGEST:g} in size, or 0"
+    got = f"{'larger' if large else 'only smaller'} ones in column {str(column)!r}"
+    error = OutOfRange(
+        message(problem, got=got, remedy=f"{'divide' if large else 'multiply'} the column by a constant")
+    )
+    error.position = position
+    return error
+
+
+def check_small(where: str, names: Sequence[Any], mean: Any, variance: Any) -> None:
+    """Refuse columns that vary, but so little that their variance has few digits or none."""
+    near = (variance < SMALLEST**2) & (np.abs(mean) < SMALLEST)
+    if near.any():
+        near &= (variance > 0) | (mean != 0)
+        if near.any():
+            raise out_of_range(where, names[int(np.argmax(near))], large=False)
+
+
+def check_large(where: str, names: Sequence[Any], values: Any) -> None:
+    """Refuse columns of finite numbers, or gaps, whose squares overflow."""
+    size = max(np.fmax.reduce(values, axis=None, initial=0.0), -np.fmin.reduce(values, axis=None, initial=0.0))
+    if size > LARGEST:
+        large = (np.abs(values) > LARGEST).any(axis=0)
+        raise out_of_range(where, names[int(np.argmax(large))], large=True)
 
 
 def columns_not_numeric(table: str, columns: Iterable[Any]) -> ValueError:
@@ -208,9 +305,10 @@ def table_without_column(table: str, column: str, known: Iterable[Any]) -> Value
     return ValueError(message(problem, got=got, remedy="rename or add it", wrong=[column], known=known))
 
 
-def no_covariates() -> ValueError:
+def no_covariates(where: str = "Y") -> ValueError:
     """Y has no columns."""
-    return ValueError(message("at least one covariate is needed", got="none", remedy="pass at least one column as Y"))
+    what, remedy = "covariate" if where == "Y" else "column", f"pass at least one column as {where}"
+    return ValueError(message(f"at least one {what} is needed", got="none", remedy=remedy))
 
 
 def constant_covariates(names: Iterable[str]) -> ValueError:
@@ -289,9 +387,9 @@ def rows_not_kept() -> ValueError:
 
 def check_missing(missing: Any) -> str:
     """What to do with rows whose covariates are incomplete: "pairs", "drop" or "raise"."""
-    if missing in ("pairs", "raise", "drop"):
-        return str(missing)
-    raise ValueError(message("missing needs 'pairs', 'raise' or 'drop'", got=repr(missing), remedy="use one of these"))
+    if isinstance(missing, str) and missing in ("pairs", "raise", "drop"):
+        return missing
+    raise ValueError(message("missing needs 'pairs', 'raise' or 'drop'", got=shown(missing), remedy="use one of these"))
 
 
 def missing_values(column: str, count: int, rows: Sequence[Any]) -> ValueError:

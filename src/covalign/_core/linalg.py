@@ -16,6 +16,7 @@ Array: TypeAlias = NDArray[np.float64]
 EPS = float(np.finfo(np.float64).eps)
 ROWS_AT_ONCE = 4096
 BAND = 32  # width of a band matrix: narrow ones need small products, wide ones need long solutions
+UNDERFLOW = 1e-290  # variances below have few digits
 
 
 def rank_cutoff(size: int, scale: float) -> float:
@@ -30,8 +31,8 @@ def rank_cutoff(size: int, scale: float) -> float:
 
 
 def is_constant(mean: Array, variance: Array) -> NDArray[np.bool_]:
-    """True where a variable varies by no more than the rounding of its own mean."""
-    return np.asarray(variance <= (8 * EPS * np.abs(mean)) ** 2)
+    """True where a variable varies by no more than the rounding of its own mean, or so little that squares vanish."""
+    return np.asarray(variance <= np.maximum((8 * EPS * np.abs(mean)) ** 2, UNDERFLOW))
 
 
 def is_explained(left: Array, variance: Array) -> NDArray[np.bool_]:

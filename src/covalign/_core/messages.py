@@ -31,6 +31,19 @@ def message(
     return f"{text} {question}" if question else text
 
 
+def shown(value: Any, most: int = 60) -> str:
+    """A value of a user as one short line.
+
+    >>> shown("auto"), shown([1, 2])
+    ("'auto'", '[1, 2]')
+    """
+    try:
+        text = " ".join(ascii(value).split())
+    except Exception:  # the repr of a user's class may raise anything
+        text = ""
+    return text if 0 < len(text) <= most else f"a {type(value).__name__}"
+
+
 def listed(items: Iterable[Any], most: int = 5) -> str:
     """The first few items: ``'a', 'b' and 3 more``."""
     every = list(items)

@@ -12,13 +12,16 @@ import pandas as pd
 
 from covalign._core.checks import check_covariates, columns_differ, lengths_differ
 from covalign._core.linalg import Array, affine, dense
-from covalign._core.messages import listed, message
+from covalign._core.messages import listed, message, shown
+from covalign._core.user_arrays import numbers, plain
 from covalign.aligner.solution import Solution
 from covalign.closed_form import editing
 from covalign.closed_form.aligned_model import AlignedModel
 from covalign.exceptions import DependentCovariatesError, LeastSquaresWarning
 from covalign.moments.adjustment import Adjustment
 from covalign.moments.moments import Moments
+from covalign.stream import refuse_not_finite
+from covalign.stream.memory import in_pandas
 from covalign.tables.confounders import Coding
 
 
@@ -70,9 +73,10 @@ class EditedRows(AlignedModel):
         """
         s = self._solution
         decoder = np.hstack([editing.decoder(self.moments_, s.polar, s.mixing), self.moments_.cov_z @ s.rest.T])
-        rows = np.asarray(Zt)
+        rows = np.asarray(numbers(in_pandas(plain(Zt, "Zt")), "Zt"))
         if rows.ndim != 2 or rows.shape[1] != decoder.shape[1]:
             raise columns_differ("inverse_transform", decoder.shape[1], rows.shape[-1] if rows.ndim else 0)
+        refuse_not_finite(rows, 0, what="Zt")
         C = self._coding.table(Zt, confounders, len(rows))
         why = why_inexact(s)
         if why:
@@ -86,7 +90,7 @@ class EditedRows(AlignedModel):
         return affine(np.hstack([rows, C]), centre, back, self.moments_.mean_z, dtype=dtype)
 
     def erase(
-        self, Z: Any, names: str | Iterable[str], *, protect_others: bool = False, confounders: Any = None
+        self, Z: Any, names: str | Iterable[str] = (), *, protect_others: bool = False, confounders: Any = None
     ) -> Any:
         """Z without what it shares linearly with these covariates: Z - S_zy (B'S_zy)^+ B'(Z - mean).
 
@@ -113,6 +117,10 @@ class EditedRows(AlignedModel):
 
     def _positions_of(self, names: str | Iterable[str]) -> list[int]:
         """Positions of covariates; the name of a category stands for all its dummies."""
+        several = isinstance(names, Iterable) and not isinstance(names, bytes)
+        if not several or (not isinstance(names, str) and not (names := list(names))):
+            need, got = "erase needs the names of covariates", shown(names) if names else "none"
+            raise ValueError(message(need, got=got, remedy=f"choose among {listed(self.covariate_names_, 10)}"))
         names = [names] if isinstance(names, str) else list(names)
         sources = {column.source: column.names for column in self._coding.covariates.columns}
         check_covariates(names, [*self.covariate_names_, *sources])
@@ -121,7 +129,7 @@ class EditedRows(AlignedModel):
         }
         return [i for i, name in enumerate(self.covariate_names_) if name in wanted]
 
-    def steer(self, Z: Any, amounts: Mapping[str, Any]) -> Any:
+    def steer(self, Z: Any, amounts: Mapping[str, Any] | None = None) -> Any:
         """Z with dimensions moved by these amounts (standard deviations; a number, or one per row) and mapped back.
 
         Every other dimension, and the rest of the space, stays where it was; so does what confounders explain.
@@ -134,6 +142,10 @@ class EditedRows(AlignedModel):
         [1.0, 0.0, 0.0, 0.0, 0.0]
         """
         rows = self._check_rows(Z)
+        if not isinstance(amounts, Mapping) or not amounts:
+            need = "steer needs a dict of covariates and amounts"
+            got = "none" if amounts is None or isinstance(amounts, Mapping) else shown(amounts)
+            raise ValueError(message(need, got=got, remedy=f"for example {{{self.covariate_names_[0]!r}: 1.0}}"))
         check_covariates(amounts, self.covariate_names_)
         s = self._solution
         if s.singular:
@@ -145,9 +157,7 @@ class EditedRows(AlignedModel):
         decoder = editing.decoder(self.moments_, s.polar, s.mixing)
         moved = np.array(dense(rows), dtype=np.float64)
         for name, amount in amounts.items():
-            by = np.asarray(amount, dtype=np.float64)
-            if by.ndim > 1 or (by.ndim == 1 and len(by) != len(moved)):
-                raise lengths_differ(len(moved), by.shape[0])
+            by = _amounts(name, amount, len(moved))
             moved += np.multiply.outer(np.broadcast_to(by, len(moved)), decoder[:, self.covariate_names_.index(name)])
         return _in_container_of(Z, moved, rows.dtype)
 
@@ -168,6 +178,25 @@ class EditedRows(AlignedModel):
         if len(centre):
             T, bias = np.hstack([T, -T @ B_z.T]), bias + T @ (centre @ B_z)
         return editing.layer(T, bias, self._dtype == np.float32, dtype)
+
+
+def _amounts(name: str, amount: Any, n: int) -> Array:
+    """How far rows are moved along a covariate: finite numbers, one or one for every row."""
+    need, remedy = f"steering by {name!r} needs a number, or one for each of the {n} rows", "give every row a number"
+    try:
+        given = amount if np.ndim(amount) == 0 and not isinstance(amount, np.ndarray) else plain(amount, need)
+        if isinstance(given, str | bytes | bool | None) or np.iscomplexobj(given):
+            raise TypeError
+        by = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(message(need, got=shown(amount), remedy=remedy)) from None
+    if by.ndim > 1:
+        raise ValueError(message(need, got=f"shape {by.shape}", remedy=remedy))
+    if by.ndim == 1 and len(by) != n:
+        raise lengths_differ(n, len(by))
+    if not np.isfinite(by).all():
+        raise ValueError(message(need, got="NaN or infinity (inf)", remedy=remedy))
+    return by
 
 
 def why_inexact(s: Solution) -> str | None:

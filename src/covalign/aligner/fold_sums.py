@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from covalign._core.checks import too_many_covariates, too_many_folds, y_required
+from covalign._core.checks import OutOfRange, out_of_range, too_many_covariates, too_many_folds, y_required
 from covalign._core.linalg import Array
 from covalign._core.messages import message
 from covalign.aligner import dask_tables as dasks
@@ -59,6 +59,15 @@ class Fitting(NamedTuple):
 
     def moments(self, Z: Any, Y: Any, confounders: Any, coding: Coding | None, groups: Any = None) -> Found:
         """Moments of every fold; ``coding`` is that of earlier rows."""
+        try:
+            return self._moments(Z, Y, confounders, coding, groups)
+        except OutOfRange as error:
+            names = getattr(self.estimator, "feature_names_in_", None)
+            if names is None or not error.position < len(names) or "Z needs" not in str(error):
+                raise
+            raise out_of_range("Z", names[error.position], large=True) from None
+
+    def _moments(self, Z: Any, Y: Any, confounders: Any, coding: Coding | None, groups: Any = None) -> Found:
         if Y is None and is_batches(Z):
             return self._of_batches(Batches(Z), confounders, coding, groups)
         if Y is None:
@@ -82,10 +91,13 @@ class Fitting(NamedTuple):
                 grouped=found is not None,
                 single=self.single,
             )
-        except NotFiniteError:
-            if not is_source(rows):  # a Source knows the names of its rows and columns
-                refuse_not_finite(rows, 0, labels())
-            raise
+        except NotFiniteError as error:
+            if is_source(rows):  # a Source knows the names of its rows and columns
+                raise
+            refuse_not_finite(rows, 0, labels())
+            if error.column is None:
+                raise
+            raise out_of_range("Z", error.column, large=True, position=error.column) from None  # sums overflowed
         return Found(coding, made, _precision(rows.dtype), found)
 
     def _prepared(

@@ -12,8 +12,9 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import validate_data
 
-from covalign._core.checks import not_numeric, too_few_rows
+from covalign._core.checks import no_columns, not_two_dimensional, too_few_rows
 from covalign._core.linalg import Array
+from covalign._core.user_arrays import numbers, plain
 from covalign.stream import Source, is_dask, is_source, open_rows
 from covalign.tables import confounders as nuisance
 from covalign.tables import groups as grouping
@@ -100,9 +101,14 @@ def validated(estimator: Any, Z: Any, reset: bool = False, **checks: Any) -> Any
             raise too_few_rows(Z.shape[0])
         return Z
     checks["reset"] = reset
-    try:
-        return validate_data(estimator, Z, accept_sparse="csr", dtype=[np.float64, np.float32], **checks)
-    except ValueError as error:
-        if "could not convert string" not in str(error):
-            raise
-        raise not_numeric("Z", "str") from None
+    Z = numbers(plain(Z, "Z"), "Z")
+    shape = np.shape(Z) if not hasattr(Z, "shape") else Z.shape
+    if len(shape) != 2:
+        raise not_two_dimensional("Z", shape)
+    if shape[1] == 0:
+        raise no_columns("Z", shape[0])
+    if shape[0] < checks.get("ensure_min_samples", 1):
+        raise too_few_rows(shape[0], checks.get("ensure_min_samples", 1))
+    if isinstance(Z, pd.DataFrame) and len({isinstance(name, str) for name in Z.columns}) > 1:
+        Z = Z.set_axis([str(name) for name in Z.columns], axis=1)  # scikit-learn wants text or no text
+    return validate_data(estimator, Z, accept_sparse="csr", dtype=[np.float64, np.float32], **checks)

@@ -5,22 +5,13 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Sequence
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
-from covalign._core.checks import (
-    check_chunk_rows,
-    check_folds,
-    check_lam,
-    check_missing,
-    check_regime,
-    not_one_of,
-    y_required,
-)
+from covalign._core.checks import check_permutations, check_shrinkage, check_small, y_required
 from covalign._core.linalg import Array, affine
 from covalign._core.messages import listed, message
 from covalign.aligner import aligner_archive as archive
@@ -28,7 +19,7 @@ from covalign.aligner import dask_tables as dasks
 from covalign.aligner import intake
 from covalign.aligner.edited_rows import EditedRows
 from covalign.aligner.fold_sums import Fitting, Found
-from covalign.aligner.solution import Solution, check_shrinkage, solved
+from covalign.aligner.solution import Solution, solved
 from covalign.closed_form import heldout, permutation, regimes
 from covalign.closed_form.budget import Budget
 from covalign.closed_form.regimes import Polar
@@ -44,7 +35,7 @@ from covalign.closed_form.shrinkage import (
 from covalign.closed_form.splits import Split, splits
 from covalign.exceptions import NotHeldOutWarning, SingularTransformWarning
 from covalign.moments.adjustment import Adjustment, adjusted
-from covalign.moments.incomplete import Rows, merged
+from covalign.moments.incomplete import IncompleteMoments, Rows, merged
 from covalign.moments.moments import Moments
 from covalign.moments.single import check_condition
 from covalign.persist import archive as store
@@ -198,11 +189,12 @@ class LatentAligner(EditedRows, BaseEstimator):
         >>> ca.LatentAligner().fit(s.Z, s.Y, groups=[f"donor{i % 20}" for i in range(200)]).n_groups_
         20
         """
-        self._check_parameters()
-        self._remember(self._fitting().moments(Z, Y, confounders, None, groups))
-        self._budget = None
-        self._solved = self._solve()
-        self._advise(Y, confounders)
+        with self._unchanged_if_it_fails():
+            self._check_parameters()
+            self._remember(self._fitting().moments(Z, Y, confounders, None, groups))
+            self._budget = None
+            self._solved = self._solve()
+            self._advise(Y, confounders)
         return self
 
     def _advise(self, Y: Any, confounders: Any) -> None:
@@ -219,7 +211,13 @@ class LatentAligner(EditedRows, BaseEstimator):
         >>> al.n_rows_, bool((al.alignment_ - ca.LatentAligner().fit(s.Z, s.Y).alignment_).abs().max() < 1e-9)
         (200, True)
         """
-        self._check_parameters()
+        with self._unchanged_if_it_fails():
+            self._check_parameters()
+            self._remember(self._with_rows(Z, Y, confounders, groups))
+        return self
+
+    def _with_rows(self, Z: Any, Y: Any, confounders: Any, groups: Any) -> Found:
+        """The sums so far, and those of these rows."""
         known = getattr(self, "_coding", None)
         if known is not None and (groups is None) != (self._groups is None):
             need, got = "groups are needed for all rows or for none", "groups" if groups is not None else "no groups"
@@ -229,13 +227,12 @@ class LatentAligner(EditedRows, BaseEstimator):
             both = None if found.groups is None or self._groups is None else np.union1d(self._groups, found.groups)
             folds = [merged(pair) for pair in zip(self._folds, found.folds, strict=True)]
             found = found._replace(folds=folds, groups=both)
-        self._remember(found)
-        return self
+        return found
 
     def _fitting(self, partial: bool = False) -> Fitting:
         fixed = check_shrinkage(self.shrinkage) is not None
         buckets = len(self._folds) if partial and hasattr(self, "_folds") else None
-        folds = 1 if fixed else self.folds
+        folds = 1 if fixed else int(self.folds)
         single = self.precision == "single"
         return Fitting(self, folds, buckets, self.missing, self.drop_first, self.chunk_rows, partial, single)
 
@@ -255,19 +252,10 @@ class LatentAligner(EditedRows, BaseEstimator):
         return self.transform(Z, confounders=confounders)
 
     def _check_parameters(self) -> None:
-        check_regime(self.regime)
-        check_lam(self.lam)
-        fixed = check_shrinkage(self.shrinkage) is not None
-        if not fixed and self.folds == 0:
+        super()._check_parameters()
+        if check_shrinkage(self.shrinkage) is None and self.folds == 0:
             need = 'shrinkage="auto" needs at least 2 folds'
             raise ValueError(message(need, got=0, remedy="use folds=5, or a number for shrinkage"))
-        if self.folds != 0:
-            check_folds(self.folds)
-        check_missing(self.missing)
-        if self.chunk_rows is not None:
-            check_chunk_rows(self.chunk_rows)
-        if self.precision not in PRECISIONS:
-            raise not_one_of("precision", self.precision, PRECISIONS)
 
     def _remember(self, found: Found) -> None:
         whole = merged(found.folds)
@@ -278,14 +266,24 @@ class LatentAligner(EditedRows, BaseEstimator):
         self.covariate_names_ = self._coding.covariates.names
         self.confounder_names_ = self._coding.confounders.names
 
+    def _refuse_small(self) -> None:
+        """Columns may be small in some folds, but not in all rows."""
+        z = self._whole.rows if isinstance(self._whole, IncompleteMoments) else self._whole
+        given, k = getattr(self, "feature_names_in_", None), len(z.mean_z) - self._coding.q
+        names = [*(range(k) if given is None else given), *self._coding.confounders.names]
+        check_small("Z", names, z.mean_z, np.diag(z.cov_z))
+        for columns, seen in self._whole.pairs:
+            check_small("Y", np.array(self.covariate_names_)[columns].tolist(), seen.mean_y, np.diag(seen.cov_y))
+
     def _solve(self) -> Solution:
+        self._refuse_small()
         refuse_unused_reference(self._coding.covariates, self._whole)
         if self.precision == "single":
             check_condition(self._whole.cov_z)
         fixed, path = check_shrinkage(self.shrinkage), None
         ridge = None if fixed is None else Ridge(fixed)
         if ridge is None:
-            path = shrinkage_path(self._folds, self.folds, self._coding.q)
+            path = shrinkage_path(self._folds, int(self.folds), self._coding.q)
             ridge = best_ridge(path)
         rho, scale = Ridge(analytic_shrinkage(self.moments_)) if ridge is None else ridge
         found = solved(self.moments_, self.regime, self.lam, rho, self.keep_rest, path, self._budget, scale)
@@ -501,7 +499,7 @@ class LatentAligner(EditedRows, BaseEstimator):
         """Fits without each fold; None where a fixed shrinkage needed no folds."""
         polar = self._polar()
         if self._held is None and len(self._folds) > 1:
-            made = splits(self._folds, self.folds, self._coding.q)
+            made = splits(self._folds, int(self.folds), self._coding.q)
             grouped = self._groups is not None
             self._held = heldout.held_out(polar, made, self._ridges(made), grouped=grouped) if made else None
         return self._held
@@ -514,7 +512,7 @@ class LatentAligner(EditedRows, BaseEstimator):
         path, labels = self.shrinkage_path_, int(self._whole.n_pairs.min())
         if path is None or min(labels, self.n_groups_ or labels) > MANY_ROWS:
             return [Ridge(self.shrinkage_, self.scale_)] * len(made)
-        return ridges_of_splits(self._folds, made, self.folds, self._coding.q, path["scale"].unique().tolist())
+        return ridges_of_splits(self._folds, made, int(self.folds), self._coding.q, path["scale"].unique().tolist())
 
     def _alignment_on(self, X: Any, y: Any, confounders: Any) -> Array:
         how = self._fitting(partial=True)._replace(buckets=1, missing="pairs")
@@ -549,10 +547,7 @@ class LatentAligner(EditedRows, BaseEstimator):
         >>> float(al.permutation_test(s.Z, s.Y, 199).loc["overall", "p_value"])
         0.005
         """
-        if not isinstance(n_permutations, Integral) or isinstance(n_permutations, bool) or n_permutations < 1:
-            need = "n_permutations needs a whole number of at least 1"
-            raise ValueError(message(need, got=repr(n_permutations), remedy="999 is a good choice"))
-        count = int(n_permutations)
+        count = check_permutations(n_permutations)
         Y, groups = grouping.separated(Y, groups, confounders)
         rows, encoded, numbers = self._check_pairs(Z, Y, confounders, groups)
         s, coding = self._solution, self._coding
@@ -630,7 +625,7 @@ class LatentAligner(EditedRows, BaseEstimator):
         if fixed is not None:
             return fixed
         if self._least_change is None:
-            found = least_change(erasure_path(self._folds, self.folds, self._coding.q))
+            found = least_change(erasure_path(self._folds, int(self.folds), self._coding.q))
             self._least_change = self.shrinkage_ if found is None else found
         return self._least_change
 

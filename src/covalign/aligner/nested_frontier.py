@@ -7,9 +7,8 @@ from typing import Any
 
 import pandas as pd
 
-from covalign._core.checks import check_folds, too_few_rows
+from covalign._core.checks import check_folds, check_shrinkage, too_few_rows
 from covalign.aligner.latent import LatentAligner, refuse_unused_reference
-from covalign.aligner.solution import check_shrinkage
 from covalign.closed_form import regimes
 from covalign.closed_form.heldout import held_out, held_out_frontier
 from covalign.closed_form.shrinkage import Ridge, analytic_shrinkage, best_ridge, ridges_of_splits, shrinkage_path

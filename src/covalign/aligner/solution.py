@@ -1,15 +1,13 @@
-"""A regime solved from moments, and the checks of what was asked."""
+"""A regime solved from moments."""
 
 from __future__ import annotations
 
-from numbers import Real
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from covalign._core.linalg import Array
-from covalign._core.messages import message
 from covalign.closed_form import optimum, regimes
 from covalign.closed_form.budget import Budget
 from covalign.closed_form.regimes import Polar
@@ -68,13 +66,3 @@ def solved(
         exact = Solution("exact", np.nan, shrinkage, path, polar, np.eye(len(polar.M)), rest, scale=scale)
         return exact.within(budget)
     return Solution(regime, lam, shrinkage, path, polar, regimes.mixing(polar, regime, lam), rest, scale=scale)
-
-
-def check_shrinkage(shrinkage: Any) -> float | None:
-    """A weight in [0, 1], or None for ``"auto"``."""
-    if isinstance(shrinkage, str) and shrinkage == "auto":
-        return None
-    if isinstance(shrinkage, Real) and not isinstance(shrinkage, bool) and 0 <= float(shrinkage) <= 1:
-        return float(shrinkage)
-    need = 'shrinkage needs "auto" or a number in [0, 1]'
-    raise ValueError(message(need, got=repr(shrinkage), remedy='use "auto" if in doubt'))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from covalign._core.column_names import apart
 from covalign._core.messages import listed, message
 from covalign._core.text_tables import plain
 from covalign.cli import options
@@ -218,9 +219,12 @@ def write_loadings(frames: dict[str, pd.DataFrame], path: Path) -> None:
     if path.suffix:
         import pandas as pd
 
-        parts = [frame.reset_index().assign(view=name) for name, frame in frames.items()]
-        whole = pd.concat(parts, ignore_index=True)
-        write_frame(whole[["view", *(column for column in whole.columns if column != "view")]], path)
+        factors = next(iter(frames.values())).columns
+        keys = [apart(key, factors) for key in ("view", "feature")]
+        parts = [frame.rename_axis(keys[1]).reset_index() for frame in frames.values()]
+        for name, part in zip(frames, parts, strict=True):
+            part.insert(0, keys[0], name)
+        write_frame(pd.concat(parts, ignore_index=True), path)
         return
     files: dict[str, list[str]] = {}
     for name in frames:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from covalign._core.column_names import with_deviations
 from covalign._core.messages import listed, message
 from covalign._core.paths import suffix_of
 from covalign.cli import options
@@ -200,7 +201,7 @@ def of_factors(
     y = None
     if known.covariates is not None:
         y = known.matched(known.covariates, read_table(known.covariates, known.index_column), rows)
-    columns = [*model.factor_names_, *(f"{name}_std" for name in model.factor_names_ if std)]
+    columns = with_deviations(model.factor_names_) if std else list(model.factor_names_)
     place = partial(model.transform, X, y, confounders=C, return_std=std)
     whole = all(isinstance(part, pd.DataFrame) for part in X.values())
     write_rows(place, out, names_for(rows, C if y is None else y), columns, whole=whole, force=force)

@@ -243,7 +243,7 @@ def supervision_of(text: str) -> Any:
     """``"auto"``, or a number from 1."""
     value = auto_or(float, "--supervision", text)
 
-    from covalign._core.checks import check_supervision
+    from covalign._core.parameters import check_supervision
 
     check_supervision(value)
     return value

@@ -7,17 +7,19 @@ factor model Z are the informed factors before any regime.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pandas as pd
 from sklearn.exceptions import NotFittedError
 
-from covalign._core.checks import check_lam, check_max_coupling, check_regime
+from covalign._core.checks import check_lam, check_max_coupling, check_regime, listed_lams
 from covalign._core.linalg import Array
 from covalign._core.messages import message
 from covalign._core.output_tables import OutputTables
+from covalign._core.parameters import check_parameters
 from covalign.closed_form import budget as budgets
 from covalign.closed_form import heldout, optimum, regimes
 from covalign.closed_form.budget import Budget
@@ -99,6 +101,19 @@ class AlignedModel(OutputTables):
     def _check_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():
             raise NotFittedError(message(f"This {type(self).__name__} is not fitted", remedy="Call fit first"))
+
+    def _check_parameters(self) -> None:
+        check_parameters(self)
+
+    @contextmanager
+    def _unchanged_if_it_fails(self) -> Iterator[None]:
+        """A block that fits: if it raises, this model is as it was before. Fits replace attributes, and edit none."""
+        before = dict(vars(self))
+        try:
+            yield
+        except BaseException:
+            self.__dict__ = before
+            raise
 
     # -- how well it is aligned ---------------------------------------------------------------------------------------
 
@@ -371,7 +386,8 @@ class AlignedModel(OutputTables):
         >>> list(ca.LatentAligner().fit(s.Z, s.Y).path([0, 0.5, 1]))
         [0.0, 0.5, 1.0]
         """
-        return {float(lam): self.at(lam) for lam in lams}
+        self._check_fitted()
+        return {check_lam(lam): self.at(lam) for lam in listed_lams(lams)}
 
     def frontier(self, lams: Iterable[float] | None = None) -> pd.DataFrame:
         """Alignment and coupling along lambda, and of the exclusive regime where it exists.
@@ -389,7 +405,7 @@ class AlignedModel(OutputTables):
         ['independent', 'tunable', 'strongest', 'exclusive']
         """
         self._check_fitted()
-        lams = None if lams is None else np.atleast_1d(np.asarray(lams)).tolist()
+        lams = None if lams is None else listed_lams(lams)
         frame = regimes.frontier_of(self._polar(), self._fitted_sums(), lams, self.covariate_names_)
         frame.insert(4, "exact_alignment", self._exact_alignment(frame))
         held = self._held_out()

@@ -24,7 +24,7 @@ A covariate that is uncorrelated with Z keeps its T_0 dimension under ``stronges
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -32,9 +32,12 @@ import scipy.linalg
 from numpy.typing import ArrayLike
 
 from covalign._core.checks import (
+    check_choice,
     check_lam,
     check_regime,
+    check_ridge,
     constant_covariates,
+    listed_lams,
     no_exclusive,
     too_few_rows,
     too_many_covariates,
@@ -192,7 +195,8 @@ def whitened_polar(m: Moments, shrinkage: float = 0.0, scale: str = "raw") -> Po
     >>> bool(abs(T_0 @ m.cov_z @ T_0.T - [[i == j for i in range(5)] for j in range(5)]).max() < 1e-12)
     True
     """
-    k, p = m.cov_zy.shape
+    k, p = _moments(m).cov_zy.shape
+    shrinkage = check_ridge(shrinkage)
     if p > k:
         raise too_many_covariates(p, k)
     if m.n is not None and m.n < 2:
@@ -204,6 +208,13 @@ def whitened_polar(m: Moments, shrinkage: float = 0.0, scale: str = "raw") -> Po
         remedy = "Columns are constant or repeated, or there are fewer rows than columns: drop covariates, or add rows"
         raise ValueError(message(f"{problem}{found}", remedy=remedy))
     return found
+
+
+def _moments(m: Any) -> Moments:
+    if isinstance(m, Moments):
+        return m
+    problem, got = "regimes need the moments of Z and Y", f"a {type(m).__name__}"
+    raise ValueError(message(problem, got=got, remedy="pass covalign.Moments.from_arrays(Z, Y)"))
 
 
 def polar_if_spanned(m: Moments, shrinkage: float = 0.0, scale: str = "raw") -> Polar | int:
@@ -312,7 +323,7 @@ def ridge(m: Moments, shrinkage: float, scale: str = "raw") -> Array:
     >>> ca.regimes.ridge(m, 0.1).shape
     (5, 5)
     """
-    rho, S_zy = shrinkage, standardised_cross_covariance(m)
+    rho, S_zy = check_ridge(shrinkage), standardised_cross_covariance(m)
     ridged = (1 - rho) * m.cov_z
     ridged[np.diag_indices_from(ridged)] += rho * penalty(m, scale)
     try:
@@ -330,7 +341,7 @@ def penalty(m: Moments, scale: str = "raw") -> Array:
     >>> ca.regimes.penalty(m).tolist(), ca.regimes.penalty(m, "standard").tolist()
     ([5.0, 5.0], [1.0, 9.0])
     """
-    a, variance = POWERS[scale], np.diag(m.cov_z)
+    a, variance = POWERS[check_choice("scale", scale, tuple(POWERS))], np.diag(m.cov_z)
     if a == 0:
         return np.full(len(variance), np.mean(variance))
     units = np.where(variance > 0, variance, np.mean(variance)) ** a
@@ -345,7 +356,7 @@ def standardised_cross_covariance(m: Moments) -> Array:
     >>> ca.regimes.standardised_cross_covariance(in_days).item()
     0.6
     """
-    variance = np.diag(m.cov_y)
+    variance = np.diag(_moments(m).cov_y)
     constant = is_constant(m.mean_y, variance)
     if constant.any():
         raise constant_covariates(np.array(m.covariate_names)[constant])
@@ -487,7 +498,7 @@ def frontier_settings(polar: Polar, lams: Iterable[float] | None) -> tuple[list[
     >>> ca.regimes.frontier_settings(polar, [0, 0.5])
     ([('independent', 0.0), ('tunable', 0.5), ('exclusive', nan)], None)
     """
-    checked = [check_lam(lam) for lam in (DEFAULT_LAMS if lams is None else np.atleast_1d(np.asarray(lams)).tolist())]
+    checked = [check_lam(lam) for lam in (DEFAULT_LAMS if lams is None else listed_lams(lams))]
     named = {0.0: "independent", 1.0: "strongest"}
     settings = [(named.get(lam, "tunable"), lam) for lam in checked]
     if polar.M_inverse is None:
@@ -578,7 +589,7 @@ def matrices(
         of = reduced.transform(mixing(polar, regime, lam))
         sd_z, sd_y = np.sqrt(np.diag(of.cov_z)), np.sqrt(np.diag(of.cov_y))
         for matrix, C in (("corr(z~, y)", of.cov_zy / sd_z[:, None] / sd_y), ("corr(z~)", to_correlation(of.cov_z))):
-            grid = pd.DataFrame(C, index=list(m.covariate_names), columns=list(m.covariate_names))
-            tidy = grid.rename_axis("row").reset_index().melt(id_vars="row", var_name="column", value_name="value")
-            frames.append(tidy.assign(regime=regime, lam=lam, matrix=matrix))
-    return pd.concat(frames, ignore_index=True)[["regime", "lam", "matrix", "row", "column", "value"]]
+            names = np.array(m.covariate_names, dtype=object)
+            tidy = {"row": np.tile(names, len(names)), "column": np.repeat(names, len(names)), "value": C.T.ravel()}
+            frames.append(pd.DataFrame({"regime": regime, "lam": lam, "matrix": matrix, **tidy}))
+    return pd.concat(frames, ignore_index=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import warnings
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -12,15 +11,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
-from covalign._core.checks import (
-    check_chunk_rows,
-    check_folds,
-    check_supervision,
-    not_one_of,
-    not_positive,
-    too_many_factors_asked,
-    y_required,
-)
+from covalign._core.checks import no_columns, too_many_factors_asked, y_required
 from covalign._core.linalg import Array
 from covalign._core.messages import message
 from covalign.closed_form import optimum, regimes
@@ -64,7 +55,6 @@ from covalign.tables.covariates import Encoding, numbered
 from covalign.tables.estimator_input import open_tables
 
 CHOICE = "the choice of the supervision"
-POSTERIORS = ("full", "mean_field", "coordinates")
 
 
 class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
@@ -244,12 +234,13 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         >>> fa.factor_names_[3:7]
         ['y3', 'y4', 'free0', 'free1']
         """
-        y, groups = self._fit_quietly(X, y, confounders, groups, warm_start)
-        self._warn_if_unfinished()
-        ownership.warn(self.ownership_, self.covariate_names_, stacklevel=3)
-        if self.folds:
-            likely = grouping.likely_column(y, confounders) if groups is None and isinstance(y, pd.DataFrame) else None
-            grouping.warn(self.n_groups_, likely)
+        with self._unchanged_if_it_fails():  # warnings may be errors
+            y, groups = self._fit_quietly(X, y, confounders, groups, warm_start)
+            self._warn_if_unfinished()
+            ownership.warn(self.ownership_, self.covariate_names_, stacklevel=3)
+            if self.folds:
+                named = groups is None and isinstance(y, pd.DataFrame)
+                grouping.warn(self.n_groups_, grouping.likely_column(y, confounders) if named else None)
         return self
 
     def _fit_quietly(
@@ -266,7 +257,7 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         numbers = None if groups is None else grouping.numbers(groups, len(rows.Y), samples)
         p, n, d = len(table.mean_y), len(rows.Y), table.bounds[-1].stop
         if d == 0:
-            raise ValueError(f"X has 0 feature(s) (shape=({n}, 0)) while a minimum of 1 is required.")
+            raise no_columns("X", n)
         resume = warm_start and hasattr(self, "_state")
         k = self._problem.k if resume else p if self.n_factors == "auto" else int(self.n_factors)
         if p > k:
@@ -360,33 +351,14 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         return self._as_table(self.factors_, None if samples is None else pd.DataFrame(index=pd.Index(samples)))
 
     def _check_parameters(self) -> None:
-        if self.posterior not in POSTERIORS:
-            need, remedy = "posterior needs 'full', 'mean_field' or 'coordinates'", "'full' is the tightest one"
-            raise ValueError(message(need, got=repr(self.posterior), remedy=remedy))
-        if self.n_factors != "auto" and not _is_count(self.n_factors):
-            need = 'n_factors needs a whole number above 0, or "auto"'
-            raise ValueError(message(need, got=repr(self.n_factors)))
-        for what in ("max_iter", "n_init"):
-            if not _is_count(getattr(self, what)):
-                raise not_positive(what, getattr(self, what))
-        check_supervision(self.supervision)
-        if not _is_number(self.beta_prior, 0):
-            raise ValueError(message("beta_prior needs a number from 0", got=repr(self.beta_prior), remedy="0 is flat"))
-        if self.regime_from not in ("features", "model"):
-            raise not_one_of("regime_from", self.regime_from, ("features", "model"))
-        if self.noise not in ("gaussian", "student"):
-            raise not_one_of("noise", self.noise, ("gaussian", "student"))
+        super()._check_parameters()
         if self.noise == "student" and (self.regime_from == "model" or self.posterior == "coordinates"):
             need = "noise='student' needs regime_from='features' and posterior 'full' or 'mean_field'"
             raise ValueError(message(need, got=f"{self.regime_from!r} and {self.posterior!r}"))
-        if self.folds != 0:
-            check_folds(self.folds)
-        if self.chunk_rows is not None:
-            check_chunk_rows(self.chunk_rows)
 
     def _search(self) -> Search:
-        sweeping = (self.accelerate, self.max_iter, self.tol, self.pretrain_iter)
-        return Search(self.n_factors == "auto", *sweeping, self.n_init, self.random_state, Best())
+        sweeping = (self.accelerate, int(self.max_iter), float(self.tol), int(self.pretrain_iter))
+        return Search(self.n_factors == "auto", *sweeping, int(self.n_init), self.random_state, Best())
 
     def _resumed(self, problem: Problem) -> State:
         same = [len(v.w.mean) for v in self._state.views] == [b.stop - b.start for b in problem.bounds]
@@ -571,11 +543,12 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
 
     def _judged(self) -> cross_validation.Judged | None:
         """Fits without each fold; all regimes of a stage 1 share them."""
-        if self.folds == 0:
+        folds = int(self.folds)
+        if folds == 0:
             return None
-        if self.folds not in self._held:
-            self._held[self.folds] = cross_validation.held_out(self, self.folds)
-        return self._held[self.folds]
+        if folds not in self._held:
+            self._held[folds] = cross_validation.held_out(self, folds)
+        return self._held[folds]
 
     def _held_out(self, own: bool = False) -> HeldOut | None:
         judged = self._judged()
@@ -741,10 +714,6 @@ def _warn_if_not_converged(converged: bool, n_sweeps: int, max_iter: int, stackl
     warnings.warn(text, ConvergenceWarning, stacklevel=stacklevel)
 
 
-def _is_number(value: Any, least: float) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and least <= float(value) < float("inf")
-
-
 def _scaled(table: Table, rows: Any, S_y: Array) -> Scaled:
     """The rows of a fit with a scale for every sample and view."""
     if not isinstance(rows, RowsInMemory):
@@ -760,7 +729,3 @@ def _needs_complete(data: Gapped) -> ValueError:
     got = "y with missing values" if data.observed.all() else "X with missing values"
     remedy = "use posterior='mean_field', the same model with other updates"
     return ValueError(message(need, got=got, remedy=remedy))
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= 1)

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from covalign._core.checks import columns_differ, features_missing, lengths_differ, unknown_views
+from covalign._core.column_names import with_deviations
 from covalign._core.linalg import Array, dense
 from covalign.factor import chunked_fit as outofcore
 from covalign.factor import dask_views as lazy
@@ -254,7 +255,7 @@ def _place_block(parts: list[Any], t: Array, place: Placer, p: int | None) -> Ar
 
 def by_chunks(place: Placer, incoming: Incoming, factors: list[str], out: Any, overwrite: bool) -> Any:
     """The factors (and standard deviations) of all samples, a chunk at a time; with ``out``, written to this path."""
-    names = [*factors, *(f"{name}_std" for name in factors if place.std is not None)]
+    names = factors if place.std is None else with_deviations(factors)
     sources = list(incoming.views.sources.values())
     key = [place.key, incoming.take]
 

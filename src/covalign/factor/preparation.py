@@ -10,6 +10,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from covalign._core.checks import (
+    check_large,
+    check_small,
     columns_differ,
     features_all_missing,
     features_missing,
@@ -23,15 +25,20 @@ from covalign._core.checks import (
 )
 from covalign._core.linalg import Array, is_constant
 from covalign._core.messages import message
+from covalign._core.user_arrays import numbers, plain
 from covalign.factor.fitted_rows import Rows
 from covalign.factor.inference.engines import Dense, Gram, Sparse, squares
 from covalign.factor.inference.patterns import Gapped, Labels, compressed
 from covalign.factor.nuisance import Nuisance, learn_nuisance, without
 from covalign.factor.table import Table, ViewScale
 from covalign.moments.moments import Moments
+from covalign.stream.memory import frame_dtype, frame_values
 from covalign.tables import confounders, covariates
 from covalign.tables.join import in_order, match_rows, refuse_disjoint, refuse_duplicates, union
 from covalign.tables.representations import SINGLE as SINGLE
+from covalign.tables.representations import named_views
+
+TABLES = (np.ndarray, list, tuple)
 
 LIMITS = (1e-140, 1e140)  # of the largest value of a column, so that its squares are numbers
 UNSCALED_LIMITS = (0.0, 1e15)  # features of a view share a prior: beyond, one of variance 1 would be lost in rounding
@@ -39,10 +46,10 @@ UNSCALED_LIMITS = (0.0, 1e15)  # features of a view share a prior: beyond, one o
 
 def as_views(X: Any) -> dict[str, Any]:
     """X as name -> table."""
-    views = {str(name): view for name, view in X.items()} if isinstance(X, Mapping) else {SINGLE: X}
+    views = named_views(X)
     if not views:
         raise no_views()
-    return views
+    return {name: plain(view, f"view {name!r}") if isinstance(view, TABLES) else view for name, view in views.items()}
 
 
 def numeric(name: str, view: Any, gaps: bool = False) -> Array:
@@ -50,21 +57,24 @@ def numeric(name: str, view: Any, gaps: bool = False) -> Array:
 
     float64, unless the view is float32, which is converted later, some rows at a time.
     """
-    values = np.asarray(view)
+    where = f"view {name!r}"
+    made = numbers(plain(view, where), where)
+    frame = isinstance(made, pd.DataFrame)
+    values = frame_values(made, frame_dtype(made.dtypes, where)) if frame else np.asarray(made)
     if values.ndim != 2:
-        raise not_two_dimensional(f"view {name!r}", values.shape)
+        raise not_two_dimensional(where, values.shape)
     if values.dtype.kind not in "fiub":
-        try:
-            values = pd.DataFrame(view).apply(pd.to_numeric).to_numpy(dtype=np.float64, na_value=np.nan)
-        except (TypeError, ValueError):
-            raise not_numeric(f"view {name!r}", values.dtype) from None
-    with np.errstate(invalid="ignore"):  # inf - inf
+        raise not_numeric(where, values.dtype)
+    with np.errstate(invalid="ignore", over="ignore"):  # inf - inf
         total = values.sum()
     if not np.isfinite(total):
         bad = ~np.isfinite(values) if not gaps else np.isinf(values)
         if bad.any():
             raise not_finite(f"view {name!r}", feature_names(view)[int(np.flatnonzero(bad.any(axis=0))[0])])
-    return values if values.dtype == np.float32 else np.asarray(values, dtype=np.float64)
+    if values.dtype != np.float32:
+        values = np.asarray(values, dtype=np.float64)
+        check_large(where, feature_names(view), values)
+    return values
 
 
 def feature_names(view: Any) -> list[str]:
@@ -177,6 +187,8 @@ def assembled(
     scale: Any,
 ) -> tuple[Table, Any, Array]:
     """The table to keep, the engine and the standardised covariates; views are scaled if the user wants them to be."""
+    every = [f"{view}:{name}" if len(names) > 1 else name for view, features in names.items() for name in features]
+    check_small("X", every, found.mean, found.variance)
     constant = is_constant(found.mean, found.variance)
     sd = np.where(constant, 1.0, np.sqrt(np.where(constant, 1.0, found.variance)))
     views, at = {}, 0
@@ -186,6 +198,7 @@ def assembled(
             sd[here] = 1.0
         views[view] = ViewScale(features, found.mean[here], sd[here])
     mean_y, S = gaussian_fit(Y)
+    check_small("Y", nuisance.coding.covariates.names, mean_y, np.diag(S))
     sd_y = np.sqrt(np.diag(S))
     Y = (Y - mean_y) / sd_y
     engine = found.engine(Scale(found.mean, sd, constant, Y, S / sd_y / sd_y[:, None], mean_y, sd_y))

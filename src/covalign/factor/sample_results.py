@@ -164,7 +164,8 @@ class SampleResults(AlignedModel):
         >>> bool((abs(fa.beta_ - s.beta) < 4 * fa.beta_std_).all())
         True
         """
-        return uncertainty.beta_std(self.beta_, self._rotation().gamma, self._rows.tails)
+        gamma = self._rotation().gamma  # which refuses a model without a fit
+        return uncertainty.beta_std(self.beta_, gamma, self._rows.tails)
 
     def _rotation(self) -> uncertainty.Laplace:
         self._check_fitted()

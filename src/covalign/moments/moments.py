@@ -11,7 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from covalign._core.checks import columns_differ, lengths_differ, not_finite, not_numeric, not_two_dimensional
+from covalign._core.checks import (
+    LARGEST,
+    columns_differ,
+    lengths_differ,
+    not_finite,
+    not_numeric,
+    not_two_dimensional,
+    out_of_range,
+)
 from covalign._core.linalg import (
     Array,
     add_gram,
@@ -23,6 +31,7 @@ from covalign._core.linalg import (
     whitener,
 )
 from covalign._core.messages import listed, message
+from covalign._core.user_arrays import plain
 from covalign.stream import is_dask, is_elsewhere, is_source, open_rows, refuse_not_finite
 from covalign.stream.folds import FoldSorter
 from covalign.stream.folds import fold_of_rows as fold_of_rows  # callers ask for the folds of moments here
@@ -377,16 +386,26 @@ class Accumulator:
             B -= centre
         if not np.isfinite(centre).all():
             self._refuse(int(np.flatnonzero(~np.isfinite(centre))[0]))
-        d = self._first + centre - self.mean
-        self._block[c] = np.sqrt(n * c / (n + c)) * d
-        add_gram(self._scatter, self._block[: c + 1])
-        self.mean += d * (c / (n + c))
+        with np.errstate(over="ignore", invalid="ignore"):  # too large is refused in moments
+            d = self._first + centre - self.mean
+            self._block[c] = np.sqrt(n * c / (n + c)) * d
+            add_gram(self._scatter, self._block[: c + 1])
+            self.mean += d * (c / (n + c))
         self.n, self._filled = n + c, 0
 
     def _refuse(self, column: int) -> None:
+        error = not_finite("Z", str(column)) if column < self.k else not_finite("Y", str(column - self.k))
+        error.column = column
+        raise error
+
+    def _check_size(self, variance: Array, names: Sequence[str] | None) -> None:
+        """Refuse numbers whose squares overflow, or come near it."""
+        if variance.max(initial=0.0) <= LARGEST**2 and np.abs(self.mean).max(initial=0.0) <= LARGEST:
+            return
+        column = int(np.argmax(~(variance <= LARGEST**2) | ~(np.abs(self.mean) <= LARGEST)))
         if column < self.k:
-            raise not_finite("Z", str(column))
-        raise not_finite("Y", str(column - self.k))
+            raise out_of_range("Z", column, large=True, position=column)
+        raise out_of_range("Y", column - self.k if names is None else names[column - self.k], large=True)
 
     @property
     def empty(self) -> bool:
@@ -399,6 +418,7 @@ class Accumulator:
         if self.empty:
             raise no_rows()
         k, cov = self.k, mirror(self._scatter) / self.n
+        self._check_size(cov.diagonal(), names)
         return Moments(
             n=self.n,
             mean_z=self.mean[:k].copy(),
@@ -580,7 +600,7 @@ def covariate_names(Y: Any) -> tuple[str, ...]:
 def _numeric(name: str, M: Any) -> Any:
     if sparse.issparse(M):
         return M.tocsr()
-    M = np.asarray(M)
+    M = np.asarray(plain(M, name))
     if M.dtype.kind in "fiub":
         return M
     if M.dtype.kind != "O":

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from covalign._core.checks import not_numeric, not_two_dimensional
 from covalign._core.messages import listed, message
+from covalign._core.user_arrays import plain
 from covalign.stream.formats import is_elsewhere
 from covalign.stream.memory import in_pandas, tensor_values
 
@@ -123,7 +124,7 @@ def _table(part: Any, name: str) -> Any:
     elif sparse.issparse(part):
         part = part.tocsr()
     elif not hasattr(part, "columns"):
-        part = np.asarray(part)
+        part = np.asarray(plain(part, name))
     if part.ndim == 1 and name == "Y":
         part = part[:, None]
     if part.ndim != 2:

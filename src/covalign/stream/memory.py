@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from covalign._core.checks import not_numeric, repeated_columns
+from covalign._core.checks import column_not_numeric, not_numeric, repeated_columns
 from covalign._core.extras import optional
-from covalign.stream.source import Table, column_not_numeric, positions, unknown_source
+from covalign._core.user_arrays import plain
+from covalign.stream.source import Table, positions, unknown_source
 
 
 class ArrayRows(Table):
@@ -19,7 +20,7 @@ class ArrayRows(Table):
     in_memory = True
 
     def __init__(self, array: Any, where: str, **options: Any) -> None:
-        self.stored = as_numbers(np.asarray(array), where)
+        self.stored = as_numbers(plain(array, where), where)
         super().__init__(where, self.stored.shape, self.stored.dtype, **options)
 
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from covalign._core.checks import repeated_columns
+from covalign._core.checks import column_not_numeric, repeated_columns
 from covalign._core.extras import optional
 from covalign._core.files import check_claim, reading, unreadable_data
 from covalign._core.messages import message
-from covalign.stream.source import Table, column_not_numeric, positions
+from covalign.stream.source import Table, positions
 
 NEED = "a parquet file"
 BUFFER_BYTES = 2**16  # of every column, while it is read

@@ -228,9 +228,3 @@ def unknown_source(name: str, got: str) -> ValueError:
         "folder) or .h5ad"
     )
     return ValueError(message(problem, got=got, remedy="convert the data to one of these"))
-
-
-def column_not_numeric(where: str, column: Any, kind: Any) -> ValueError:
-    """The error for a column that is not numeric, for example text."""
-    problem, got = f"{where} needs numbers in every column", f"{kind} in column {str(column)!r}"
-    return ValueError(message(problem, got=got, remedy="convert it, or choose the others with columns="))

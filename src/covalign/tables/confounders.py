@@ -48,7 +48,7 @@ def learn(confounders: Any, *, declared: bool = False) -> Encoding:
 
 def as_frame(confounders: Any) -> pd.DataFrame:
     """A table with column names; c0, c1, ... where it has none."""
-    frame = covariates.as_frame(confounders)
+    frame = covariates.as_frame(confounders, "confounders")
     nameless = not hasattr(confounders, "columns") and getattr(confounders, "name", None) is None
     return frame.set_axis([f"c{i}" for i in range(frame.shape[1])], axis=1) if nameless else frame
 

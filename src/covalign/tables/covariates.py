@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from pandas.api import types
 
 from covalign._core.checks import (
+    LARGEST,
+    check_large,
     check_missing,
     constant_covariates,
     lengths_differ,
@@ -26,6 +28,7 @@ from covalign._core.checks import (
     too_few_observed,
 )
 from covalign._core.messages import listed, message
+from covalign._core.user_arrays import check_names, numbers_among_objects, plain
 from covalign.stream import Kept, is_source
 from covalign.stream.memory import in_pandas
 from covalign.tables.join import match_rows
@@ -135,7 +138,7 @@ class Encoding(NamedTuple):
         same = list(frame.columns) == self.names and all(column.kind == "number" for column in self.columns)
         if not same or not all(dtype == np.float64 for dtype in frame.dtypes):
             return False
-        return all(np.isfinite(frame[name].to_numpy()).all() for name in frame.columns)
+        return all((np.abs(frame[name].to_numpy()) <= LARGEST).all() for name in frame.columns)
 
 
 def encode(Y: Any, *, drop_first: bool = True, missing: str = "raise") -> pd.DataFrame:
@@ -161,27 +164,27 @@ def encode(Y: Any, *, drop_first: bool = True, missing: str = "raise") -> pd.Dat
     return encoded
 
 
-def as_frame(Y: Any) -> pd.DataFrame:
-    """Y as a DataFrame with string column names; y0, y1, ... where it has none.
+def as_frame(Y: Any, called: str = "Y") -> pd.DataFrame:
+    """Y as a DataFrame with string column names; y0, y1, ... where it has none. ``called`` is for messages.
 
     >>> import covalign as ca
     >>> ca.covariates.as_frame([[1, 2], [3, 4]]).columns.tolist()
     ['y0', 'y1']
     """
-    Y = in_pandas(Y)
+    Y = in_pandas(plain(Y, called))
     if not isinstance(Y, pd.DataFrame):
         values = np.asarray(Y)
         if values.ndim not in (1, 2):
-            raise not_two_dimensional("Y", values.shape)
+            raise not_two_dimensional(called, values.shape)
         values = values[:, None] if values.ndim == 1 else values
         Y = pd.DataFrame(values, columns=[f"y{i}" for i in range(values.shape[1])])
     if Y.shape[1] == 0:
-        raise no_covariates()
+        raise no_covariates(called)
     frame: pd.DataFrame = Y.copy(deep=False)  # nothing here writes to the numbers, which are the user's
     frame.columns = pd.Index([str(name) for name in Y.columns])
     _refuse_duplicates(frame.columns)
     mixed = any(dtype.kind == "O" for dtype in frame.dtypes)
-    return frame.infer_objects() if mixed else frame
+    return numbers_among_objects(frame.infer_objects()) if mixed else frame
 
 
 def complete_rows(frame: pd.DataFrame, missing: str = "raise", *, partial: bool = False) -> NDArray[np.bool_]:
@@ -269,13 +272,14 @@ def _refuse_duplicates(names: Any) -> None:
         twice = listed(index[index.duplicated()].unique())
         need = "covariates need distinct column names"
         raise ValueError(message(need, got=f"{twice} more than once", remedy="rename or drop them"))
+    check_names("Y", index)
 
 
 def _learn_column(name: str, values: pd.Series, drop_first: bool, declared: bool) -> Column:
     if len(values) and not declared and values.isna().all():
         raise too_few_observed([name], [0])
-    if not types.is_numeric_dtype(values.dtype) and values.hasnans:
-        values = values.dropna().infer_objects()
+    if not types.is_numeric_dtype(values.dtype):
+        values = (values.dropna() if values.hasnans else values).infer_objects()  # flags were objects beside gaps
     dtype = values.dtype
     if types.is_bool_dtype(dtype) and not isinstance(dtype, pd.CategoricalDtype):
         return Column(name, "binary", (False, True), (name,))
@@ -375,5 +379,8 @@ def _numbers(column: Column, values: pd.Series) -> NDArray[np.float64]:
                     remedy="replace them, or mark them as missing (NaN) and pass missing='pairs' or 'drop'",
                 )
             )
+        check_large("Y", [column.source], numbers[:, None])
         numbers = np.where(np.isnan(numbers), np.nan, numbers)  # one bit pattern for NaN: folds follow a row's bits
+    else:
+        check_large("Y", [column.source], numbers[:, None])
     return numbers[:, None]

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from covalign._core.linalg import dense
+from covalign._core.user_arrays import plain
 from covalign.stream import is_elsewhere, is_source, open_rows
 from covalign.stream.h5ad import obs_of
 from covalign.tables import table_files as files
@@ -23,6 +24,7 @@ from covalign.tables.representations import (
     joined,
     matched,
     modalities,
+    named_views,
     open_representation,
     open_study,
 )
@@ -36,8 +38,8 @@ def rows_of(
         return open_representation(Path(Z), only=only, chunk_rows=chunk_rows)
     if is_elsewhere(Z) and not is_source(Z):
         Z = open_rows(Z, chunk_rows=chunk_rows, name=where)
-    elif not hasattr(Z, "shape"):
-        Z = np.asarray(Z)
+    elif not is_source(Z):
+        Z = plain(Z, where)
     return Representation(Z, where)
 
 
@@ -101,7 +103,7 @@ def open_tables(
 
     Views that are streamed stay so if their rows have the same names; else they are loaded to be joined.
     """
-    given = {str(name): view for name, view in X.items()} if isinstance(X, Mapping) else {SINGLE: X}
+    given = named_views(X)
     if not any(files.is_path(item) for item in (*given.values(), y)):
         return X, y
     names = _column_names(X, y) if files.is_path(X) else None

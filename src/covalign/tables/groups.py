@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from covalign._core.linalg import Array
 from covalign._core.messages import listed, message
+from covalign._core.user_arrays import plain
 from covalign.exceptions import NotHeldOutWarning, UngroupedRowsWarning
 from covalign.stream.folds import fold_of_groups
 from covalign.tables.join import in_order
@@ -90,6 +91,8 @@ def _as_series(groups: Any) -> pd.Series:
         groups = groups.iloc[:, 0] if groups.shape[1] == 1 else groups
     if isinstance(groups, pd.Series):
         return groups
+    if isinstance(groups, np.ndarray):
+        groups = plain(groups, "groups")
     # As objects, or numpy would write a gap among text as "nan".
     values = groups.to_numpy() if hasattr(groups, "to_numpy") else np.asarray(groups, getattr(groups, "dtype", object))
     values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values

@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from covalign._core.checks import lengths_differ, source_without_rows, view_rows_differ
+from covalign._core.checks import lengths_differ, repeated_views, source_without_rows, view_rows_differ
 from covalign._core.extras import optional
 from covalign._core.files import data_not_found, reading
 from covalign._core.linalg import dense
 from covalign._core.paths import suffix_of
+from covalign._core.user_arrays import check_names
 from covalign.stream import is_source, open_rows
 from covalign.stream.derived import Derived
 from covalign.stream.h5ad import pulling
@@ -149,6 +150,18 @@ def open_views(
         )
         for name, path in paths.items()
     }
+
+
+def named_views(X: Any) -> dict[str, Any]:
+    """X as name -> table. Two names that are the same text would be one view."""
+    if not isinstance(X, Mapping):
+        return {SINGLE: X}
+    views = {str(name): view for name, view in X.items()}
+    if len(views) < len(X):
+        texts = [str(name) for name in X]
+        raise repeated_views(name for name in views if texts.count(name) > 1)
+    check_names("X", views)
+    return views
 
 
 def is_study(path: Any) -> bool:

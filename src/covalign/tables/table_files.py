@@ -11,10 +11,12 @@ from __future__ import annotations
 import csv
 import gzip
 import os
+import re
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -101,26 +103,149 @@ def read_table(path: Any, index: str | None = None) -> pd.DataFrame:
 def read_text(path: Path, index: str | None = None) -> pd.DataFrame:
     """A table as text, also compressed; ``index`` is used if the table has such a column."""
     with reading(path, NEED_TEXT):
-        separator, header = _layout(path)
-        first = header[0] if header else ""
-        labels = index if index in header else "" if first in ("", "Unnamed: 0") else None
-        options: dict[str, Any] = {"sep": separator, "float_precision": "round_trip", "encoding": "utf-8-sig"}
-        frame = _read_csv(path, options)
-        if labels is not None:  # as text, exactly as written: 007 is a name, and so is NA
-            at = header.index(labels) if labels else 0
-            text = pd.read_csv(path, usecols=[at], dtype=str, keep_default_na=False, **options)
-            frame.isetitem(at, text.iloc[:, 0].astype(object))
+        frame, names, wrong = _parsed(path, index)
+    if wrong is not None:
+        raise wrong
+    if names is None:
+        return named(frame, index, path)
+    frame = frame if names.at is None else frame.drop(columns=frame.columns[names.at])
+    return frame.set_axis(row_names(names.labels, path), axis=0)
+
+
+class _Names(NamedTuple):
+    """Row names in a text file, and their column; None if they stand before the first column, as R writes them."""
+
+    at: int | None
+    labels: pd.Series
+
+
+def _parsed(path: Path, index: str | None) -> tuple[pd.DataFrame, _Names | None, ValueError | None]:
+    """The table, the names of its rows if it has any, and what is wrong with it."""
+    separator, header = _layout(path)
     repeated = [name for name in dict.fromkeys(header) if header.count(name) > 1]
-    if repeated:  # pandas would call the second one x.1
-        raise repeated_columns(str(path), repeated)
-    if not isinstance(frame.index, pd.RangeIndex) and (frame.index.nlevels > 1 or frame.iloc[:, -1].isna().all()):
-        # pandas would move all columns to the right
-        need = f"rows need a value for each of the {len(header)} names in the first line, and at most a row name before"
-        remedy = "complete the first line, or remove separators at the ends of rows"
-        raise ValueError(message(need, got=f"more in {str(path)!r}", remedy=remedy))
-    if labels == "":
-        return _indexed(frame, str(frame.columns[0]), path)
-    return named(frame, index, path)
+    if repeated and not are_numbers(header):  # pandas would call the second one x.1
+        return pd.DataFrame(), None, repeated_columns(str(path), repeated)
+    options: dict[str, Any] = {"sep": separator, "float_precision": "round_trip", "encoding": "utf-8-sig"}
+    try:
+        frame = _read_csv(path, options)
+    except pd.errors.ParserError:
+        wrong = _wrong_lengths(path, separator, len(header))
+        if wrong is None:
+            raise
+        return pd.DataFrame(), None, wrong
+    moved = not isinstance(frame.index, pd.RangeIndex)
+    if moved or (frame.shape[1] and frame.iloc[:, -1].isna().any()):
+        wrong = _wrong_lengths(path, separator, len(header))
+        if wrong is not None:
+            return frame, None, wrong
+    names = _names_in_text(path, frame, header, index, options)
+    return frame, names, None if moved else _wrong_header(path, header, names)
+
+
+def _names_in_text(
+    path: Path, frame: pd.DataFrame, header: list[str], index: str | None, options: dict[str, Any]
+) -> _Names | None:
+    """The row names as text, exactly as they are written: 007 is a name, and so is NA."""
+    if not isinstance(frame.index, pd.RangeIndex):
+        return _Names(None, pd.Series(_cells(path, options["sep"]), name=""))
+    if index in header:
+        at = header.index(str(index))
+    elif header and header[0] in ("", "Unnamed: 0"):
+        at = 0
+    else:
+        column = frame.iloc[:, 0] if frame.shape[1] > 1 and len(frame) > 1 else pd.Series(dtype=np.float64)
+        whole = types.is_integer_dtype(column.dtype) and column.is_unique
+        if not (whole or types.is_object_dtype(column.dtype) or types.is_string_dtype(column.dtype)):
+            return None
+        text = _as_written(path, 0, options)
+        found = text.str.fullmatch(r"0\d+").any() if whole else are_names(text.where(text.str.strip() != ""))
+        return _Names(0, text) if found else None
+    return _Names(at, _as_written(path, at, options))
+
+
+def _as_written(path: Path, at: int, options: dict[str, Any]) -> pd.Series:
+    """A column as text, without gaps."""
+    text = pd.read_csv(path, usecols=[at], dtype=str, keep_default_na=False, skip_blank_lines=True, **options)
+    column: pd.Series = text.iloc[:, 0].astype(object)
+    return column
+
+
+def _cells(path: Path, separator: str) -> list[str]:
+    """The first cell of every row below the header."""
+    return [row[0] for row in _rows(path, separator)][1:]
+
+
+def _rows(path: Path, separator: str) -> Iterator[list[str]]:
+    """The rows of a text file that are not empty."""
+    opened: Any = gzip.open if path.name.lower().endswith(".gz") else open
+    with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
+        yield from filter(None, csv.reader(file, delimiter=separator))
+
+
+def _wrong_lengths(path: Path, separator: str, width: int) -> ValueError | None:
+    """The error for rows that have not as many values as the header; pandas would shift columns, or fill them up.
+
+    All rows may have a name before their values, as R writes it: text, or a number in quotes.
+    """
+    lengths = [len(row) for row in _rows(path, separator)][1:]
+    before = len(set(lengths)) == 1 and lengths[0] == width + 1
+    if before and not _begins_with_number(path, separator):
+        return None
+    wrong = next((i for i, length in enumerate(lengths) if length != width), None)
+    if wrong is None:
+        return None
+    need = f"rows need a value for each of the {width} names in the first line, and at most a row name before"
+    got = f"{'more' if lengths[wrong] > width else 'fewer'} ({lengths[wrong]}) in row {wrong + 1} of {str(path)!r}"
+    remedy = "complete the first line, or the row, or remove separators at the ends of rows"
+    return ValueError(message(need, got=got, remedy=remedy))
+
+
+def _begins_with_number(path: Path, separator: str) -> bool:
+    """Whether a row begins with a number that is not in quotes, or ends with a separator."""
+    opened: Any = gzip.open if path.name.lower().endswith(".gz") else open
+    with opened(path, "rt", encoding="utf-8-sig") as file:
+        lines = [line.rstrip("\r\n") for line in file if line.strip()][1:]
+    if all(line.endswith(separator) for line in lines):
+        return True
+    return any(is_number(line.split(separator)[0]) for line in lines)
+
+
+def _wrong_header(path: Path, header: list[str], names: _Names | None) -> ValueError | None:
+    """The error for a first line that is a sample: its numbers would become names of columns.
+
+    Names that are numbers in rising order (years, wavelengths) are fine beside a column of row names, and 0, 1, 2, ...
+    always are, which pandas writes where columns have no names.
+    """
+    beside = names is not None and names.at == 0
+    cells = header[1:] if beside else header
+    if not cells or not are_numbers(cells) or cells == [str(i) for i in range(len(cells))]:
+        return None
+    values = [float(cell.replace(",", ".")) for cell in cells]
+    if names is not None and beside and all(a < b for a, b in pairwise(values)) and not _is_like(header[0], names):
+        return None
+    need, got = f"{str(path)!r} needs column names in its first line", f"the numbers {listed(cells, 3)}"
+    remedy = "add a line of names, or put a letter before names that are numbers"
+    return ValueError(message(need, got=got, remedy=remedy))
+
+
+def _is_like(first: str, names: _Names) -> bool:
+    """Whether a text is one more of these names but for its digits: s1 is like s2, s3."""
+    forms = {re.sub(r"\d+", "0", str(name)) for name in names.labels.head(100)}
+    return any(map(str.isdigit, first)) and re.sub(r"\d+", "0", first) in forms
+
+
+def is_number(text: str) -> bool:
+    """Whether text reads as a number, with a point or a comma."""
+    try:
+        float(text.strip().replace(",", "."))
+    except ValueError:
+        return False
+    return True
+
+
+def are_numbers(cells: Sequence[str]) -> bool:
+    """Whether all cells read as numbers."""
+    return all(is_number(cell) for cell in cells)
 
 
 def _read_csv(path: Path, options: dict[str, Any]) -> pd.DataFrame:
@@ -136,11 +261,7 @@ def _layout(path: Path) -> tuple[str, list[str]]:
     """The separator that gives most columns in the first line that is not empty, and the names of these columns."""
     kind = suffix_of(path)
     candidates = "\t" if kind == ".tsv" else ",\t; " if kind == ".txt" else ",\t;"
-    opened: Any = gzip.open if path.name.lower().endswith(".gz") else open
-    headers = {}
-    for separator in candidates:
-        with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
-            headers[separator] = next(filter(None, csv.reader(file, delimiter=separator)), [])
+    headers = {separator: next(_rows(path, separator), []) for separator in candidates}
     best = max(candidates, key=lambda separator: len(headers[separator]))
     return best, headers[best]
 
@@ -166,11 +287,17 @@ def as_text(index: pd.Index, where: Any) -> pd.Index:
 
 
 def are_names(column: pd.Series) -> bool:
-    """Whether a column has text that never repeats; numbers and a few marks for gaps are a covariate, not names."""
+    """Whether a column has text that never repeats; numbers and a few marks for gaps are a covariate, not names.
+
+    Marks have no digit: 101, 102, 103b are names, and 40, 52, unknown are not.
+    """
     text = types.is_object_dtype(column.dtype) or types.is_string_dtype(column.dtype)
     if not text or isinstance(column.dtype, pd.CategoricalDtype) or len(column) < 2:
         return False
     if not (column.map(lambda value: isinstance(value, str)).all() and column.is_unique):
+        return False
+    whole = column.str.fullmatch(r"\s*[+-]?\d+\s*")
+    if whole.mean() > 0.5 and not whole.all() and not column[~whole].str.contains(r"\d").any():
         return False
     return bool(column.str.fullmatch(FRACTION).mean() <= 0.5)
 
