@@ -40,6 +40,8 @@ def read(path: Any) -> tuple[dict[str, Any], dict[str, Array]]:
     if path.is_dir():
         raise refused(path, None, "it is a folder")
     with explaining(path, NEED):
+        if not zipfile.is_zipfile(path):
+            raise foreign_file(path)
         _check_size(path)
         arrays = read_archive(path)
         if META not in arrays:
@@ -81,5 +83,5 @@ def foreign_file(path: Any) -> FileFormatError:
 
 def wrong_field(path: Any, field: str, why: str) -> FileFormatError:
     """The error for a model file with a field that cannot be."""
-    problem = f"{shown(path)} is damaged: {field} {why}"
+    problem = f"{shown(path)} is not a model file written by covalign, or it is damaged: {field} {why}"
     return FileFormatError(message(problem, remedy="Save the model again"))

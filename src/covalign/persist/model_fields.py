@@ -13,6 +13,7 @@ from covalign.closed_form.regimes import POWERS
 from covalign.persist import values
 from covalign.persist.schema import (
     RAW,
+    ROUNDING,
     Arrays,
     Check,
     Fault,
@@ -129,7 +130,7 @@ def check_aligner(meta: dict[str, Any], arrays: dict[str, Array]) -> None:
             _check_moments(arrays, f"fold{i}.{j}", k, len(columns))
     found = Arrays(arrays, {})
     if "groups" in arrays:
-        found.whole("groups", "groups", -(2**63))
+        found.raw("groups", "groups")
     if "path.se" in arrays:
         found.numbers("path.shrinkage", "path", low=0, high=1)
         for name in ("path.alignment", "path.se"):
@@ -178,7 +179,7 @@ CHECKS = {"LatentAligner": check_aligner, "InformedFactorAnalysis": check_factor
 def _check_meta(
     meta: dict[str, Any], fields: dict[str, Check], parameters: dict[str, Check], added: tuple[str, ...]
 ) -> None:
-    needed = [name for name in (*HEAD, *fields) if name not in added]
+    needed = [name for name in (*HEAD, *fields) if name not in (*added, "covalign")]
     check_fields(meta, HEAD | fields, needed=needed)
     unknown = [name for name in meta["parameters"] if name not in parameters]
     if unknown:
@@ -206,11 +207,12 @@ def _coded(meta: dict[str, Any]) -> tuple[int, int]:
 
 def _check_moments(arrays: dict[str, Array], prefix: str, k: int, p: int) -> None:
     found = Arrays(arrays, {"k": k, "p": p})
-    found.raw(f"{prefix}.mean_z", "k")
-    found.raw(f"{prefix}.mean_y", "p")
-    S_z, S_y = found.covariance(f"{prefix}.cov_z", "k k"), found.covariance(f"{prefix}.cov_y", "p p")
+    means = [found.raw(f"{prefix}.mean_z", "k"), found.raw(f"{prefix}.mean_y", "p")]
+    z, y = (ROUNDING * np.max(np.abs(mean), initial=0.0) ** 2 for mean in means)
+    S_z, S_y = found.covariance(f"{prefix}.cov_z", "k k", z), found.covariance(f"{prefix}.cov_y", "p p", y)
     S_zy = found.numbers(f"{prefix}.cov_zy", "k p", low=-(RAW**2), high=RAW**2)
-    found.within(f"{prefix}.cov_zy", S_zy, np.outer(np.sqrt(np.diag(S_z)), np.sqrt(np.diag(S_y))))
+    sd_z, sd_y = (np.sqrt(np.maximum(np.diag(S), 0.0)) for S in (S_z, S_y))
+    found.within(f"{prefix}.cov_zy", S_zy, np.outer(sd_z, sd_y), np.sqrt(z * y))
 
 
 def _check_budget(meta: dict[str, Any], p: int) -> None:
@@ -231,7 +233,7 @@ def _check_table(found: Arrays, features: list[int], arrays: dict[str, Array]) -
     found.whole("tried.k", "tried", 1)
     found.numbers("tried.elbo", "tried", gaps=True)
     if "groups" in arrays:
-        found.whole("groups", "n", -(2**63))
+        found.raw("groups", "n")
     for name, shape in (("centre", "q"), ("B_x", "q d"), ("B_y", "q p")):
         found.raw(f"nuisance.{name}", shape)
     found.raw("table.mean_y", "p")

@@ -160,7 +160,7 @@ class Arrays:
 
     def numbers(self, name: str, shape: str, *, low: float = -LARGE, high: float = LARGE, gaps: bool = False) -> Array:
         """An array of floats within [low, high]; with ``gaps`` also NaN."""
-        found = self._found(name, shape, "f")
+        found = self._found(name, shape, "fiu" if name == "groups" else "f")
         inside = np.isfinite(found) & (found >= low) & (found <= high)
         if gaps:
             inside |= np.isnan(found)
@@ -187,20 +187,25 @@ class Arrays:
             raise Fault(name, f"needs whole numbers from {least} below {below:g}")
         return found
 
-    def covariance(self, name: str, shape: str) -> Array:
-        """Symmetric matrices that no entry keeps from being covariances: |c_ij| <= sqrt(c_ii c_jj)."""
+    def covariance(self, name: str, shape: str, slack: float = 0.0) -> Array:
+        """Symmetric matrices that no entry keeps from being covariances: |c_ij| <= sqrt(c_ii c_jj), but for rounding.
+
+        ``slack`` is what rounding may add, if the numbers were differences of larger ones.
+        """
         found = self.numbers(name, shape, low=-(RAW**2), high=RAW**2)
-        sd = np.sqrt(np.diagonal(found, axis1=-2, axis2=-1))  # NaN where negative
-        self.within(name, found, sd[..., :, None] * sd[..., None, :])
+        variances = np.diagonal(found, axis1=-2, axis2=-1)
         size = np.max(np.abs(found), initial=0.0)
-        if np.any(np.abs(found - np.swapaxes(found, -1, -2)) > ROUNDING * size):
+        if np.any(variances < -(ROUNDING * np.max(variances, initial=0.0) + slack)):
+            raise Fault(name, "needs variances of at least 0")
+        sd = np.sqrt(np.maximum(variances, 0.0))
+        self.within(name, found, sd[..., :, None] * sd[..., None, :], slack)
+        if np.any(np.abs(found - np.swapaxes(found, -1, -2)) > ROUNDING * size + slack):
             raise Fault(name, "needs a symmetric matrix")
         return found
 
-    def within(self, name: str, found: Array, most: Array) -> None:
+    def within(self, name: str, found: Array, most: Array, slack: float = 0.0) -> None:
         """No entry beyond its limit, but for rounding."""
-        size = np.max(most, initial=0.0)
-        if not np.all(np.abs(found) <= most + ROUNDING * size):
+        if not np.all(np.abs(found) <= most + ROUNDING * np.max(most, initial=0.0) + slack):
             raise Fault(name, "needs covariances that variances allow")
 
     def size(self, name: str) -> int:
