@@ -29,6 +29,7 @@ __all__ = [
     "NotHeldOutWarning",
     "OwnershipWarning",
     "PeerError",
+    "RawCountsWarning",
     "SingularTransformWarning",
     "TargetExistsError",
     "UngroupedRowsWarning",
@@ -98,6 +99,10 @@ class OwnershipWarning(UserWarning):
 
 class UngroupedRowsWarning(UserWarning):
     """Rows seem to belong together (cells of a donor), but no groups were given."""
+
+
+class RawCountsWarning(UserWarning):
+    """A table of cells looks like raw counts, which were not log-normalised."""
 
 
 class FileFormatError(ValueError):

@@ -214,6 +214,7 @@ def refuse_extreme(what: str, names: list[str], values: Array, scaled: bool) -> 
     """Raise an error for a column whose squares, or the sums and ratios of them, are beyond double precision."""
     with np.errstate(invalid="ignore"):
         largest = np.fmax(np.fmax.reduce(values, axis=0), -np.fmin.reduce(values, axis=0))
+    largest = largest.astype(np.float64)  # the limits are beyond single precision
     least, most = LIMITS if scaled else UNSCALED_LIMITS
     bad = (largest > most) | ((largest > 0) & (largest < least))
     if bad.any():

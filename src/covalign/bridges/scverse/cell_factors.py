@@ -34,8 +34,9 @@ class View(NamedTuple):
         return cls(part, where, found, np.ones(found.value.shape[1], dtype=bool))
 
     def table(self) -> pd.DataFrame:
-        """Cells x features, by name."""
-        names = np.arange(len(self.keep)) if self.element.names is None else self.element.names
+        """Cells x features, by name; by position where names repeat."""
+        known = self.element.names
+        names = np.arange(len(self.keep)) if known is None or not known.is_unique else known
         return pd.DataFrame(self.element.loaded(self.keep), self.part.obs_names, pd.Index(names)[self.keep])
 
     def loadings(self, values: Any, columns: list[str]) -> pd.DataFrame:
@@ -55,13 +56,14 @@ def ifa(
     regime: str | None = None,
     confounders: str | Sequence[str] | None = None,
     groups: str | None = None,
-    use_rep: str | Mapping[str, str] = "X",
+    use_rep: str | Mapping[str, str] | None = None,
+    layer: str | Mapping[str, str] | None = None,
     mask_var: Any = "auto",
     modalities: str | Sequence[str] | None = None,
     folds: int = 5,
     supervision: Any = "auto",
     key_added: str = "X_ifa",
-    as_frame: bool = True,
+    as_frame: bool = False,
     copy: bool = False,
     return_model: bool = False,
     **settings: Any,
@@ -82,8 +84,9 @@ def ifa(
         Informed and free ones together.
     lam, regime : float, str or None
         Realign the informed factors (``InformedFactorAnalysis.at``); both None leaves them as fitted.
-    use_rep : str, or dict modality -> str
-        ``"X"``, ``"layers/counts"``, or a key of ``obsm``.
+    use_rep, layer : str, dict modality -> str, or None
+        The tables: a key of ``obsm`` (``use_rep``) or a layer; X if both are None. Numbers of X or of a layer that look
+        like raw counts give a ``RawCountsWarning``.
     mask_var : "auto", None, str, boolean array, or dict modality -> one of these
         Features to use: ``highly_variable`` of ``var`` where there is such a column (``"auto"``), all (None), or
         another column, which modalities that lack it do without.
@@ -96,15 +99,15 @@ def ifa(
         That of ``InformedFactorAnalysis``: how often covariates count against features. 1 is the paper's model.
     key_added : str
         ``obsm[key_added]`` gets the factors of all cells (NaN for those no modality has), covariates first, then
-        ``free0``, ...; ``varm`` of each modality, under the name without ``X_``, the loadings (NaN for features not
-        used); ``uns`` under that name ``params``, ``alignment`` (``summary``), ``informed`` (``informed_``: beta with
-        interval, held-out alignment and verdict of each covariate), ``supervision`` (that in use), ``beta`` (with std),
+        ``free0``, ...; ``varm`` of each modality, under the name without ``X_``, the loadings (0 for features not
+        used, as in ``PCs`` of scanpy; NaN in a table); ``uns`` under that name ``params``, ``alignment``
+        (``summary``), ``informed`` (``informed_``: beta with interval, held-out alignment and verdict of each covariate), ``supervision`` (that in use), ``beta`` (with std),
         ``variance_explained`` (factors x modalities), ``views`` (cells, features and total variance explained of each),
         ``active``, ``elbo``, ``converged``, ``transform`` (T of the regime), ``columns`` and ``names``; and, where a
         modality's table was one of obsm, its ``loadings``.
     as_frame : bool
-        False puts an array without names into ``obsm``, as ``sc.pl.embedding`` needs, and ``mdata.update()`` of mudata
-        0.3 when cells were dropped from a modality.
+        True puts tables with names into ``obsm`` and ``varm``, which scanpy and muon cannot draw. ``table`` and
+        ``loadings`` make them of arrays.
     copy, return_model : bool
         Return a changed copy instead of None; return the fitted model (after the copy, if there is one). The model is
         not stored, as it holds the cells: ``model.save(path)`` keeps it.
@@ -118,34 +121,42 @@ def ifa(
     >>> obs = pd.DataFrame(s.Y, columns=["age", "dose"], index=[f"cell{i}" for i in range(200)])
     >>> adata = anndata.AnnData(s.X["rna"], obs=obs)
     >>> ca.scverse.ifa(adata, ["age", "dose"], n_factors=4)
-    >>> adata.obsm["X_ifa"].columns.tolist(), adata.varm["ifa"].shape
-    (['age', 'dose', 'free0', 'free1'], (30, 4))
+    >>> adata.obsm["X_ifa"].shape, ca.scverse.table(adata, "X_ifa").columns.tolist()
+    ((200, 4), ['age', 'dose', 'free0', 'free1'])
+    >>> ca.scverse.loadings(adata)["age"].abs().nlargest(3).shape
+    (3,)
     """
-    views = _views(data, modalities, use_rep, mask_var)
+    views = _views(data, modalities, use_rep, layer, mask_var)
     asked = elements.Asked.of(covariates, confounders, groups)
     places = [(name, view.part.varm) for name, view in views.items() if view.element.of_var]
     key = slots.check_place(data, key_added, copy, places)
     Y, C, labels = asked.tables(data)
     _check_cells(data, views)
     model = InformedFactorAnalysis(n_factors, folds=folds, supervision=supervision, **settings)
-    model.fit({name: view.table() for name, view in views.items()}, Y, confounders=C, groups=labels)
+    tables = {name: view.table() for name, view in views.items()}
+    for name, view in views.items():
+        if view.element.of_var:
+            elements.warn_of_counts(tables[name], view.element.where)
+    model.fit(tables, Y, confounders=C, groups=labels)
     if folds:
         asked.advise(data, Y, C)
     if lam is not None or regime is not None:
         model = model.at(lam, regime=regime)
-    reps = [_of(use_rep, name, "X") for name in views]
+    reps = [_rep(use_rep, layer, name) for name in views]
     params = slots.parameters(use_rep=reps, **asked._asdict(), lam=lam, regime=regime)
     params |= slots.parameters(modalities=list(views), key_added=key, **model.get_params())
     results = _results(model, data, views, params)
     return slots.commit(data, key, results, copy=copy, as_frame=as_frame, model=model if return_model else None)
 
 
-def _views(data: Any, modalities: str | Sequence[str] | None, use_rep: Any, mask_var: Any) -> dict[str, View]:
+def _views(
+    data: Any, modalities: str | Sequence[str] | None, use_rep: Any, layer: Any, mask_var: Any
+) -> dict[str, View]:
     if not elements.is_mudata(data):
-        return {ALONE: View.of(data, "data", _of(use_rep, ALONE, "X"), _of(mask_var, ALONE, "auto"))}
+        return {ALONE: View.of(data, "data", _rep(use_rep, layer, ALONE), _of(mask_var, ALONE, "auto"))}
     asked = [modalities] if isinstance(modalities, str) else modalities
     wanted = list(data.mod) if asked is None else [str(name) for name in asked]
-    named = [m for what in (use_rep, mask_var) if isinstance(what, Mapping) for m in what]
+    named = [m for what in (use_rep, layer, mask_var) if isinstance(what, Mapping) for m in what]
     wrong = [name for name in dict.fromkeys([*wanted, *named]) if name not in data.mod]
     if wrong or not wanted:
         text = f"data has no modality {listed(wrong)}" if wrong else "modalities is empty"
@@ -156,13 +167,17 @@ def _views(data: Any, modalities: str | Sequence[str] | None, use_rep: Any, mask
         have = dict.fromkeys(column for name in wanted for column in data.mod[name].var.columns)
         raise elements.unknown_mask(mask_var, have, "every modality")
     return {
-        m: View.of(data.mod[m], f"modality {m!r}", _of(use_rep, m, "X"), _of(mask_var, m, "auto"), by_name)
+        m: View.of(data.mod[m], f"modality {m!r}", _rep(use_rep, layer, m), _of(mask_var, m, "auto"), by_name)
         for m in wanted
     }
 
 
 def _of(given: Any, modality: str, otherwise: Any) -> Any:
     return given.get(modality, otherwise) if isinstance(given, Mapping) else given
+
+
+def _rep(use_rep: Any, layer: Any, modality: str) -> str:
+    return elements.representation(_of(use_rep, modality, None), _of(layer, modality, None), "X")
 
 
 def _check_cells(data: Any, views: dict[str, View]) -> None:

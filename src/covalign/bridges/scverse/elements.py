@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -13,9 +14,13 @@ from scipy import sparse
 from covalign._core.extras import optional
 from covalign._core.linalg import Array, dense
 from covalign._core.messages import listed, message
+from covalign.exceptions import RawCountsWarning
 from covalign.stream.formats import from_object
 from covalign.stream.source import Table
 from covalign.tables import groups as grouping
+
+SEEN_FOR_COUNTS = 500  # rows; they show whether a table has counts
+LARGE_COUNT = 10  # genotypes, flags and scores are whole numbers, too, but smaller
 
 
 class Element(NamedTuple):
@@ -43,6 +48,29 @@ class Element(NamedTuple):
         if isinstance(value, np.ndarray):
             return np.asarray(value) if keep.all() else np.asarray(value)[:, keep]
         return np.concatenate([dense(chunk)[:, keep] for chunk in from_object(value, self.where).chunks()])
+
+
+def representation(use_rep: str | None, layer: str | None, otherwise: str) -> str:
+    """The array that ``use_rep`` or ``layer`` names, for ``element``."""
+    if use_rep is not None and layer is not None:
+        got = f"use_rep={use_rep!r} and layer={layer!r}"
+        raise ValueError(message("use_rep and layer exclude each other", got=got, remedy="give one of them"))
+    if layer is not None:
+        return f"layers/{layer}"
+    return otherwise if use_rep is None else use_rep
+
+
+def warn_of_counts(values: Any, where: str, stacklevel: int = 3) -> None:
+    """Warn if the first rows of a table are whole numbers that look like raw counts."""
+    first = values[:SEEN_FOR_COUNTS]
+    numbers = first.data if sparse.issparse(first) else np.asarray(first)
+    known = numbers[np.isfinite(numbers)]
+    if known.size and known.min() >= 0 and known.max() >= LARGE_COUNT and (known == np.floor(known)).all():
+        text = (
+            f"{where} looks like raw counts: whole numbers up to {known.max():g}. Large counts and the depth of cells "
+            "dominate a linear model. Log-normalise first: sc.pp.normalize_total(adata), then sc.pp.log1p(adata)."
+        )
+        warnings.warn(text, RawCountsWarning, stacklevel=stacklevel)
 
 
 def is_mudata(data: Any) -> bool:
@@ -207,6 +235,17 @@ def _spread(column: pd.Series, index: pd.Index) -> pd.Series:
         refuse_repeated_cells(names, where)
     flags = column.dtype == bool  # which have no value for missing
     return (column.astype("boolean") if flags else column).reindex(index)
+
+
+def chosen_names(data: Any, found: Element, mask: Any) -> list[str] | None:
+    """The features of X or of a layer that a mask leaves, by name; None for all of them."""
+    if found.of_var:
+        keep = chosen_features(data, mask, "data", lenient=False)
+        return None if keep.all() else [str(name) for name in data.var_names[keep]]
+    if mask is None or (isinstance(mask, str) and mask == "auto"):
+        return None
+    remedy = "leave mask_var out, or give use_rep='X' or layer="
+    raise ValueError(message("mask_var chooses features of X or of a layer", got=found.where, remedy=remedy))
 
 
 def chosen_features(data: Any, mask: Any, where: str, lenient: bool) -> NDArray[np.bool_]:

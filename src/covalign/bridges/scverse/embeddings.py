@@ -19,9 +19,11 @@ KIND = "align"
 
 def align(
     data: Any,
-    use_rep: str = "X_pca",
+    use_rep: str | None = None,
     covariates: str | Sequence[str] = (),
     *,
+    layer: str | None = None,
+    mask_var: Any = "auto",
     confounders: str | Sequence[str] | None = None,
     groups: str | None = None,
     regime: str = "tunable",
@@ -33,7 +35,7 @@ def align(
     missing: str = "pairs",
     key_added: str = "X_aligned",
     store_model: bool = True,
-    as_frame: bool = True,
+    as_frame: bool = False,
     copy: bool = False,
     return_model: bool = False,
 ) -> Any:
@@ -43,8 +45,12 @@ def align(
     ----------
     data : AnnData or MuData
         In memory, a view, or backed by a file (then in place only).
-    use_rep : str
-        ``"X_pca"`` or another key of ``obsm``; ``"X"``, or ``"layers/counts"``.
+    use_rep, layer : str or None
+        What to align: a key of ``obsm`` (``"X_pca"`` if both are None), ``use_rep="X"``, or a layer. Numbers of X or of
+        a layer that look like raw counts give a ``RawCountsWarning``.
+    mask_var : "auto", None, str or boolean array
+        Features of X or of the layer to use: ``highly_variable`` of ``var`` where there is such a column (``"auto"``),
+        all (None), or another column.
     covariates, confounders : names of columns of ``obs``
         Numbers, flags, text and categories, with gaps or without; confounders are regressed out and may have none. Of
         a MuData also ``"rna:age"``, or a column that only one modality has.
@@ -54,7 +60,7 @@ def align(
     regime, lam, shrinkage, keep_rest, folds, drop_first, missing
         Those of ``LatentAligner``.
     key_added : str
-        ``obsm[key_added]`` gets a table with a column per covariate (then ``rest0``, ... with ``keep_rest``), and
+        ``obsm[key_added]`` gets an array with a column per covariate (then ``rest0``, ... with ``keep_rest``), and
         ``uns`` under the same name without ``X_``: ``params``; ``alignment`` (in sample, held out, low, high and rows
         per covariate) and ``mean_alignment``; ``n_groups`` if there are groups; ``shrinkage`` as chosen; ``coupling``;
         ``transform`` (T) and ``mean``, which make it ``(Z - mean) @ transform.T`` where there are no confounders;
@@ -63,7 +69,7 @@ def align(
         Keep in ``uns`` what ``aligner`` and ``transform`` need: sums over cells, no cell; ``folds + 1`` times the size
         of the covariance of the embedding at most.
     as_frame : bool
-        False puts an array without names into ``obsm``, as ``sc.pl.embedding`` needs.
+        True puts a table with names into ``obsm``, which ``sc.pl.embedding`` cannot draw. ``table`` makes one.
     copy : bool
         Return a changed copy instead of None.
     return_model : bool
@@ -76,22 +82,26 @@ def align(
     >>> obs = pd.DataFrame({"age": s.Y[:, 0], "dose": s.Y[:, 1]}, index=[f"cell{i}" for i in range(200)])
     >>> adata = anndata.AnnData(obs=obs, obsm={"X_pca": s.Z})
     >>> ca.scverse.align(adata, "X_pca", ["age", "dose"], lam=0.5)
-    >>> adata.obsm["X_aligned"].columns.tolist()
-    ['age', 'dose']
+    >>> adata.obsm["X_aligned"].shape, ca.scverse.table(adata).columns.tolist()
+    ((200, 2), ['age', 'dose'])
     >>> adata.uns["aligned"]["alignment"].columns.tolist()
     ['in_sample', 'held_out', 'se', 'low', 'high', 'rows']
     """
     elements.is_mudata(data)
     asked = elements.Asked.of(covariates, confounders, groups)
     key = slots.check_place(data, key_added, copy)
-    rows = elements.element(data, use_rep, "data").rows(data.obs_names)
+    rep = elements.representation(use_rep, layer, "X_pca")
+    found = elements.element(data, rep, "data")
+    rows = found.rows(data.obs_names, elements.chosen_names(data, found, mask_var))
+    if found.of_var:
+        elements.warn_of_counts(next(rows.chunks(elements.SEEN_FOR_COUNTS)), found.where)
     Y, C, labels = asked.tables(data)
     model = LatentAligner(
         regime, lam, shrinkage, keep_rest=keep_rest, folds=folds, drop_first=drop_first, missing=missing
     )
     model.fit(rows, Y, confounders=C, groups=labels)
     asked.advise(data, Y, C)
-    params = slots.parameters(use_rep=use_rep, key_added=key, **asked._asdict(), **model.get_params())
+    params = slots.parameters(use_rep=rep, key_added=key, **asked._asdict(), **model.get_params())
     table = _table(model, rows, C)
     uns = slots.head(KIND, table.columns, params) | _found(model)
     if store_model:  # as ``save`` writes it, with names within one text, as keys in a file may not be any text
@@ -145,7 +155,7 @@ def aligner(data: Any, key: str = "X_aligned") -> LatentAligner:
         raise ValueError(message(text, remedy="Run align again")) from error
 
 
-def transform(data: Any, like: Any, key: str = "X_aligned", *, as_frame: bool = True, copy: bool = False) -> Any:
+def transform(data: Any, like: Any, key: str = "X_aligned", *, as_frame: bool = False, copy: bool = False) -> Any:
     """Map other cells as those of ``like`` were mapped, and fill ``obsm[key]`` and ``uns`` of ``data``.
 
     The same array is taken (``use_rep``), its features by name where it is X or a layer, and the same confounders from

@@ -46,11 +46,45 @@ def names(data: Any, key: str = "X_aligned") -> dict[str, str]:
     >>> ca.scverse.align(adata, covariates="mg/kg")
     >>> ca.scverse.names(adata)
     {'mg%2Fkg': 'mg/kg'}
-    >>> adata.obsm["X_aligned"].rename(columns=ca.scverse.names(adata)).columns.tolist()
-    ['mg/kg']
     """
     found = entry(data, key)
     return dict(zip(map(str, found["columns"]), map(str, found["names"]), strict=True))
+
+
+def table(data: Any, key: str = "X_aligned") -> pd.DataFrame:
+    """``obsm[key]`` as a table: cells x covariates (of ``ifa``, factors), both with their names.
+
+    >>> import anndata, pandas as pd, covalign as ca
+    >>> s = ca.simulate.scenario("PN", n_samples=100)
+    >>> adata = anndata.AnnData(obs=pd.DataFrame({"mg/kg": s.Y[:, 0]}, index=[f"cell{i}" for i in range(100)]))
+    >>> adata.obsm["X_pca"] = s.Z
+    >>> ca.scverse.align(adata, covariates="mg/kg")
+    >>> ca.scverse.table(adata).columns.tolist()
+    ['mg/kg']
+    """
+    labels = list(names(data, key).values())
+    return pd.DataFrame(np.asarray(data.obsm[key]), index=data.obs_names, columns=labels)
+
+
+def loadings(data: Any, key: str = "X_ifa", modality: str | None = None) -> pd.DataFrame:
+    """Loadings of a modality that ``ifa`` wrote into ``varm``, as a table: features x factors, with their names.
+
+    >>> import anndata, pandas as pd, covalign as ca
+    >>> s = ca.simulate.scenario("PN", n_samples=200, n_features={"rna": 30}, n_factors=4, n_covariates=2)
+    >>> obs = pd.DataFrame(s.Y, columns=["age", "dose"], index=[f"cell{i}" for i in range(200)])
+    >>> adata = anndata.AnnData(s.X["rna"], obs=obs)
+    >>> ca.scverse.ifa(adata, ["age", "dose"], n_factors=3)
+    >>> ca.scverse.loadings(adata).columns.tolist()
+    ['age', 'dose', 'free0']
+    """
+    labels, have = list(names(data, key).values()), sorted(with_loadings(entry(data, key)))
+    wanted = have[0] if modality is None and len(have) == 1 else modality
+    if wanted not in have:
+        remedy = f"{there_are(have)}; name one, loadings(mdata, {key!r}, 'rna')"
+        problem = f"no loadings of modality {wanted!r} are stored under {key!r}"
+        raise ValueError(message(problem, remedy=remedy, wrong=[wanted], known=have))
+    part = data.mod[wanted] if is_mudata(data) else data
+    return pd.DataFrame(np.asarray(part.varm[uns_key(key)]), index=part.var_names, columns=labels)
 
 
 def written_as(name: str, *taken: Any) -> str:
@@ -152,7 +186,7 @@ def commit(data: Any, key: str, results: Results, *, copy: bool, as_frame: bool,
         parts = dict(target.mod) if hasattr(target, "mod") else {ALONE: target}
         for view, part in parts.items():
             if view in results.varm:
-                part.varm[name] = results.varm[view]
+                part.varm[name] = results.varm[view] if as_frame else results.varm[view].fillna(0.0).to_numpy()
             elif view in stale and name in part.varm:
                 del part.varm[name]
         target.uns[name] = results.uns
