@@ -321,21 +321,62 @@ def test_grid_search_needs_no_scorer(model, grid):
 def test_tables_have_names(make, fitted):
     X, Y = rows()
     plain = fitted.transform(X)
-    assert isinstance(plain, np.ndarray)
+    assert plain.columns.tolist() == fitted.get_feature_names_out().tolist()
+    assert plain.index.equals(X.index)
     table = clone(make(folds=3)).set_output(transform="pandas").fit(X, Y).transform(X)
     assert table.columns.tolist() == fitted.get_feature_names_out().tolist()
     assert table.index.equals(X.index)
-    np.testing.assert_array_equal(table, plain)
+    pd.testing.assert_frame_equal(table, plain)
     assert isinstance(make().set_output(transform="pandas").fit_transform(X, Y), pd.DataFrame)
     with sklearn.config_context(transform_output="pandas"):
         assert fitted.transform(X).index.equals(X.index)
 
 
-def test_copies_keep_their_own_output(fitted):
+def test_tables_give_tables_and_arrays_give_arrays(make):
+    """Names of rows and columns come along, in ``fit_transform`` too."""
+    X, Y = rows()
+    names = make().fit(X, Y).get_feature_names_out().tolist()
+    for table in (
+        make().fit_transform(X, Y),
+        make().set_output(transform="default").fit(X, Y).transform(X[::-1])[::-1],
+    ):
+        assert isinstance(table, pd.DataFrame)
+        assert (table.index.tolist(), table.columns.tolist()) == (X.index.tolist(), names)
+    array, numbers = X.to_numpy(), Y.to_numpy()[:, :2].astype(float)
+    assert isinstance(make().fit_transform(array, numbers), np.ndarray)
+    assert isinstance(make().fit(array, numbers).transform(array), np.ndarray)
+
+
+def test_a_model_says_its_regime(fitted):
+    """So a fit and a realigned model look different."""
+    assert "in the tunable regime (lambda 0.9), fitted on" in repr(fitted.at(0.9))
+    assert "in the exclusive regime, fitted on" in repr(fitted.at(regime="exclusive"))
+    assert "in the exact regime (coupling at most 0.2), fitted on" in repr(fitted.at(max_coupling=0.2, exact=True))
+    assert "in the exact regime, fitted on" in repr(fitted.at(exact=True, uncoupled=[("age", "dose")]))
+    plain = "without a regime" if fitted.regime_ is None else "in the tunable regime (lambda 0.5)"
+    assert f" {plain}, fitted on" in repr(fitted)
+
+
+def test_a_printed_frontier_shows_its_coupling(make):
+    X, Y = rows()
+    Y = Y.rename(
+        columns={"age": "age_at_the_first_visit_in_whole_years", "dose": "dose_in_mg_for_each_kg_of_body_mass"}
+    )
+    frontier = make(folds=2).fit(X, Y).frontier([0, 0.5])
+    with pd.option_context("display.width", 80, "display.max_columns", 4):
+        assert {"coupling", "exact_alignment"} < set(repr(frontier).split())
+        assert "<th>coupling</th>" in frontier._repr_html_()
+    assert "also 'age_at_the_first_visit_in_whole_years'" in repr(frontier)
+    assert type(frontier[["lam", "coupling"]]) is pd.DataFrame
+    assert "exclusive" in frontier.attrs
+
+
+def test_copies_keep_their_own_output(make):
+    X, Y = (table.to_numpy() for table in rows())
+    fitted = make().fit(X, Y[:, :2].astype(float))
     moved = fitted.at(0.5).set_output(transform="pandas")
     again = moved.at(0.7)
     again.set_output(transform="default")
-    X, _ = rows()
     assert isinstance(moved.transform(X), pd.DataFrame)
     assert isinstance(again.transform(X), np.ndarray)
     assert isinstance(fitted.transform(X), np.ndarray)

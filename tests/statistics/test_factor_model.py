@@ -37,7 +37,7 @@ def test_breast_cancer_subtypes(shared_data):
     for train, test in StratifiedKFold(5, shuffle=True, random_state=0).split(y, y["subtype"]):
         model = clone(every).fit({v: t.iloc[train] for v, t in X.items()}, y.iloc[train])
         Z = model.realign(0.75).transform({v: X[v].iloc[test] for v in ("mrna", "mirna")})
-        named = np.array(model.covariate_names_)[Z[:, :3].argmax(axis=1)]
+        named = np.array(model.covariate_names_)[Z.to_numpy()[:, :3].argmax(axis=1)]
         right.extend(named == "subtype_" + y["subtype"].iloc[test].to_numpy())
     assert np.mean(right) >= 0.85
 

@@ -1,4 +1,4 @@
-"""``set_output`` for estimators: the result of ``transform`` as an array, or as a table of pandas or polars."""
+"""The result of ``transform`` as an array or as a table of pandas or polars: ``set_output``, and named rows."""
 
 from __future__ import annotations
 
@@ -30,10 +30,11 @@ class OutputTables(TransformerMixin):
         def get_feature_names_out(self, input_features: Any = None) -> Any: ...
 
     def set_output(self, *, transform: str | None = None) -> Self:
-        """Choose what ``transform`` and ``fit_transform`` return: "default" (array), "pandas" or "polars".
+        """Choose what ``transform`` and ``fit_transform`` return: "default", "pandas" or "polars".
 
-        A table has the names of ``get_feature_names_out``, and in pandas the row names of the input. A dask array, and
-        the path of a file that was written, are returned as they are. None changes nothing.
+        By default a DataFrame gives a DataFrame, and anything else gives an array. A table has the names of
+        ``get_feature_names_out``, and in pandas the row names of the input. A dask array, and the path of a file that
+        was written, are returned as they are. None changes nothing.
 
         >>> import covalign as ca
         >>> s = ca.simulate.scenario("PN", n_samples=200)
@@ -48,14 +49,15 @@ class OutputTables(TransformerMixin):
         return self
 
     def _as_table(self, values: Any, X: Any) -> Any:
-        """The result for the rows X as it is, or as the table that ``set_output`` or scikit-learn's config ask for."""
+        """The result for the rows X, as the table that X is or that ``set_output`` or scikit-learn's config ask for."""
         chosen = getattr(self, "_sklearn_output_config", {}).get("transform", get_config()["transform_output"])
         _check_container(chosen)
-        if chosen == "default":
+        rows = None if chosen == "polars" else self._row_names(X)
+        if chosen == "default" and rows is None:
             return values
         names = [str(name) for name in self.get_feature_names_out()]
-        if chosen == "pandas":
-            return pd.DataFrame(values, index=self._row_names(X), columns=names)
+        if chosen != "polars":
+            return pd.DataFrame(values, index=rows, columns=names)
         try:
             return import_module("polars").DataFrame(values, schema=names, orient="row")
         except ImportError:
@@ -63,6 +65,7 @@ class OutputTables(TransformerMixin):
             raise MissingExtraError(text) from None
 
     def _row_names(self, X: Any) -> pd.Index | None:
+        """Names of rows in DataFrames, None of others."""
         return X.index if isinstance(X, pd.DataFrame) else None
 
 

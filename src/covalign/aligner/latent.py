@@ -47,6 +47,7 @@ from covalign.tables import groups as grouping
 MANY_ROWS = 2_000  # or groups: choosing the shrinkage on the same rows adds .0003 (weak effects: .001) to alignment
 
 PRECISIONS = ("double", "single")
+FEW_DIMENSIONS = 500  # held-out numbers of so many take a second
 
 
 class LatentAligner(EditedRows, BaseEstimator):
@@ -107,11 +108,11 @@ class LatentAligner(EditedRows, BaseEstimator):
     moments_, covariate_names_, shrinkage_, scale_, shrinkage_path_, rank_
         rank_ is the number of linearly independent covariates as seen from Z.
 
-    Confounders
-    -----------
-    Covariates that are not of interest (batch, age) are regressed out of Z and Y if passed to ``fit`` as
-    ``confounders=``: a table with a row per sample, matched by index where both have one, or names of columns of Y,
-    which then are no covariates. Text and categories become dummies, so a batch that is a number needs
+    Notes
+    -----
+    Confounders are covariates that are not of interest (batch, age). They are regressed out of Z and Y if passed to
+    ``fit`` as ``confounders=``: a table with a row per sample, matched by index where both have one, or names of
+    columns of Y, which then are no covariates. Text and categories become dummies, so a batch that is a number needs
     ``.astype("category")``. They may have no gaps. Everything above is then about what is left of Z and Y, and whatever
     takes rows of Z (except ``steer``, which only adds to them) needs the confounders of these rows. Left-out rows are
     adjusted by what the rows fitted without them say.
@@ -462,6 +463,9 @@ class LatentAligner(EditedRows, BaseEstimator):
         """
         polar = self._solution.polar
         return int(len(polar.M) - polar.null.shape[1])
+
+    def _shows_held_out(self) -> bool:
+        return self._held is not None or self.n_features_in_ <= FEW_DIMENSIONS
 
     def _circumstances(self) -> dict[str, Any]:
         return {**super()._circumstances(), "shrinkage": self.shrinkage_, "scale": self.scale_}

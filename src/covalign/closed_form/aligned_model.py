@@ -13,17 +13,21 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pandas as pd
+from sklearn import get_config
 from sklearn.exceptions import NotFittedError
+from sklearn.utils import estimator_html_repr
 
 from covalign._core.checks import check_lam, check_max_coupling, check_regime, listed_lams
 from covalign._core.linalg import Array
 from covalign._core.messages import message
 from covalign._core.output_tables import OutputTables
 from covalign._core.parameters import check_parameters
+from covalign._core.printed_frames import printed
 from covalign.closed_form import budget as budgets
-from covalign.closed_form import heldout, optimum, regimes
+from covalign.closed_form import heldout, model_card, optimum, regimes
 from covalign.closed_form.budget import Budget
 from covalign.closed_form.heldout import HeldOut, Measured
+from covalign.closed_form.pooled_correlation import verdict
 from covalign.closed_form.regimes import Polar
 from covalign.moments.incomplete import Rows
 from covalign.moments.moments import Moments
@@ -31,6 +35,7 @@ from covalign.tables.covariates import Encoding
 
 HELD_OUT_COLUMNS = ("alignment", "alignment_se", "coupling")
 HELD_OUT_VALUES = ("held_out", "se", "low", "high")
+OVERFITTED = 0.1  # a larger difference between the mean alignment on fitted rows and on new ones is pointed out
 MOST_EXACT = 60  # covariates of a frontier with its optimum, which takes two seconds then and O(P^3) in general
 
 
@@ -396,7 +401,8 @@ class AlignedModel(OutputTables):
         held_out_coupling (left-out rows, NaN if nothing is held out); exact_alignment, the largest mean alignment of
         any linear map with the coupling of the row (fitted rows, see ``at``; NaN for more than 60 covariates, and for a
         factor model of samples with missing covariates); the alignment of each covariate (fitted rows).
-        ``frame.attrs["exclusive"]`` says why there is no exclusive row if there is none.
+        ``frame.attrs["exclusive"]`` says why there is no exclusive row if there is none. A printed frontier leaves out
+        the columns of covariates.
 
         >>> import covalign as ca
         >>> s = ca.simulate.scenario("PN", n_samples=200)
@@ -416,7 +422,7 @@ class AlignedModel(OutputTables):
             left_out = left_out.reindex(pd.MultiIndex.from_frame(frame[["regime", "lam"]]))
         for at, column in enumerate(HELD_OUT_COLUMNS, start=4):
             frame.insert(at, f"held_out_{column}", left_out[column].to_numpy())
-        return frame
+        return printed(frame, frame.shape[1] - len(self.covariate_names_))
 
     def _exact_alignment(self, frame: pd.DataFrame) -> Array:
         """The largest mean alignment at the coupling of every row of a frontier, to six digits."""
@@ -430,13 +436,73 @@ class AlignedModel(OutputTables):
     # -- scikit-learn -------------------------------------------------------------------------------------------------
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        """The parameters, and once fitted the number of rows, and of rows with each covariate that has gaps."""
+        """The parameters; once fitted the regime, the number of rows, and of rows with each covariate that has gaps."""
         parameters: str = super().__repr__(N_CHAR_MAX)
         if not self.__sklearn_is_fitted__():
             return parameters
         fewer = self.n_pairs_[self.n_pairs_ < self.n_rows_]
         gaps = "".join(f", {name} in {count}" for name, count in fewer.items())
-        return f"{parameters} fitted on {self.n_rows_} rows{gaps}"
+        return f"{parameters} {self._regime_in_words()}, fitted on {self.n_rows_} rows{gaps}"
+
+    def _regime_in_words(self) -> str:
+        if self.regime_ is None:
+            return "without a regime"
+        words = f"in the {self.regime_} regime"
+        if self._budget is not None:
+            within = self._budget.max_coupling
+            return f"{words} (coupling at most {within:.3g})" if np.isfinite(within) else words
+        return words if self.lam_ is None or np.isnan(self.lam_) else f"{words} (lambda {self.lam_:.3g})"
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        """What a notebook shows; "text" of scikit-learn's setting ``display`` leaves only the text."""
+        drawn = get_config()["display"] == "diagram"
+        return {"text/plain": repr(self), **({"text/html": self._html_repr()} if drawn else {})}
+
+    def _repr_html_inner(self) -> str:
+        """``_repr_html_`` of scikit-learn calls this."""
+        return self._html_repr()
+
+    def _html_repr(self) -> str:
+        """A card of the fitted model; without a fit, scikit-learn's box of parameters."""
+        return model_card.html(self._card()) if self.__sklearn_is_fitted__() else str(estimator_html_repr(self))
+
+    def _card(self) -> model_card.Card:
+        lams = None if len(self.covariate_names_) <= MOST_EXACT else [0.0, 0.5, 1.0]
+        frontier = regimes.frontier_of(self._polar(), self._fitted_sums(), lams, self.covariate_names_)
+        groups = "" if self.n_groups_ is None else f" in {self.n_groups_:,} groups"
+        rows = f"{self._regime_in_words()}, fitted on {self.n_rows_:,} rows{groups}"
+        facts = [rows, f"{self.n_features_in_:,} features", f"coupling {self.coupling_:.2g}"]
+        here = (self.coupling_, regimes.mean_or_nan(self.alignment_))
+        along = frontier.loc[frontier["lam"].notna(), ["coupling", "alignment"]]
+        return model_card.Card(type(self).__name__, facts, self._judgements(), along, here, self._cautions())
+
+    def _judgements(self) -> pd.DataFrame:
+        """Alignment and verdict of each covariate; held-out numbers only where showing them takes no time."""
+        if not self._shows_held_out():
+            known = dict.fromkeys(("held_out", "low", "high"), np.nan)
+            return self.alignment_.rename("in_sample").to_frame().assign(**known, verdict="")
+        frame = self.summary()
+        return frame.assign(verdict=self._verdicts(frame))
+
+    def _shows_held_out(self) -> bool:
+        """Whether held-out numbers are there already, or take no time."""
+        return True
+
+    def _verdicts(self, summary: pd.DataFrame) -> list[str]:
+        """captured, unclear or not captured, for each covariate."""
+        return [verdict(low, high) for low, high in zip(summary["low"], summary["high"], strict=True)]
+
+    def _cautions(self) -> list[str]:
+        """What a reader of the numbers should know."""
+        if not self._shows_held_out():
+            return ["Held-out numbers were not computed yet: summary() computes them."]
+        mean = self.mean_alignment_
+        if np.isnan(mean["held_out"]):
+            return ["Nothing was held out, so the alignment on new rows is unknown."]
+        if mean["in_sample"] - mean["held_out"] > OVERFITTED:
+            ends = f"mean alignment {mean['in_sample']:.2f} and {mean['held_out']:.2f}"
+            return [f"Much better on fitted rows than on new ones ({ends}): overfitted."]
+        return []
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """Names of the columns of ``transform``: covariates first, then the rest of the space or the free factors.

@@ -47,6 +47,8 @@ from covalign.moments.moments import Moments
 LEVEL = 0.9  # of all intervals
 ALMOST_ONE = 1 - 1e-12  # atanh of it is large, but finite
 CONSTANT = 1e-12  # a smaller share of the sum of squares is rounding
+SMALL = 0.3  # a correlation: less than a tenth of the variance
+VERDICTS = ("captured", "unclear", "not captured")
 
 
 class Pairs(NamedTuple):
@@ -164,3 +166,15 @@ def inflation(value: Array, fitted: Array, folds: int) -> Array:
 
 def _scaled(r: Array) -> Array:
     return np.asarray(np.arctanh(np.clip(r, -ALMOST_ONE, ALMOST_ONE)))
+
+
+def verdict(low: float, high: float) -> str:
+    """captured: left-out samples exclude 0; not captured: they exclude all but a small beta; else unclear.
+
+    ``low`` is that of the correlation on left-out samples; ``high`` also counts the error of the factor's direction.
+    """
+    if np.isnan(low) or np.isnan(high):
+        return "unclear"
+    if low > 0:
+        return "captured"
+    return "not captured" if high < SMALL else "unclear"

@@ -584,6 +584,17 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         held = unknown if own is None else own.alignment
         return verdicts.informed(self.covariate_names_, stage_1, held, judged.reliability, k, n_train)
 
+    def _shows_held_out(self) -> bool:
+        return int(self.folds) in (0, *self._held)
+
+    def _verdicts(self, summary: pd.DataFrame) -> list[str]:
+        return self.informed_["verdict"].tolist()
+
+    def _cautions(self) -> list[str]:
+        said = [] if self.converged_ else [f"The fit did not converge in {self.n_iter_} iterations: raise max_iter."]
+        owned = self.ownership_["advice"].tolist()
+        return [*super()._cautions(), *said, *dict.fromkeys(owned)]
+
     def _alignment_on(self, X: Any, y: Any, confounders: Any) -> Array:
         if y is None:
             raise y_required()

@@ -22,10 +22,9 @@ import pandas as pd
 
 from covalign._core.linalg import Array
 from covalign.closed_form.measures import quotient
-from covalign.closed_form.pooled_correlation import Estimate
+from covalign.closed_form.pooled_correlation import VERDICTS, Estimate, verdict
 
-SMALL = 0.3  # a correlation: less than a tenth of the variance
-VERDICTS = ("captured", "unclear", "not captured")
+__all__ = ["VERDICTS", "informed"]
 
 
 def informed(
@@ -53,15 +52,3 @@ def informed(
 
 def _beta(r: Array, q: Array | float) -> Array:
     return np.asarray(np.sqrt((r**2 + q * (r > 0)) / (1 + q)))
-
-
-def verdict(low: float, high: float) -> str:
-    """captured: left-out samples exclude 0; not captured: they exclude all but a small beta; else unclear.
-
-    ``low`` is that of the correlation on left-out samples; ``high`` also counts the error of the factor's direction.
-    """
-    if np.isnan(low) or np.isnan(high):
-        return "unclear"
-    if low > 0:
-        return "captured"
-    return "not captured" if high < SMALL else "unclear"

@@ -66,7 +66,8 @@ def tcga(unit: Unit, profile: Profile, inputs: Inputs) -> Iterator[Row]:
         informed = model.factors_[:, :p]
         yield from plane(name, informed, Y_fitted)
         yield from explained(name, views, informed, model.factors_)
-        yield Row(name, "held-out alignment", alignment(model.transform(new)[:, :p], Y.iloc[unseen].to_numpy()))
+        placed = np.asarray(model.transform(new))[:, :p]
+        yield Row(name, "held-out alignment", alignment(placed, Y.iloc[unseen].to_numpy()))
 
 
 # -- pretrained representations ---------------------------------------------------------------------------------------

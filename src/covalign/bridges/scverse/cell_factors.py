@@ -101,7 +101,8 @@ def ifa(
         ``obsm[key_added]`` gets the factors of all cells (NaN for those no modality has), covariates first, then
         ``free0``, ...; ``varm`` of each modality, under the name without ``X_``, the loadings (0 for features not
         used, as in ``PCs`` of scanpy; NaN in a table); ``uns`` under that name ``params``, ``alignment``
-        (``summary``), ``informed`` (``informed_``: beta with interval, held-out alignment and verdict of each covariate), ``supervision`` (that in use), ``beta`` (with std),
+        (``summary``), ``informed`` (``informed_``: beta with interval, held-out alignment and verdict of
+        each covariate), ``supervision`` (that in use), ``beta`` (with std),
         ``variance_explained`` (factors x modalities), ``views`` (cells, features and total variance explained of each),
         ``active``, ``elbo``, ``converged``, ``transform`` (T of the regime), ``columns`` and ``names``; and, where a
         modality's table was one of obsm, its ``loadings``.

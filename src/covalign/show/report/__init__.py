@@ -2,8 +2,10 @@
 
 >>> import covalign as ca
 >>> ca.report.write(model, "report.html")  # doctest: +SKIP
+>>> ca.report.show(model)  # in a notebook  # doctest: +SKIP
 """
 
 from covalign.show.report.document import page, summary, write
+from covalign.show.report.inline import show
 
-__all__ = ["page", "summary", "write"]
+__all__ = ["page", "show", "summary", "write"]
