@@ -52,7 +52,7 @@ def test_numbers_of_an_aligner(aligner):
     assert [c["kind"] for c in found["covariates"]] == ["number", "binary", "ordered", "dummies"]
     assert [c["name"] for c in found["confounders"]] == ["batch", "age"]
     told = pd.DataFrame(found["alignment"]).set_index("covariate")
-    pd.testing.assert_frame_equal(told, fitted.summary(), check_names=False)
+    pd.testing.assert_frame_equal(told, pd.DataFrame(fitted.summary()), check_names=False)
     assert found["mean_alignment"] == fitted.mean_alignment_.to_dict()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 from html.parser import HTMLParser
 
@@ -143,3 +144,22 @@ def test_the_report_is_shown_in_a_frame(model):
     for wrong in (0, True, "800"):
         with pytest.raises(ValueError, match="height needs a whole number of pixels"):
             ca.report.show(model, height=wrong)
+
+
+def test_a_summary_shows_the_card_and_stays_a_table(model):
+    summary = model.summary()
+    shown = summary._repr_html_()
+    assert shown.startswith(model._repr_html_())
+    assert "<th>se</th>" in shown
+    assert repr(summary) == repr(pd.DataFrame(summary))
+    assert "&lt;script&gt;alert(1)" in shown
+    assert "<script" not in shown
+    assert type(summary.round(2)) is pd.DataFrame
+    assert type(summary[["held_out"]]) is pd.DataFrame
+    assert summary.copy().attrs.keys() == summary.attrs.keys()
+    moved = model.at(0.9)
+    later = moved.summary()
+    assert later._repr_html_().startswith(moved._repr_html_())
+    del moved
+    gc.collect()
+    assert "covalign-card" not in later._repr_html_()  # a summary keeps no model in memory

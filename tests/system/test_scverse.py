@@ -514,7 +514,7 @@ def test_ifa_of_an_anndata_gives_the_numbers_of_the_model(tmp_path):
     assert adata.varm["ifa"].to_numpy()[~keep].size
     assert np.isnan(adata.varm["ifa"].to_numpy()[~keep]).all()
     found = adata.uns["ifa"]
-    pd.testing.assert_frame_equal(found["alignment"], plain.summary(), rtol=1e-5)
+    pd.testing.assert_frame_equal(found["alignment"], pd.DataFrame(plain.summary()), rtol=1e-5)
     np.testing.assert_allclose(found["variance_explained"].T, plain.variance_explained(), rtol=1e-6)
     np.testing.assert_allclose(found["beta"]["beta"], plain.beta_)
     np.testing.assert_allclose(found["elbo"], plain.elbo_)

@@ -1,9 +1,10 @@
-"""Tables that print their main columns. pandas leaves out the columns in the middle where a line is too short."""
+"""Tables that print their main columns, or a card in a notebook. pandas leaves out the columns in the middle."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from html import escape
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 import pandas as pd
 
@@ -22,15 +23,15 @@ class PrintedFrame(pd.DataFrame):
     [1 rows x 3 columns, also 'age']
     """
 
-    _metadata: ClassVar[list[str]] = ["n_main"]
-    n_main: int
+    n_main: int | None = None
+    card: Callable[[], str] | None = None  # HTML that a notebook shows above the table
 
     @property
     def _constructor(self) -> Any:
         return pd.DataFrame
 
     def _main(self) -> pd.DataFrame:
-        return cast(pd.DataFrame, self.iloc[:, : getattr(self, "n_main", self.shape[1])])
+        return cast(pd.DataFrame, self.iloc[:, : self.n_main])
 
     def _others(self) -> str:
         others = self.columns[self._main().shape[1] :]
@@ -38,19 +39,24 @@ class PrintedFrame(pd.DataFrame):
         return f"[{self.shape[0]} rows x {self.shape[1]} columns{also}]"
 
     def __repr__(self) -> str:
-        """All main columns, on several lines if one is too short."""
+        """All main columns, on several lines if one is too short; without a choice of columns, as in pandas."""
+        if self.n_main is None:
+            return repr(self._main())
         wrapped = ("display.expand_frame_repr", True)
         with pd.option_context("display.max_columns", None, "display.show_dimensions", False, *wrapped):
             return f"{self._main()!r}\n\n{self._others()}"
 
     def _repr_html_(self) -> str:
+        above = "" if self.card is None else self.card()
+        if self.n_main is None:
+            return f"{above}{self._main()._repr_html_()}"  # type: ignore[operator]
         with pd.option_context("display.max_columns", None, "display.show_dimensions", False):
-            return f"{self._main()._repr_html_()}<p>{escape(self._others())}</p>"  # type: ignore[operator]
+            return f"{above}{self._main()._repr_html_()}<p>{escape(self._others())}</p>"  # type: ignore[operator]
 
 
-def printed(frame: pd.DataFrame, n_main: int) -> pd.DataFrame:
-    """The same table, which prints its first ``n_main`` columns."""
+def printed(frame: pd.DataFrame, n_main: int | None = None, card: Callable[[], str] | None = None) -> pd.DataFrame:
+    """The same table, which prints its first ``n_main`` columns, and a notebook shows ``card()`` above it."""
     shown = PrintedFrame(frame)
     shown.attrs.update(frame.attrs)
-    shown.n_main = n_main
+    shown.n_main, shown.card = n_main, card
     return shown

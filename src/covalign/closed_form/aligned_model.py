@@ -6,8 +6,9 @@ factor model Z are the informed factors before any regime.
 
 from __future__ import annotations
 
+import weakref
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
@@ -254,7 +255,21 @@ class AlignedModel(OutputTables):
         shares = {name: share for _, share, _, dummies in found for name in dummies}
         frame = frame.assign(eta_squared=pd.Series(shares).reindex(frame.index)) if shares else frame
         frame.attrs.update(self._circumstances())
-        return frame
+        return printed(frame, card=self._card_above(frame["in_sample"].to_numpy()))
+
+    def _card_above(self, in_sample: Array) -> Callable[[], str]:
+        """What a notebook shows above a summary, as long as this model exists and has the same fit.
+
+        A summary does not keep the model in memory, which may hold its rows.
+        """
+        there = weakref.ref(self)
+
+        def card() -> str:
+            model = there()
+            same = model is not None and np.array_equal(model.alignment_, in_sample, equal_nan=True)
+            return model._html_repr() if model is not None and same else ""
+
+        return card
 
     def _circumstances(self) -> dict[str, Any]:
         """What the numbers of ``summary`` depend on."""

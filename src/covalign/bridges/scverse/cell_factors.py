@@ -208,7 +208,7 @@ def _found(model: InformedFactorAnalysis, views: dict[str, View]) -> dict[str, A
     sizes = {"cells": [v.part.n_obs for v in views.values()], "features": [int(v.keep.sum()) for v in views.values()]}
     total = model.total_variance_explained().reindex(list(views)).to_numpy()
     return {
-        "alignment": model.summary(),
+        "alignment": pd.DataFrame(model.summary()),  # files take no subclass
         "informed": model.informed_,
         "supervision": float(model.supervision_),
         "beta": pd.DataFrame({"beta": model.beta_, "std": model.beta_std_}, index=model.covariate_names_),

@@ -120,7 +120,7 @@ def _found(model: LatentAligner) -> dict[str, Any]:
     """What ``uns`` says about the fitted cells."""
     return {
         "fitted_here": True,
-        "alignment": model.summary(),
+        "alignment": pd.DataFrame(model.summary()),  # files take no subclass
         "mean_alignment": {name: float(value) for name, value in model.mean_alignment_.items()},
         "shrinkage": float(model.shrinkage_),
         "scale": model.scale_,
