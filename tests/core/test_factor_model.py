@@ -230,7 +230,7 @@ def test_transform_is_the_posterior_mean_by_brute_force(fitted):
     S_y = np.corrcoef(s.Y.T)
     prior[:3, :3] = np.outer(fa.beta_, fa.beta_) * S_y + np.diag(1 - fa.beta_**2)
     expected = np.linalg.solve(np.linalg.inv(prior) + Q, (x * tau @ W).T).T
-    means, std = fa.transform({"rna": X["rna"]}, return_std=True)
+    means, std = map(np.asarray, fa.transform({"rna": X["rna"]}, return_std=True))
     np.testing.assert_allclose(means, expected, atol=1e-8)
     own = np.sqrt(np.diag(np.linalg.inv(np.linalg.inv(prior) + Q)))
     np.testing.assert_allclose(std[:, 3:], np.tile(own[3:], (200, 1)), rtol=1e-8)
