@@ -156,7 +156,7 @@ def chosen(model: Any) -> float:
             reached[weight] = float(held.in_regimes.measure("tunable", LAM).mean.value)
             if i == 0 and suffices(model, held.in_regimes.measure("strongest", 1.0).alignment.value):
                 return WEIGHTS[0]
-            if reached[weight] < reached[WEIGHTS[0]]:  # alignment rises with the weight, then falls
+            if reached[weight] < reached[WEIGHTS[0]]:  # mostly alignment rises with the weight, then falls
                 break
     best = max(reached, key=lambda weight: reached[weight])
     clear = 0.003 + 1.5 / model.n_rows_
