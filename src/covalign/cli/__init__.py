@@ -10,6 +10,8 @@ from covalign.cli import (
     command_compare,
     command_simulate,
     command_info,
+    command_features,
+    command_enrich,
     command_reproduce,
     command_embed,
 )

@@ -171,8 +171,8 @@ def _warn_of_lost_names(usable: Mapping[str, Mapping[str, Matched]]) -> None:
         lost = [f"{name} ({one.given - len(one.unmatched)} of {one.given})" for name, one in sets.items()]
         if lost:
             text = f"view {view!r} has less than half of the names of {len(lost)} gene sets: {listed(lost, 3)}"
-            remedy = "their genes were not measured, or have other names; attrs['unmatched'] has the names"
-            warnings.warn(f"{text}: {remedy}.", UnmatchedNamesWarning, stacklevel=4)
+            why = "the others were not measured, or have other names here"
+            warnings.warn(f"{text}; {why}.", UnmatchedNamesWarning, stacklevel=4)
 
 
 def _no_set_fits(kept: Mapping[str, Sets]) -> ValueError:
