@@ -86,7 +86,7 @@ ca.plot.loadings(fa.loadings_frame(fa.factor_names_[:5], n=2))""",
         "fall with a receptor which the model does not know.",
         """\
 genes = views["mrna"].corrwith(clinic["PR"]).sort_values().index
-sets = {"fall with PR": genes[:15], "rise with PR": genes[-15:], "neither": genes[22:37]}
+sets = {"fall with PR": genes[:15], "rise with PR": genes[-15:], "in between": genes[22:37]}
 ca.plot.enrichment(fa.enrichment(sets, "mrna"))""",
     ),
     Figure(

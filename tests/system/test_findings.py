@@ -1,4 +1,4 @@
-"""``covalign enrich`` and ``covalign features``: what the library finds, as files and answers; and the dot plot."""
+"""``covalign enrich``, ``features`` and ``associations`` say what the library finds; and the dot plot."""
 
 from __future__ import annotations
 
@@ -25,6 +25,11 @@ def kept(tmp_path_factory):
     fa.save(folder / "ifa.covalign")
     ca.LatentAligner().fit(s.Z, s.Y).save(folder / "aligner.covalign")
     (folder / "h.gmt").write_text("".join("\t".join([name, "-", *genes]) + "\n" for name, genes in SETS.items()))
+    rng = np.random.default_rng(0)
+    clinic = pd.DataFrame(
+        {"age": s.Y[:, 0], "crp": fa.factors_[:, 2] + rng.standard_normal(80), "day": ["2020-01-02"] * 80}
+    )
+    clinic.assign(site=rng.choice(["a", "b", "c"], 80)).to_csv(folder / "clinic.csv", index=False)
     return fa, folder
 
 
@@ -87,11 +92,30 @@ def test_features_of_all_factors(kept, run, tmp_path):
     pd.testing.assert_frame_equal(pd.DataFrame(answer["features"]), kept[0].features_frame(20, "dose", "protein"))
 
 
+@pytest.mark.parametrize("method", ["pearson", "rank"])
+def test_associations_of_all_factors(kept, run, method, tmp_path):
+    fa, folder = kept
+    words = ["associations", "ifa.covalign", "clinic.csv", "--method", method]
+    done = run(*words, "-o", "associations.csv")
+    expected = fa.associations(folder / "clinic.csv", method=method)
+    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "associations.csv"), expected)
+    assert done.stdout.splitlines()[1].split()[:2] == ["free0", "crp"]
+    assert "age*" in done.stdout
+    assert "column 'age' was not tested" in done.stderr
+    answer = json.loads(run(*words, "--json").stdout)
+    pd.testing.assert_frame_equal(pd.DataFrame(answer["associations"]), expected)
+    assert set(answer["left_out"]) == {"age", "day"}
+
+
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [
         ("enrich aligner.covalign --sets h.gmt", 2, "covalign fit"),
         ("features aligner.covalign", 2, "covalign fit"),
+        ("associations aligner.covalign clinic.csv", 2, "covalign fit"),
+        ("associations ifa.covalign none.csv", 2, "none.csv"),
+        ("associations ifa.covalign clinic.csv --survival crp", 2, "months,died"),
+        ("associations ifa.covalign clinic.csv --survival cpr,age", 2, "'crp'"),
         ("enrich ifa.covalign", 2, "--sets"),
         ("enrich ifa.covalign --sets none.gmt", 2, "none.gmt"),
         ("enrich ifa.covalign --sets h.gmt --view dna", 2, "'rna', 'protein'"),

@@ -42,6 +42,7 @@ STANDS_FOR = {
     "simulate": parameters(ca.simulate.scenario),
     "info": set(),
     "features": parameters(ca.InformedFactorAnalysis.features_frame),
+    "associations": parameters(ca.InformedFactorAnalysis.associations),
     "enrich": parameters(ca.InformedFactorAnalysis.enrichment),
     "plan": parameters(costs.checked),
     "reproduce": parameters(reproduction.reproduce) | {*Profile._fields} | {*Inputs._fields},

@@ -12,6 +12,7 @@ from covalign.cli import (
     command_info,
     command_features,
     command_enrich,
+    command_associations,
     command_reproduce,
     command_embed,
 )
