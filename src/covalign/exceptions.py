@@ -32,6 +32,7 @@ __all__ = [
     "SingularTransformWarning",
     "TargetExistsError",
     "UngroupedRowsWarning",
+    "UnmatchedNamesWarning",
     "WeightsNotFoundError",
 ]
 
@@ -98,6 +99,10 @@ class OwnershipWarning(UserWarning):
 
 class UngroupedRowsWarning(UserWarning):
     """Rows seem to belong together (cells of a donor), but no groups were given."""
+
+
+class UnmatchedNamesWarning(UserWarning):
+    """More than half of the names of a gene set are no features of the view."""
 
 
 class FileFormatError(ValueError):

@@ -32,6 +32,7 @@ from covalign.exceptions import (
     OwnershipWarning,
     SingularTransformWarning,
     UngroupedRowsWarning,
+    UnmatchedNamesWarning,
 )
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ FOLDERS = ("--loadings-out",)  # a name without a suffix is a folder
 EXTRAS = {".parquet": ("pyarrow", "parquet"), ".zarr": ("zarr", "zarr")}
 OURS = (
     *(SingularTransformWarning, LeastSquaresWarning, ColumnLayoutWarning),
-    *(NotHeldOutWarning, OwnershipWarning, UngroupedRowsWarning),
+    *(NotHeldOutWarning, OwnershipWarning, UngroupedRowsWarning, UnmatchedNamesWarning),
 )
 INFORMED = {"beta": "beta", "low": "90 % from", "high": "to", "held_out": "held out", "verdict": "verdict"}
 ALIGNMENT = {"in_sample": "in sample", "held_out": "held out", "low": "90 % from", "high": "to"}

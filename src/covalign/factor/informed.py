@@ -33,6 +33,7 @@ from covalign.factor import (
     verdicts,
 )
 from covalign.factor.dask_views import is_lazy
+from covalign.factor.findings import Findings
 from covalign.factor.fit_search import Best, Search
 from covalign.factor.fitted_rows import Rows as RowsInMemory
 from covalign.factor.inference import realignment, sweeps, updates
@@ -57,7 +58,7 @@ from covalign.tables.estimator_input import open_tables
 CHOICE = "the choice of the supervision"
 
 
-class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
+class InformedFactorAnalysis(Findings, SampleResults, Tables, BaseEstimator):
     """Bayesian multi-view factor analysis whose first P factors are informed by P covariates.
 
     x^(m)_n = W^(m) z_n + noise, z_np ~ N(beta_p y_np, 1 - beta_p^2) for the informed factors, N(0, 1) for free ones,
