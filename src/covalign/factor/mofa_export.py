@@ -168,7 +168,9 @@ def stored_names(names: Iterable[Any], what: str) -> dict[Any, str]:
 def _texts(names: Iterable[Any]) -> list[str]:
     """Names as text that HDF5 can store."""
     texts = [str(name) for name in names]
-    wrong = [text for text in texts if "\0" in text or text.encode(errors="ignore") != text.encode(errors="surrogatepass")]
+    wrong = [
+        text for text in texts if "\0" in text or text.encode(errors="ignore") != text.encode(errors="surrogatepass")
+    ]
     if wrong:
         need = "names need to be valid text without the character 0"
         raise CannotBeSavedError(message(need, got=listed(map(ascii, wrong)), remedy="rename them"))

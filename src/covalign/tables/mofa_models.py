@@ -13,6 +13,8 @@ Three layouts are read.
 from __future__ import annotations
 
 import json
+import mmap
+import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -31,9 +33,10 @@ from covalign.tables.table_files import npz_arrays
 
 SUFFIXES = (".hdf5", ".h5")
 READABLE = (
-    "Readable are HDF5 files of mofapy2, of MuVI's save_as_hdf5, of MOFA-FLEX 0.1 and of covalign's to_mofa, and folders "
-    "of MuVI's save"
+    "Readable are HDF5 files of mofapy2, of MuVI's save_as_hdf5, of MOFA-FLEX 0.1 and of covalign's to_mofa, "
+    "and folders of MuVI's save"
 )
+HEAP = b"GCOL\x01\x00\x00\x00"
 SMALL_BYTES, MOST_COMPRESSED = 2**24, 2000  # gzip makes nothing smaller than by 1032
 POSITIVE = {"relu": lambda x: np.maximum(x, 0), "softplus": lambda x: np.logaddexp(x, 0)}
 
@@ -82,6 +85,8 @@ def read_model(path: Any) -> FactorModel:
             raise _unknown(path, "a folder without metadata.json and params.npz")
         return _from_muvi(path)
     h5py = optional("h5py", "mofa")
+    with _member(path, "the file itself"):
+        _check_heaps(path)
     with _member(path, "the file itself"), h5py.File(path, "r") as file:
         members = Members(file, path)
         if "mofaflex/state" in members:
@@ -110,7 +115,43 @@ def _member(path: Path, at: str) -> Iterator[None]:
     except (FileFormatError, MissingExtraError):
         raise
     except Exception as error:  # damaged bytes can raise any error in a parser, and all mean the same
-        raise malformed(path, at, f"cannot be read ({str(error).partition(chr(10))[0] or type(error).__name__})") from error
+        raise malformed(
+            path, at, f"cannot be read ({str(error).partition(chr(10))[0] or type(error).__name__})"
+        ) from error
+
+
+def _check_heaps(path: Path) -> None:
+    """Refuse damaged heaps, where HDF5 keeps text: its library may walk through them without end.
+
+    A heap is a signature, its size, and objects: a number, 6 bytes, a size, and data that fill whole words. Number 0 is
+    free space, whose size counts these 16 bytes, too.
+    """
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        start = content.find(HEAP)
+        while start >= 0:
+            here = start + 16
+            end = start + int.from_bytes(content[start + 8 : here], "little")
+            while here + 16 <= end <= len(content):
+                number, size = struct.unpack_from("<H6xQ", content, here)
+                step = size if number == 0 else 16 + -(-size // 8) * 8
+                if step < 16:
+                    break
+                here += step
+            if not end - 16 < here <= end <= len(content):
+                raise malformed(path, "the file itself", f"has a damaged list of texts at byte {start}")
+            start = content.find(HEAP, max(end, start + len(HEAP)))
+
+
+def _length_of_texts(path: Path, found: Any) -> int:
+    """Bytes of all texts of a dataset as it declares them; HDF5 would allocate them before it looks at any.
+
+    Known of texts of any length in one piece, as mofapy2 writes them, and 0 for others.
+    """
+    at = found.id.get_offset()
+    if at is None or found.dtype.kind != "O":
+        return 0
+    declared = np.dtype([("length", "<u4"), ("heap", "<u8"), ("number", "<u4")])
+    return int(np.fromfile(path, declared, found.size, offset=at)["length"].sum(dtype=np.uint64))
 
 
 # -- members of HDF5 files --------------------------------------------------------------------------------------------
@@ -173,6 +214,8 @@ class Members:
         if len(found.shape) != 1 or self._h5py.check_string_dtype(found.dtype) is None:
             raise malformed(self.path, at, f"needs a list of names, got {found.dtype} of shape {found.shape}")
         with _member(self.path, at):
+            if _length_of_texts(self.path, found) > self.path.stat().st_size:
+                raise malformed(self.path, at, "has texts longer than the file")
             return [str(name) for name in found.asstr()[()]]
 
     def _dataset(self, at: str) -> Any:
@@ -232,7 +275,9 @@ def _metadata(members: Members, samples: Mapping[str, list[str]]) -> pd.DataFram
     parts = []
     for group, names in samples.items():
         columns = {name: members.column(f"samples_metadata/{group}/{name}", len(names)) for name in shared}
-        parts.append(pd.DataFrame({name: values for name, values in columns.items() if values is not None}, index=names))
+        parts.append(
+            pd.DataFrame({name: values for name, values in columns.items() if values is not None}, index=names)
+        )
     return pd.concat(parts, join="inner")
 
 
@@ -323,5 +368,9 @@ def _model(
     index = pd.Index([name for names in samples.values() for name in names], name="sample")
     groups = pd.Series(np.repeat(list(samples), [len(names) for names in samples.values()]), index, name="group")
     frame = pd.DataFrame(np.vstack([Z[group] for group in samples]), index, factors)
-    loadings = {view: pd.DataFrame(W[view], pd.Index(names, name="feature"), factors) for view, names in features.items()}
-    return FactorModel(frame, loadings, groups, pd.DataFrame(index=index) if metadata is None else metadata.set_axis(index))
+    loadings = {
+        view: pd.DataFrame(W[view], pd.Index(names, name="feature"), factors) for view, names in features.items()
+    }
+    return FactorModel(
+        frame, loadings, groups, pd.DataFrame(index=index) if metadata is None else metadata.set_axis(index)
+    )
