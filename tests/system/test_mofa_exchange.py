@@ -200,7 +200,7 @@ def test_mofax_reads_it(fa, file):
     np.testing.assert_array_equal(model.get_factors(), fa.factors_frame().loc[order])
     np.testing.assert_array_equal(model.get_weights("rna"), fa.loadings_["rna"])
     assert model.metadata.loc["patient1", "group"] == "treated"
-    stored = model.get_r2(factors=[0]).set_index(["Group", "View"])["R2"]
+    stored = model.get_variance_explained(factors=[0]).set_index(["Group", "View"])["R2"]
     again = model.calculate_variance_explained(factors=[0]).set_index(["Group", "View"])["R2"]
     np.testing.assert_allclose(stored.loc[again.index], again)
     model.close()
@@ -253,6 +253,7 @@ def test_muvi_names_its_factors_in_hdf5(tmp_path):
     assert ca.datasets.mofa(tmp_path / "m.hdf5").Z.columns.tolist() == ["immune", "age"]
 
 
+@pytest.mark.filterwarnings("ignore")  # of mofapy2, about its own logarithms
 def test_mofapy2_itself(tmp_path):
     entry = pytest.importorskip("mofapy2.run.entry_point", reason="mofapy2 is not installed")
     s = ca.simulate.scenario("PN", n_samples=60, n_features=FEATURES, n_factors=5, n_covariates=2)

@@ -48,7 +48,7 @@ class FactorModel:
     ``groups`` has the group of every sample, ``metadata`` what the file says of samples besides (often no columns).
 
     >>> import pandas as pd
-    >>> from covalign.datasets import FactorModel
+    >>> from covalign.bridges.datasets import FactorModel
     >>> Z = pd.DataFrame({"Factor1": [0.3, -0.3]}, index=["s1", "s2"])
     >>> W = {"rna": pd.DataFrame({"Factor1": [1.0]}, index=["TP53"])}
     >>> FactorModel(Z, W, pd.Series("group1", Z.index), pd.DataFrame(index=Z.index)).Z.shape
