@@ -316,8 +316,8 @@ def _from_muvi(folder: Path) -> FactorModel:
             raise malformed(facts, "pos_transform", f"needs {listed(POSITIVE)}, got {meta['pos_transform']!r}")
     with _member(params, "the file itself"):
         arrays = npz_arrays(params)
-    Z = _located(arrays, params, "loc::z", (len(samples), len(first)))
-    W = {v: _located(arrays, params, f"loc::w_{m}", (len(first), len(features[v]))).T for m, v in enumerate(views)}
+    Z = _located(arrays, params, "z", (len(samples), len(first)))
+    W = {v: _located(arrays, params, f"w_{m}", (len(first), len(features[v]))).T for m, v in enumerate(views)}
     if made_positive is not None:
         Z, W = made_positive(Z), {view: made_positive(w) if positive[view] else w for view, w in W.items()}
     else:
@@ -346,7 +346,9 @@ def _texts(values: Any) -> list[str]:
     return names
 
 
-def _located(arrays: Mapping[str, Any], path: Path, at: str, shape: tuple[int, int]) -> Array:
+def _located(arrays: Mapping[str, Any], path: Path, site: str, shape: tuple[int, int]) -> Array:
+    """The location of a variable. It is a real number, so pyro's unconstrained value is the same."""
+    at = f"loc::{site}_unconstrained" if f"loc::{site}_unconstrained" in arrays else f"loc::{site}"
     values = arrays.get(at)
     if values is None:
         raise malformed(path, at, "is missing")
