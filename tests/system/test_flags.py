@@ -20,7 +20,8 @@ from covalign.study.profiles import Inputs, Profile  # noqa: E402
 COMMANDS = get_command(app).commands
 # Options for files, and what only a command needs: which rows, how to print.
 FILES = {"view", "covariates", "covariate", "index", "by_position", "key", "out", "report", "save", "figure"}
-FILES |= {"sets", "factors_out", "loadings_out", "force", "json", "list", "quick", "tiny", "read_gbs", "network_gbs"}
+FILES |= {"sets", "factors_out", "loadings_out", "mofa_out", "force", "json", "list", "quick", "tiny"}
+FILES |= {"read_gbs", "network_gbs"}
 
 
 def options(command):

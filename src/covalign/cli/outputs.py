@@ -47,7 +47,8 @@ FIGURES = (".png", ".svg", ".pdf")
 PAGES = (".html", ".htm")
 NUMBERS = (".npy", ".parquet", ".zarr", *TEXT)
 FOLDERS = ("--loadings-out",)  # a name without a suffix is a folder
-EXTRAS = {".parquet": ("pyarrow", "parquet"), ".zarr": ("zarr", "zarr")}
+MODELS = (".hdf5", ".h5")
+EXTRAS = {".parquet": ("pyarrow", "parquet"), ".zarr": ("zarr", "zarr"), **dict.fromkeys(MODELS, ("h5py", "mofa"))}
 OURS = (
     *(SingularTransformWarning, LeastSquaresWarning, ColumnLayoutWarning),
     *(NotHeldOutWarning, OwnershipWarning, UngroupedRowsWarning, UnmatchedNamesWarning),
