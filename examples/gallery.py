@@ -81,6 +81,15 @@ ca.plot.top_features(fa.loadings_frame("ER-alpha", n=8))""",
 ca.plot.loadings(fa.loadings_frame(fa.factor_names_[:5], n=2))""",
     ),
     Figure(
+        "enrichment",
+        "Gene sets whose loadings on a factor differ from those of other genes. Here the sets are genes that rise or "
+        "fall with a receptor which the model does not know.",
+        """\
+genes = views["mrna"].corrwith(clinic["PR"]).sort_values().index
+sets = {"fall with PR": genes[:15], "rise with PR": genes[-15:], "in between": genes[22:37]}
+ca.plot.enrichment(fa.enrichment(sets, "mrna"))""",
+    ),
+    Figure(
         "factors_number",
         "Tumours by two factors, coloured by a number. Hollow points have an unknown value.",
         """\

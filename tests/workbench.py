@@ -33,6 +33,9 @@ def furnish(folder: Path) -> Path:
     clinic, tables = clinic.set_index(names), {name: _named(X, name, names) for name, X in s.X.items()}
     _tables(folder, tables, clinic)
     _annotated(folder, s.Z, tables, clinic)
+    sets = {"STRESS": tables["rna"].columns[:6], "GROWTH": tables["rna"].columns[6:12]}
+    lines = ["\t".join([name, "simulated", *genes]) for name, genes in sets.items()]
+    (folder / "h.gmt").write_text("\n".join(lines) + "\n")
     for name in ("cat", "dog"):
         (folder / "images" / name).mkdir(parents=True)
         for i in range(4):

@@ -33,6 +33,7 @@ __all__ = [
     "SingularTransformWarning",
     "TargetExistsError",
     "UngroupedRowsWarning",
+    "UnmatchedNamesWarning",
     "WeightsNotFoundError",
 ]
 
@@ -103,6 +104,10 @@ class UngroupedRowsWarning(UserWarning):
 
 class RawCountsWarning(UserWarning):
     """A table of cells looks like raw counts, which were not log-normalised."""
+
+
+class UnmatchedNamesWarning(UserWarning):
+    """More than half of the names of a gene set are no features of the view."""
 
 
 class FileFormatError(ValueError):

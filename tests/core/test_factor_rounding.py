@@ -150,7 +150,7 @@ def quick(**settings):
 
 @pytest.mark.parametrize("gaps", [False, True])
 @pytest.mark.parametrize("engine", ["gram", "dense"])
-@pytest.mark.parametrize("power", [460, -460])
+@pytest.mark.parametrize("power", [300, -300])
 def test_powers_of_two_change_nothing(power, engine, gaps):
     X = SAMPLES.X.copy()
     if gaps:
@@ -176,11 +176,11 @@ def test_values_whose_squares_are_no_numbers_are_refused_by_name(scale, size, ga
 def test_covariates_whose_squares_are_no_numbers_are_refused_by_name():
     Y = SAMPLES.Y.copy()
     Y[:, 1] *= 1e160
-    with pytest.raises(ValueError, match=r"y needs columns .* column 'y1'"):
+    with pytest.raises(ValueError, match=r"Y needs values .* column 'y1'"):
         InformedFactorAnalysis(6).fit(SAMPLES.X, Y)
 
 
-def test_tiny_features_that_are_not_scaled_count_like_constant_ones():
-    tables = [np.column_stack([SAMPLES.X, size * SAMPLES.X[:, :2]]) for size in (1e-200, 0.0)]
-    tiny, constant = (quick(scale=False).fit(X, SAMPLES.Y).factors_ for X in tables)
-    np.testing.assert_allclose(tiny, constant, atol=1e-9)
+def test_tiny_features_are_refused_by_name():
+    X = np.column_stack([SAMPLES.X, 1e-200 * SAMPLES.X[:, :2]])
+    with pytest.raises(ValueError, match="column '12'"):
+        quick(scale=False).fit(X, SAMPLES.Y)

@@ -474,8 +474,14 @@ def test_tags_say_what_is_needed(make):
 def test_no_more_rows_than_chunk_rows_are_read_at_a_time(make, tmp_path, monkeypatch):
     X, Y = rows()
     np.save(tmp_path / "x.npy", X.to_numpy())
-    read, real = [], NpyRows._next
-    monkeypatch.setattr(NpyRows, "_next", lambda self, file, n: read.append(n) or real(self, file, n))
+    read, real = [], NpyRows._pieces
+
+    def pieces(self, rows, start):
+        for piece in real(self, rows, start):
+            read.append(len(piece))
+            yield piece
+
+    monkeypatch.setattr(NpyRows, "_pieces", pieces)
     whole = make(folds=2).fit(tmp_path / "x.npy", Y)
     expected = whole.transform(tmp_path / "x.npy")
     assert max(read) == 240

@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCED = re.compile(r"^[ \t]*```[^\n]*\n(.*?)^[ \t]*```", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`(covalign\s[^`]+)`")
-WRITTEN = {"-o", "--out", "--report", "--save", "--figure", "--factors-out", "--loadings-out", "--claims"}
+WRITTEN = {"-o", "--out", "--report", "--save", "--figure", "--factors-out", "--loadings-out", "--mofa-out", "--claims"}
 
 
 class Example(NamedTuple):

@@ -393,13 +393,14 @@ def test_a_process_that_is_killed_leaves_nothing_under_the_name(tmp_path, data):
 import os, numpy as np, covalign as ca
 from covalign.stream import npy
 al = ca.LatentAligner(chunk_rows=10).fit({str(tmp_path / "z.npy")!r}, np.load({str(tmp_path / "y.npy")!r}))
-original, calls = npy.NpyRows._next, []
-def read(self, file, rows):
-    calls.append(rows)
-    if len(calls) > 6:
-        os._exit(9)
-    return original(self, file, rows)
-npy.NpyRows._next = read
+original, calls = npy.NpyRows._pieces, []
+def read(self, rows, start):
+    for piece in original(self, rows, start):
+        calls.append(len(piece))
+        if len(calls) > 6:
+            os._exit(9)
+        yield piece
+npy.NpyRows._pieces = read
 al.transform({str(tmp_path / "z.npy")!r}, out={str(tmp_path / "out.parquet")!r})
 """
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 9

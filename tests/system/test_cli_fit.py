@@ -391,9 +391,9 @@ def test_a_file_that_is_no_model():
 # -- outputs ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("option", ["-o", "--factors-out", "--loadings-out", "--report"])
+@pytest.mark.parametrize("option", ["-o", "--factors-out", "--loadings-out", "--mofa-out", "--report"])
 def test_nothing_is_replaced_unless_forced(option, folder):
-    name = {"-o": "m", "--report": "r.html"}.get(option, "f.csv")
+    name = {"-o": "m", "--mofa-out": "m.hdf5", "--report": "r.html"}.get(option, "f.csv")
     (folder / name).write_text("precious")
     assert "--force" in run("fit", "no.csv", option, name, code=3).stderr
     assert (folder / name).read_text() == "precious"

@@ -20,7 +20,8 @@ from covalign.study.profiles import Inputs, Profile  # noqa: E402
 COMMANDS = get_command(app).commands
 # Options for files, and what only a command needs: which rows, how to print.
 FILES = {"view", "covariates", "covariate", "index", "by_position", "key", "out", "report", "save", "figure"}
-FILES |= {"factors_out", "loadings_out", "force", "json", "list", "quick", "tiny", "read_gbs", "network_gbs"}
+FILES |= {"sets", "factors_out", "loadings_out", "mofa_out", "force", "json", "list", "quick", "tiny"}
+FILES |= {"read_gbs", "network_gbs"}
 
 
 def options(command):
@@ -41,6 +42,9 @@ STANDS_FOR = {
     "compare": parameters(comparison.compare),
     "simulate": parameters(ca.simulate.scenario),
     "info": set(),
+    "features": parameters(ca.InformedFactorAnalysis.features_frame),
+    "associations": parameters(ca.InformedFactorAnalysis.associations),
+    "enrich": parameters(ca.InformedFactorAnalysis.enrichment),
     "plan": parameters(costs.checked),
     "reproduce": parameters(reproduction.reproduce) | {*Profile._fields} | {*Inputs._fields},
     "embed": parameters(ca.embed.images, ca.embed.texts),

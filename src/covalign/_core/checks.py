@@ -16,10 +16,6 @@ REGIMES = ("independent", "tunable", "strongest", "exclusive")
 LARGEST, SMALLEST = 1e100, 1e-100  # of values and of standard deviations: squares and their sums stay exact
 
 
-class TooFewDimensions(ValueError):
-    """Z has fewer linearly independent dimensions than there are covariates."""
-
-
 # -- parameters -------------------------------------------------------------------------------------------------------
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from covalign._core.checks import check_covariates, columns_differ, lengths_differ
+from covalign._core.checks import check_covariates, columns_differ, lengths_differ, not_numeric
 from covalign._core.linalg import Array, affine, dense
 from covalign._core.messages import listed, message, shown
 from covalign._core.user_arrays import numbers, plain
@@ -71,8 +71,7 @@ class EditedRows(AlignedModel):
         >>> bool(abs(al.inverse_transform(al.transform(s.Z)) - s.Z).max() < 1e-9)
         True
         """
-        s = self._solution
-        decoder = np.hstack([editing.decoder(self.moments_, s.polar, s.mixing), self.moments_.cov_z @ s.rest.T])
+        s, decoder = self._solution, self._decoder
         rows = np.asarray(numbers(in_pandas(plain(Zt, "Zt")), "Zt"))
         if rows.ndim != 2 or rows.shape[1] != decoder.shape[1]:
             raise columns_differ("inverse_transform", decoder.shape[1], rows.shape[-1] if rows.ndim else 0)
@@ -88,6 +87,52 @@ class EditedRows(AlignedModel):
         centre = np.concatenate([np.zeros(rows.shape[1]), self._adjustment.centre])
         back = np.vstack([decoder.T, self._adjustment.B_z])
         return affine(np.hstack([rows, C]), centre, back, self.moments_.mean_z, dtype=dtype)
+
+    @property
+    def _decoder(self) -> Array:
+        """cov(Z, z~) cov(z~)^+ of all dimensions (K x k): the best linear reconstruction of Z - mean is z~ times it."""
+        s = self._solution
+        return np.hstack([editing.decoder(self.moments_, s.polar, s.mixing), self.moments_.cov_z @ s.rest.T])
+
+    def loadings(self, W: Any) -> Any:
+        """Loadings of the aligned dimensions, from loadings W (features x dimensions of Z) of a factor model.
+
+        W (z - mean) = W~ z~ where z~ are the aligned dimensions. With ``keep_rest=True`` this is exact; without, W~ z~
+        is the best linear reconstruction, and loadings of covariates are the same. W is an array, a DataFrame, whose
+        columns are matched by name where Z had names, or a dict of them (view -> loadings).
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=200)
+        >>> al = ca.LatentAligner(keep_rest=True).fit(s.Z, s.Y)
+        >>> of_x = al.loadings(s.W)
+        >>> bool(abs(al.transform(s.Z) @ of_x.T - (s.Z - s.Z.mean(axis=0)) @ s.W.T).max() < 1e-9)
+        True
+        """
+        if self._solution.singular:
+            text = "loadings are not exact because the transformation is singular: returning the least-squares ones."
+            warnings.warn(text, LeastSquaresWarning, stacklevel=2)
+        if isinstance(W, Mapping):
+            return {view: self._carried(part, f"W[{view!r}]") for view, part in W.items()}
+        return self._carried(W, "W")
+
+    def _carried(self, W: Any, what: str) -> Any:
+        """One table of loadings."""
+        known = getattr(self, "feature_names_in_", None)
+        if isinstance(W, pd.DataFrame) and known is not None:
+            absent = [name for name in known if name not in W.columns]
+            if absent or W.shape[1] != len(known):
+                need = f"{what} needs the columns of Z, {listed(known)}"
+                remedy = "pass the loadings of these dimensions"
+                raise ValueError(message(need, got=listed(W.columns), remedy=remedy, wrong=absent, known=W.columns))
+            W = W[list(known)]
+        values, decoder = np.asarray(dense(W)), self._decoder
+        if values.dtype.kind not in "fiub":
+            raise not_numeric(what, values.dtype)
+        if values.ndim != 2 or values.shape[1] != len(decoder):
+            need = f"{what} needs a row for each feature and {len(decoder)} columns, the dimensions of Z"
+            raise ValueError(message(need, got=f"shape {values.shape}", remedy="transpose it, or pass other loadings"))
+        carried = values @ decoder
+        return pd.DataFrame(carried, W.index, self._names_out()) if isinstance(W, pd.DataFrame) else carried
 
     def erase(
         self, Z: Any, names: str | Iterable[str] = (), *, protect_others: bool = False, confounders: Any = None

@@ -1,4 +1,6 @@
-"""The paper's data as tables, read from your files. Nothing is downloaded, and no code in a file is run.
+"""Data of the paper, and factor models of other packages, read from your files as tables.
+
+Nothing is downloaded, and no code in a file is run.
 
 >>> import covalign as ca
 >>> data = ca.datasets.embedding("z.npz")  # doctest: +SKIP
@@ -28,6 +30,7 @@ from covalign._core.files import UNREADABLE, data_not_found, unreadable_data
 from covalign._core.messages import listed, message
 from covalign.tables.covariates import as_frame
 from covalign.tables.join import in_order, refuse_duplicates
+from covalign.tables.mofa_models import FactorModel, read_model
 from covalign.tables.table_files import csv_table, npz_arrays
 
 VIEWS = {"train": ("mrna", "mirna", "protein"), "test": ("mrna", "mirna")}
@@ -64,6 +67,29 @@ class Embedding:
     Z: NDArray[np.floating[Any]]
     covariates: pd.DataFrame
     labels: pd.DataFrame | None
+
+
+# -- factor models of MOFA, MOFA-FLEX and MuVI ------------------------------------------------------------------------
+
+
+def mofa(path: Any) -> FactorModel:
+    """Factors and loadings of a model that mofapy2, MOFA-FLEX 0.1, MuVI or covalign saved.
+
+    ``path`` is an HDF5 file of mofapy2, of MOFA-FLEX, of MuVI's ``save_as_hdf5`` or of covalign's ``to_mofa``, or a
+    folder of MuVI's ``save``. ``LatentAligner`` then names these factors, and ``LatentAligner.loadings`` gives the
+    loadings of the named dimensions. MOFA stores no names of factors: they are Factor1, Factor2, ... in the order of
+    the file.
+
+    >>> import pathlib, tempfile, covalign as ca
+    >>> s = ca.simulate.scenario("PN", n_samples=100, n_features={"rna": 30, "protein": 20})
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "model.hdf5"
+    >>> ca.InformedFactorAnalysis(7).fit(s.X, s.Y).to_mofa(file)
+    >>> m = ca.datasets.mofa(file)
+    >>> al = ca.LatentAligner(keep_rest=True).fit(m.Z, s.Y)
+    >>> al.loadings(m.loadings)["rna"].columns.tolist()
+    ['y0', 'y1', 'y2', 'y3', 'y4', 'rest0', 'rest1']
+    """
+    return read_model(path)
 
 
 # -- breast cancer: mRNA, miRNA and proteins of the same tumours ------------------------------------------------------

@@ -10,6 +10,9 @@ from covalign.cli import (
     command_compare,
     command_simulate,
     command_info,
+    command_features,
+    command_enrich,
+    command_associations,
     command_reproduce,
     command_embed,
 )

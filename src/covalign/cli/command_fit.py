@@ -18,6 +18,7 @@ from covalign.cli.application import app, in_flags, note, reply
 from covalign.cli.options import METHOD, OUTPUT, Noise, Posterior, Regime, named_paths, option
 from covalign.cli.outputs import (
     ALIGNMENT,
+    MODELS,
     NUMBERS,
     PAGES,
     TABLES,
@@ -105,6 +106,9 @@ def fit(
             f"The loadings: one file ({', '.join(TABLES)}), or a folder with a .csv file for every view.",
         ),
     ] = None,
+    mofa_out: Annotated[
+        Path | None, option(OUTPUT, "PATH", f"The model as a file of MOFA2, for mofax and R ({', '.join(MODELS)}).")
+    ] = None,
     report_file: options.ReportFile = None,
     force: options.Force = False,
     as_json: options.Json = False,
@@ -120,6 +124,7 @@ def fit(
             "--out": (out, ()),
             "--factors-out": (factors_out, NUMBERS),
             "--loadings-out": (loadings_out, TABLES if loadings_out is not None and loadings_out.suffix else ()),
+            "--mofa-out": (mofa_out, MODELS),
             "--report": (report_file, PAGES),
         }
         paths = named_paths(view, data)
@@ -157,7 +162,7 @@ def fit(
         if regime is not None or lam is not None or max_coupling is not None:
             model = moved(model, regime, lam, max_coupling)
         judged = checked_folds(model)  # the file has its verdicts
-        write(model, Y.index, out, factors_out, loadings_out)
+        write(model, Y.index, out, factors_out, loadings_out, mofa_out)
         if report_file is not None:
             from covalign.show import report
 
@@ -190,7 +195,12 @@ def checked_folds(model: InformedFactorAnalysis) -> InformedFactorAnalysis:
 
 
 def write(
-    model: InformedFactorAnalysis, samples: pd.Index, out: Path | None, factors: Path | None, loadings: Path | None
+    model: InformedFactorAnalysis,
+    samples: pd.Index,
+    out: Path | None,
+    factors: Path | None,
+    loadings: Path | None,
+    mofa: Path | None,
 ) -> None:
     """Write the outputs, the model last: once the model exists, the others do."""
     import pandas as pd
@@ -200,6 +210,8 @@ def write(
         write_frame(frame_of(model.factors_, index, model.factor_names_), factors)
     if loadings is not None:
         write_loadings(loading_frames(model), loadings)
+    if mofa is not None:
+        model.to_mofa(mofa)
     if out is not None:
         model.save(out)
 

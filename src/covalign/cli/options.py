@@ -71,7 +71,9 @@ def flag(panel: str, help: str, *names: str) -> Any:
 Representation = Annotated[
     Path,
     typer.Argument(
-        metavar="Z", help="The representation (.npy, .npz, .zarr, .parquet, .h5ad, .csv or .tsv).", show_default=False
+        metavar="Z",
+        help="The representation (.npy, .npz, .zarr, .parquet, .h5ad, .csv or .tsv), or a model of MOFA (.hdf5).",
+        show_default=False,
     ),
 ]
 CovariatesArgument = Annotated[

@@ -32,6 +32,7 @@ from covalign.exceptions import (
     OwnershipWarning,
     SingularTransformWarning,
     UngroupedRowsWarning,
+    UnmatchedNamesWarning,
 )
 
 if TYPE_CHECKING:
@@ -46,10 +47,11 @@ FIGURES = (".png", ".svg", ".pdf")
 PAGES = (".html", ".htm")
 NUMBERS = (".npy", ".parquet", ".zarr", *TEXT)
 FOLDERS = ("--loadings-out",)  # a name without a suffix is a folder
-EXTRAS = {".parquet": ("pyarrow", "parquet"), ".zarr": ("zarr", "zarr")}
+MODELS = (".hdf5", ".h5")
+EXTRAS = {".parquet": ("pyarrow", "parquet"), ".zarr": ("zarr", "zarr"), **dict.fromkeys(MODELS, ("h5py", "mofa"))}
 OURS = (
     *(SingularTransformWarning, LeastSquaresWarning, ColumnLayoutWarning),
-    *(NotHeldOutWarning, OwnershipWarning, UngroupedRowsWarning),
+    *(NotHeldOutWarning, OwnershipWarning, UngroupedRowsWarning, UnmatchedNamesWarning),
 )
 INFORMED = {"beta": "beta", "low": "90 % from", "high": "to", "held_out": "held out", "verdict": "verdict"}
 ALIGNMENT = {"in_sample": "in sample", "held_out": "held out", "low": "90 % from", "high": "to"}

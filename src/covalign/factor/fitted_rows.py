@@ -36,6 +36,11 @@ class FittedRows(ABC):
 
     @property
     @abstractmethod
+    def kept(self) -> bool:
+        """Whether the rows are in memory or can be read again."""
+
+    @property
+    @abstractmethod
     def tails(self) -> Tails:
         """Kurtosis and number of values of every covariate, for the uncertainty of beta."""
 
@@ -78,6 +83,11 @@ class Rows(FittedRows):
     C: Array  # coded confounders, n x q
 
     @property
+    def kept(self) -> bool:
+        """They are in memory."""
+        return True
+
+    @property
     def tails(self) -> Tails:
         """From the rows."""
         return Tails.of(self.Y)
@@ -105,14 +115,21 @@ class Streamed(FittedRows):
         return {"_read": None, "Y": None, "C": None, "_tails": self._tails, "_joined": None}
 
     @property
+    def kept(self) -> bool:
+        """Not after a stream has passed, nor in a saved model."""
+        return not (self._read is None or self.Y is None or self.C is None)
+
+    @property
     def tails(self) -> Tails:
         """As they were in the fit."""
         return self._tails
 
     def chunks(self, table: Table) -> Iterator[Chunk]:
         """All rows, read again."""
-        if self._read is None or self.Y is None or self.C is None:
+        if not self.kept:
             raise rows_not_kept()
+        assert self.Y is not None
+        assert self.C is not None
         at, n = 0, len(self.Y)
         for parts in self._read():
             here = slice(at, at + parts[0].shape[0])

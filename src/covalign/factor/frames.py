@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from covalign._core.checks import not_positive, unknown_views
+from covalign._core.checks import check_count, not_positive, unknown_views
 from covalign._core.linalg import Array
 from covalign._core.messages import listed, message
 from covalign.factor.inference.patterns import Gapped
@@ -36,11 +36,7 @@ def bound(elbo: Array, converged: bool) -> pd.DataFrame:
 
 def loadings(model: Any, factors: Any, views: Any, n: int | None) -> pd.DataFrame:
     """One row per view, feature and factor: view, feature, factor, loading, std."""
-    at = positions(factors, model.factor_names_)
-    known = list(model._table.views)
-    chosen = known if views is None else [views] if isinstance(views, str) else list(views)
-    if set(chosen) - set(known):
-        raise unknown_views([view for view in chosen if view not in known], known)
+    at, chosen = positions(factors, model.factor_names_), views_of(model, views)
     if n is not None and n < 1:
         raise not_positive("n", n)
     names = [model.factor_names_[k] for k in at]
@@ -52,6 +48,30 @@ def loadings(model: Any, factors: Any, views: Any, n: int | None) -> pd.DataFram
         part = {"view": view, "feature": np.repeat(features, len(at)), "factor": np.tile(names, len(kept))}
         parts.append(pd.DataFrame({**part, "loading": W[kept].ravel(), "std": std[kept].ravel()}))
     return pd.concat(parts, ignore_index=True)
+
+
+def top_features(model: Any, factors: Any, views: Any, n: int) -> pd.DataFrame:
+    """The n features with the largest |loading| of each view and factor: view, factor, rank, feature, loading, std."""
+    check_count("n", n)
+    parts = []
+    for view in views_of(model, views):
+        names = np.array(model._table.views[view].names, dtype=object)
+        for k in positions(factors, model.factor_names_):
+            loading, std = model.loadings_[view][:, k], model.loadings_std_[view][:, k]
+            order = np.argsort(-np.abs(loading), kind="stable")[:n]
+            part = {"view": view, "factor": model.factor_names_[k], "rank": np.arange(1, len(order) + 1)}
+            found = {"feature": names[order], "loading": loading[order], "std": std[order]}
+            parts.append(pd.DataFrame({**part, **found}))
+    return pd.concat(parts, ignore_index=True)
+
+
+def views_of(model: Any, views: Any) -> list[str]:
+    """Names of views, given as one or several; None for all."""
+    known = list(model._table.views)
+    chosen = known if views is None else [views] if isinstance(views, str) else list(views)
+    if set(chosen) - set(known):
+        raise unknown_views([view for view in chosen if view not in known], known)
+    return chosen
 
 
 def positions(factors: Any, names: Sequence[str]) -> list[int]:

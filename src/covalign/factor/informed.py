@@ -25,6 +25,7 @@ from covalign.factor import (
     cross_validation,
     factor_archive,
     label_free,
+    mofa_export,
     new_samples,
     ownership,
     placement,
@@ -33,6 +34,7 @@ from covalign.factor import (
     verdicts,
 )
 from covalign.factor.dask_views import is_lazy
+from covalign.factor.findings import Findings
 from covalign.factor.fit_search import Best, Search
 from covalign.factor.fitted_rows import Rows as RowsInMemory
 from covalign.factor.inference import realignment, sweeps, updates
@@ -57,7 +59,7 @@ from covalign.tables.estimator_input import open_tables
 CHOICE = "the choice of the supervision"
 
 
-class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
+class InformedFactorAnalysis(Findings, SampleResults, Tables, BaseEstimator):
     """Bayesian multi-view factor analysis whose first P factors are informed by P covariates.
 
     x^(m)_n = W^(m) z_n + noise, z_np ~ N(beta_p y_np, 1 - beta_p^2) for the informed factors, N(0, 1) for free ones,
@@ -686,6 +688,28 @@ class InformedFactorAnalysis(SampleResults, Tables, BaseEstimator):
         """
         self._check_fitted()
         store.write(path, *factor_archive.pack(self))
+
+    def to_mofa(self, path: Any, *, groups: Any = None) -> None:
+        """Write the model as an HDF5 file of MOFA2, which mofax and MOFA2's R package read; needs ``covalign[mofa]``.
+
+        Factors keep their order: Factor1 is the first covariate, free factors follow (MOFA has no names for them;
+        ``factors/GROUP`` in the file has ours). In R, ``load_model(file, sort_factors = FALSE, remove_inactive_factors
+        = FALSE)`` keeps this order. Coded covariates are in the metadata of samples. Values are in units of the fit;
+        the metadata of features has ``mean`` and ``sd``. Rows are written if they are in memory. ``groups`` are MOFA's:
+        one label for every sample, matched by index where it has one; by default all samples are in "group1". The file
+        appears only when it is complete, and replaces another one.
+
+        >>> import covalign as ca
+        >>> s = ca.simulate.scenario("PN", n_samples=100)
+        >>> fa = ca.InformedFactorAnalysis(7).fit(s.X, s.Y)
+        >>> import pathlib, tempfile
+        >>> file = pathlib.Path(tempfile.mkdtemp()) / "model.hdf5"
+        >>> fa.to_mofa(file)
+        >>> ca.datasets.mofa(file).Z.shape
+        (100, 7)
+        """
+        self._check_fitted()
+        mofa_export.write(self, path, groups)
 
     @classmethod
     def _restored(cls, meta: dict[str, Any], arrays: dict[str, Array]) -> InformedFactorAnalysis:

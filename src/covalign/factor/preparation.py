@@ -40,8 +40,7 @@ from covalign.tables.representations import named_views
 
 TABLES = (np.ndarray, list, tuple)
 
-LIMITS = (1e-140, 1e140)  # of the largest value of a column, so that its squares are numbers
-UNSCALED_LIMITS = (0.0, 1e15)  # features of a view share a prior: beyond, one of variance 1 would be lost in rounding
+UNSCALED = 1e15  # features of a view share a prior: beyond this value, one of variance 1 would be lost in rounding
 
 
 def as_views(X: Any) -> dict[str, Any]:
@@ -139,8 +138,8 @@ def prepare(X: Any, y: Any, nuisance: Any, asked: Asked) -> tuple[Table, Any, Ro
         raise too_few_rows(len(Y))
     refuse_empty(views, tables, encoding.names, Y)
     for name, values in tables.items():
-        refuse_extreme(f"view {name!r}", feature_names(views[name]), values, is_scaled(asked.scale, name))
-    refuse_extreme("y", encoding.names, Y, scaled=True)
+        if not is_scaled(asked.scale, name):
+            refuse_unscaled(f"view {name!r}", feature_names(views[name]), values)
     X_all = np.hstack(list(tables.values())) if len(tables) > 1 else next(iter(tables.values()))
     index = index_of(views)
     out, C = learn_nuisance(nuisance_table, nuisance is not nuisance_table, encoding, index, X_all, Y)
@@ -210,18 +209,15 @@ def is_scaled(scale: Any, view: str) -> bool:
     return bool(scale if isinstance(scale, bool) else scale.get(view, True))
 
 
-def refuse_extreme(what: str, names: list[str], values: Array, scaled: bool) -> None:
-    """Raise an error for a column whose squares, or the sums and ratios of them, are beyond double precision."""
+def refuse_unscaled(what: str, names: list[str], values: Array) -> None:
+    """Raise an error for a column that is too large beside others which it shares a prior with."""
     with np.errstate(invalid="ignore"):
         largest = np.fmax(np.fmax.reduce(values, axis=0), -np.fmin.reduce(values, axis=0))
-    largest = largest.astype(np.float64)  # the limits are beyond single precision
-    least, most = LIMITS if scaled else UNSCALED_LIMITS
-    bad = (largest > most) | ((largest > 0) & (largest < least))
-    if bad.any():
-        at = int(np.flatnonzero(bad)[0])
-        need = f"{what} needs columns whose largest value is between {least:g} and {most:g}"
+    if (largest > UNSCALED).any():
+        at = int(np.argmax(largest > UNSCALED))
+        need = f"{what} needs values up to {UNSCALED:g} where its features are not scaled"
         got = f"{float(largest[at]):.2g} in column {names[at]!r}"
-        raise ValueError(message(need, got=got, remedy="divide the column by a constant, or leave it out"))
+        raise ValueError(message(need, got=got, remedy="use scale=True, or divide the column by a constant"))
 
 
 def index_of(views: dict[str, Any]) -> pd.Index | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from covalign._core.linalg import Array
@@ -69,12 +68,9 @@ class Tables(AlignedModel):
         ['feature', 'loading', 'std']
         """
         self._check_fitted()
-        view = self._table.view(view)
         (at,) = frames.positions(factor, self.factor_names_)
-        loading, std = self.loadings_[view][:, at], self.loadings_std_[view][:, at]
-        order = np.argsort(-np.abs(loading), kind="stable")[:n]
-        names = np.array(self._table.views[view].names, dtype=object)[order]
-        return pd.DataFrame({"feature": names, "loading": loading[order], "std": std[order]})
+        top = frames.top_features(self, at, self._table.view(view), n)
+        return top[["feature", "loading", "std"]]
 
     def factors_frame(self) -> pd.DataFrame:
         """``factors_`` with names: samples x factors.

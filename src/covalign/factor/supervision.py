@@ -102,7 +102,8 @@ def suffices(model: Any, of_factors: Array) -> bool:
     data = kernel_of(problem).filled(problem).data
     if problem.features[-1].stop <= problem.n or problem.n > MOST_SQUARED or not isinstance(data, RowEngine):
         return False
-    lost = left_out_ridge(data.rows, data.Y, cross_validation.folds_of(model, FOLDS)[0]) - np.maximum(of_factors, 0.0)
+    ridge = left_out_ridge(data.rows, data.Y, cross_validation.folds_of(model, FOLDS)[0])
+    lost = np.maximum(ridge, 0.0) - np.maximum(of_factors, 0.0)
     return not (lost.mean() > LOST or lost.max() > LOST_BY_ONE)
 
 
@@ -120,7 +121,7 @@ def left_out_ridge(G: Array, Y: Array, fold_of: NDArray[np.intp]) -> Array:
     away = made - made.mean(axis=0)
     norms = np.sqrt(np.sum(away**2, axis=0)) * np.sqrt(np.sum(Y**2, axis=0))[:, None]
     found = np.sum(away * Y[:, :, None], axis=0) / np.where(norms > 0, norms, 1.0)  # P x penalties; Y is centred
-    return np.asarray(np.maximum(found[:, np.argmax(found.mean(axis=0))], 0.0))
+    return np.asarray(found[:, np.argmax(found.mean(axis=0))])
 
 
 def with_few_rows(model: Any) -> Any:
@@ -156,8 +157,6 @@ def chosen(model: Any) -> float:
             reached[weight] = float(held.in_regimes.measure("tunable", LAM).mean.value)
             if i == 0 and suffices(model, held.in_regimes.measure("strongest", 1.0).alignment.value):
                 return WEIGHTS[0]
-            if reached[weight] < reached[WEIGHTS[0]]:  # alignment rises with the weight, then falls
-                break
     best = max(reached, key=lambda weight: reached[weight])
     clear = 0.003 + 1.5 / model.n_rows_
     return best if reached[best] > reached[WEIGHTS[0]] + clear else WEIGHTS[0]

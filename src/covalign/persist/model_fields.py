@@ -70,6 +70,7 @@ OF_ALIGNER: dict[str, Check] = {
     "drop_first": flag,
     "missing": one_of("pairs", "drop", "raise"),
     "chunk_rows": optional(whole(1)),
+    "precision": one_of("double", "single"),
 }
 ENGINES = ("Gram", "Dense", "Sparse", "Gapped")
 FACTOR: dict[str, Check] = {

@@ -59,6 +59,24 @@ def numbers(groups: Any, n: int | None, index: pd.Index | None = None, *, severa
     Labels are compared as text, and 1.0 is written as 1: the labels 1, 1.0 and "1" are one group, also in different
     batches. ``several`` refuses a single group, of which nothing can be left out.
     """
+    labels = _labels(groups, n, index)
+    codes, levels = pd.factorize(labels)
+    texts = [_text(level) for level in levels]
+    if several and len(set(texts)) == 1:
+        need, got = "leaving groups out needs at least two groups", f"only {texts[0]!r}"
+        raise ValueError(message(need, got=got, remedy="pass groups=None if rows are independent"))
+    hashed = pd.util.hash_array(np.array(texts, dtype=object), categorize=False)
+    # 52 bits, which a float64 holds exactly.
+    return np.asarray((hashed >> np.uint64(12)).astype(np.float64)[codes])
+
+
+def label_texts(groups: Any, n: int, index: pd.Index | None = None) -> list[str]:
+    """The label of each of n rows as text, matched and written as in ``numbers``."""
+    return [_text(label) for label in _labels(groups, n, index)]
+
+
+def _labels(groups: Any, n: int | None, index: pd.Index | None) -> pd.Series:
+    """A label for each of n rows; labels with names are matched by ``index``."""
     labels = _as_series(groups)
     named = isinstance(groups, pd.Series | pd.DataFrame)
     if index is not None and named and not labels.index.equals(index) and labels.index.isin(index).any():
@@ -71,14 +89,7 @@ def numbers(groups: Any, n: int | None, index: pd.Index | None = None, *, severa
         need, got = "every row needs a group", f"{int(labels.isna().sum())} rows without a label"
         remedy = "leave these rows out, or give each of them a label of its own"
         raise ValueError(message(need, got=got, remedy=remedy))
-    codes, levels = pd.factorize(labels)
-    texts = [_text(level) for level in levels]
-    if several and len(set(texts)) == 1:
-        need, got = "leaving groups out needs at least two groups", f"only {texts[0]!r}"
-        raise ValueError(message(need, got=got, remedy="pass groups=None if rows are independent"))
-    hashed = pd.util.hash_array(np.array(texts, dtype=object), categorize=False)
-    # 52 bits, which a float64 holds exactly.
-    return np.asarray((hashed >> np.uint64(12)).astype(np.float64)[codes])
+    return labels
 
 
 def _text(label: Any) -> str:

@@ -27,7 +27,7 @@ from covalign.stream.memory import frame_dtype, frame_values
 from covalign.stream.npy import members
 from covalign.stream.parquet import columns_of, schema_of
 from covalign.tables import groups as grouping
-from covalign.tables import join
+from covalign.tables import join, mofa_models
 from covalign.tables import table_files as files
 
 LOADED_BYTES = 2**28  # of all views as float64, up to which they are loaded into memory to be joined by name
@@ -93,6 +93,8 @@ def open_representation(
         return from_frame(files.read_text(path, index), str(path), without, only)
     if files.is_parquet(path) and key is None:
         return _from_parquet(path, index, without, only, chunk_rows)
+    if key is None and mofa_models.is_model(path):
+        return from_frame(mofa_models.read_model(path).Z, str(path), without, only)
     if suffix_of(path) == ".npz" and key is None and "Z" in members(path):
         key = "Z"  # the name that covalign embed gives it
     return Representation(open_rows(path, key=key, chunk_rows=chunk_rows), str(path))

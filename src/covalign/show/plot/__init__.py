@@ -13,6 +13,7 @@ can tell apart; what has a sign is on a diverging map with white at zero, and wh
 from covalign.show.plot.style import CATEGORY_COLOURS, FAINT, INK, REGIME_COLOURS, REGIME_LABELS  # isort: skip  # first: names the extra
 import matplotlib.pyplot as plt
 
+from covalign.show.plot.dots import enrichment
 from covalign.show.plot.fits import bound, missing, top_features
 from covalign.show.plot.heatmaps import association, loadings, variance_explained
 from covalign.show.plot.samples import factor_by_category, factors
@@ -27,6 +28,7 @@ __all__ = [
     "alignment",
     "association",
     "bound",
+    "enrichment",
     "factor_by_category",
     "factors",
     "frontier",
