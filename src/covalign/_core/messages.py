@@ -17,6 +17,9 @@ from typing import Any
 # Remedies in words of Python. The commands have other words for them.
 BY_POSITION = "pass .to_numpy() to match rows by position"
 GIVE_COVARIATES = "pass a table of covariates, or the names of columns of that file, as Y"
+MATCH_PREFIX = "match them with covalign.covariates.match_rows(Z, Y, match='prefix')"
+KEEP_FIRST = "drop all but one of them, or use match='first' to keep the first of each"
+TRANSPOSE = "pass the transposed table (.T)"
 
 
 def message(

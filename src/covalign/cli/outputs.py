@@ -31,6 +31,7 @@ from covalign.exceptions import (
     NotHeldOutWarning,
     OwnershipWarning,
     SingularTransformWarning,
+    TransposedWarning,
     UngroupedRowsWarning,
 )
 
@@ -49,7 +50,7 @@ FOLDERS = ("--loadings-out",)  # a name without a suffix is a folder
 EXTRAS = {".parquet": ("pyarrow", "parquet"), ".zarr": ("zarr", "zarr")}
 OURS = (
     *(SingularTransformWarning, LeastSquaresWarning, ColumnLayoutWarning),
-    *(NotHeldOutWarning, OwnershipWarning, UngroupedRowsWarning),
+    *(NotHeldOutWarning, OwnershipWarning, TransposedWarning, UngroupedRowsWarning),
 )
 INFORMED = {"beta": "beta", "low": "90 % from", "high": "to", "held_out": "held out", "verdict": "verdict"}
 ALIGNMENT = {"in_sample": "in sample", "held_out": "held out", "low": "90 % from", "high": "to"}

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from itertools import count, islice
 from typing import Any, NamedTuple
 
@@ -42,6 +42,7 @@ __all__ = [
     "encode",
     "match_rows",
     "numbered",
+    "ordered",
     "refuse_constant",
     "refuse_unused_reference",
 ]
@@ -264,6 +265,40 @@ def numbered(stem: str, n: int, taken: Collection[str]) -> list[str]:
     """
     names = (f"{stem}{i}" for i in count())
     return list(islice((name for name in names if name not in taken), n))
+
+
+def ordered(Y: pd.DataFrame, levels: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
+    """Y with ordered categories: column -> its levels, lowest first. They are coded 0, 1, 2, ...
+
+    >>> import pandas as pd, covalign as ca
+    >>> Y = ca.covariates.ordered(pd.DataFrame({"stage": ["ii", "i", "iii"]}), {"stage": ["i", "ii", "iii"]})
+    >>> ca.covariates.encode(Y)["stage"].tolist()
+    [1.0, 0.0, 2.0]
+    """
+    for name in levels:
+        if name not in Y.columns:
+            have = [str(column) for column in Y.columns]
+            problem = f"ordered needs columns of covariates, got {name!r}"
+            raise ValueError(message(problem, remedy=f"The columns are {listed(have, 20)}", wrong=[name], known=have))
+    return Y.assign(**{name: _in_order_of(name, Y[name], list(order)) for name, order in levels.items()})
+
+
+def _in_order_of(name: str, values: pd.Series, order: list[Any]) -> pd.Series:
+    """A column as an ordered category; levels of a column of numbers are numbers."""
+    if types.is_numeric_dtype(values.dtype) and not types.is_bool_dtype(values.dtype):
+        order = [pd.to_numeric(pd.Series([level]), errors="coerce").iloc[0] for level in order]
+    else:
+        values = values.astype(object).where(values.isna(), values.astype(str).str.strip())
+        order = [str(level) for level in order]
+    known = values.isin(order) | values.isna()
+    if not known.all():
+        got = f"{listed(values[~known].unique())} as well"
+        problem, remedy = (
+            f"ordered needs every level of column {name!r}",
+            "add it to the order, or leave its cells empty",
+        )
+        raise ValueError(message(problem, got=got, remedy=remedy))
+    return pd.Series(pd.Categorical(values, categories=order, ordered=True), index=values.index)
 
 
 def _refuse_duplicates(names: Any) -> None:
