@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import shlex
+import sys
 import warnings
+import zipfile
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -295,3 +300,134 @@ def test_stages_are_ordered():
     assert "Did you mean 'stage'" in said
     for wrong in ("stage", "stage=i", "=i<ii", "stage=i<<ii", "stage=i<i"):
         assert "--ordered needs NAME=A<B<C" in run("fit", *VIEWS, "--ordered", wrong, "-o", "m", code=2).stderr
+
+
+# -- formats ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_zip_archive_of_one_table_is_read():
+    study()[1].to_csv("clinic.csv.zip", index_label="patient")
+    pd.testing.assert_frame_equal(ca.read_table("clinic.csv.zip"), ca.read_table("clinic.csv"))
+    with zipfile.ZipFile("two.zip", "w") as archive:
+        archive.write("clinic.csv")
+        archive.write("rna.csv")
+    with pytest.raises(ValueError, match=r"needs exactly one table .* inside, got 'clinic.csv', 'rna.csv'"):
+        ca.read_table("two.zip")
+
+
+def test_tables_of_r_are_read():
+    rdata = pytest.importorskip("rdata")
+    rdata.write_rds("clinic.rds", study()[1])
+    rdata.write_rda("clinic.rda", {"clinic": study()[1]})
+    for name in ("clinic.rds", "clinic.rda"):
+        pd.testing.assert_frame_equal(ca.read_table(name), study()[1], check_index_type=False)
+    rdata.write_rda("two.rda", {"a": study()[1], "b": study()[1]})
+    with pytest.raises(ValueError, match="needs exactly one data frame or matrix, got 'a', 'b'"):
+        ca.read_table("two.rda")
+
+
+@pytest.mark.parametrize(("suffix", "module"), [(".xlsx", "openpyxl"), (".ods", "odf")])
+def test_sheets_are_read(suffix, module):
+    pytest.importorskip(module)
+    book = f"study{suffix}"
+    with pd.ExcelWriter(book) as file:
+        study()[1].to_excel(file, sheet_name="clinic", index_label="patient")
+        study()[0]["protein"].to_excel(file, sheet_name="protein")
+    pd.testing.assert_frame_equal(ca.read_table(book), study()[1], check_index_type=False)
+    data = ["--view", "rna=rna.csv", "--view", f"protein={book}::protein", "--covariates", book]
+    np.testing.assert_allclose(fitted(data=data)[0].to_numpy(), expected(), atol=1e-6)
+    said = run("fit", "rna.csv", "--covariates", f"{book}::clinik", "-o", "m", code=2).stderr
+    assert "has no sheet 'clinik'. It has 'clinic', 'protein'. Did you mean 'clinic'?" in said
+
+
+def test_a_sheet_without_its_package_names_the_extra(monkeypatch):
+    Path("clinic.xlsx").touch()
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    said = run("fit", "rna.csv", "--covariates", "clinic.xlsx", "-o", "m", code=4).stderr
+    assert "needs openpyxl" in said
+    assert "covalign[excel]" in said
+
+
+def test_an_unknown_format_lists_what_is_read_csv_first():
+    Path("rna.doc").touch()
+    for words in (["fit", "rna.doc", "--covariates", "clinic.csv"], ["fit", "rna.csv", "--covariates", "rna.doc"]):
+        said = run(*words, "-o", "m", code=2).stderr
+        assert "a table needs to be .csv, .tsv or .txt (also .gz or .zip), .xlsx" in said
+        assert "torch" not in said
+
+
+def test_a_cell_that_is_no_number_is_named():
+    frame = pd.read_csv("protein.csv", index_col=0).astype(object)
+    frame.iloc[4, 2] = "-"
+    frame.to_csv("protein.csv")
+    said = run("fit", *VIEWS, "-o", "m", code=2).stderr
+    assert f"protein.csv needs numbers in every column, got '-' in row '{PATIENTS[4]}' of column 'protein2'" in said
+    assert "leave cells without a number empty" in said
+
+
+# -- check ------------------------------------------------------------------------------------------------------------
+
+
+def rough():
+    """A folder that nobody prepared: counts by barcode with genes as rows, and a clinic with all kinds of columns."""
+    views = counted()
+    odd = views["rna"].set_axis(barcodes(PATIENTS), axis=0)
+    odd.iloc[5] = 90_000.0
+    odd.T.to_csv("rna.csv", index_label="gene")
+    gaps = views["protein"].mask(np.arange(9) == np.arange(N)[:, None] % 9)
+    gaps.to_csv("protein.csv")
+    clinic = study()[1].assign(
+        stage=np.resize(STAGES, N), site="Berlin", sample=[f"id{i}x" for i in range(N)], weight=70.5
+    )
+    clinic["weight"] = clinic["weight"].astype(object)
+    clinic.iloc[2, -1] = "-"
+    clinic.iloc[:4, 0] = np.nan
+    clinic.to_csv("clinic.csv", index_label="patient")
+
+
+def test_check_says_what_it_understood_and_its_command_runs():
+    rough()
+    answer = json.loads(run("check", *VIEWS, "--json").stdout)
+    rna, protein = answer["views"]["rna"], answer["views"]["protein"]
+    assert (rna["samples"], rna["features"], rna["in_common"], rna["counts"]) == (N, 12, N, True)
+    assert (protein["counts"], protein["gaps"]) == (False, pytest.approx(1 / 9))
+    assert rna["outlying"] == [PATIENTS[5]]
+    assert protein["outlying"] == []
+    kinds = {name: facts["kind"] for name, facts in answer["covariates"].items()}
+    assert kinds == {
+        **{"age": "number", "dose": "number", "stage": "category", "site": "constant"},
+        **{"sample": "identifier", "weight": "unusable"},
+    }
+    assert answer["covariates"]["age"]["gaps"] == 4
+    assert answer["covariates"]["weight"]["why"] == f"'-' in row '{PATIENTS[2]}' is no number"
+    assert "rna.csv has samples as columns" in answer["notes"][0]
+    words = shlex.split(answer["command"])
+    assert words[:2] == ["covalign", "fit"]
+    for flags in (["--match", "prefix"], ["--log", "rna"], ["--ordered", f"stage={'<'.join(STAGES)}"], ["-c", "age"]):
+        assert any(words[i : i + 2] == flags for i in range(len(words))), flags
+    assert "site" not in words
+    run(*words[1:], "--supervision", "1", "--folds", "0", "--max-iter", "3")
+    assert ca.load("model.covalign").covariate_names_ == ["age", "dose", "stage"]
+    said = run("check", *VIEWS)
+    assert f"rna: samples far from all others: '{PATIENTS[5]}'" in said.stdout
+    assert said.stdout.splitlines()[-1] == answer["command"]
+
+
+def test_check_asks_for_data_and_writes_nothing(folder):
+    before = sorted(folder.iterdir())
+    for command in ("check", "fit"):
+        assert "data are needed once" in run(command, code=2).stderr  # before an output
+    run("check", "protein.csv", "--covariates", "clinic.csv")
+    assert sorted(folder.iterdir()) == before
+    said = run("check", "protein.csv", "--covariates", "clinic.csv", "--match", "like", code=2).stderr
+    assert "prefix" in said
+
+
+def test_errors_of_commands_give_no_advice_for_python():
+    pd.read_csv("protein.csv", index_col=0).assign(sex=np.resize(["f", "m"], N)).to_csv("protein.csv")
+    clinic = study()[1]
+    clinic.assign(free=[f"text {i}" for i in range(N)]).to_csv("free.csv", index_label="patient")
+    for words in (["fit", *VIEWS], ["align", "rna.csv", "free.csv"]):
+        said = run(*words, "-o", "m.npy", code=2).stderr
+        assert "covalign: " in said
+        assert not [word for word in ("columns=", "astype", "drop_first", "pandas") if word in said], said

@@ -27,7 +27,7 @@ from covalign._core.checks import (
     not_two_dimensional,
     too_few_observed,
 )
-from covalign._core.messages import listed, message
+from covalign._core.messages import AS_LEVELS, AS_NUMBERS, DECLARE_ALL, DECLARE_FIRST, listed, message
 from covalign._core.user_arrays import check_names, numbers_among_objects, plain
 from covalign.stream import Kept, is_source
 from covalign.stream.memory import in_pandas
@@ -252,7 +252,7 @@ def refuse_unused_reference(encoding: Encoding, rows: Any, sums: Any) -> None:
         reference, at = _reference(column), list(block)
         if reference is not None and np.sum(np.asarray(sums)[at]) > np.asarray(rows)[at[0]] - 0.5:
             problem = f"the reference level of {column.source!r} needs rows"
-            remedy = "declare another level first: pandas.Categorical(values, categories=[...])"
+            remedy = DECLARE_FIRST
             raise ValueError(message(problem, got=f"none with {reference!r}", remedy=remedy))
 
 
@@ -364,10 +364,10 @@ def _levels_of_text(name: str, values: pd.Series) -> tuple[Any, ...]:
     distinct, n = list(values.unique()), len(values)
     if pd.to_numeric(pd.Series(distinct, dtype=object), errors="coerce").notna().all():
         got = f"numbers stored as text in column {name!r} (such as {distinct[0]!r})"
-        raise _unusable(got, "use pandas.to_numeric, or .astype('category') if these are levels")
+        raise _unusable(got, AS_NUMBERS)
     if (n > 2 and len(distinct) == n) or len(distinct) > max(10, n / 2):
         got = f"text with {len(distinct)} distinct values in {n} rows in column {name!r}"
-        raise _unusable(got, "drop it, or use .astype('category') if these really are levels")
+        raise _unusable(got, AS_LEVELS)
     return tuple(sorted(distinct))
 
 
@@ -393,7 +393,7 @@ def _apply_column(column: Column, values: pd.Series) -> NDArray[np.float64]:
             message(
                 f"column {column.source!r} needs the levels of the first rows",
                 got=f"{new} as well",
-                remedy="declare all levels at the start with pandas.Categorical(values, categories=[...])",
+                remedy=DECLARE_ALL,
             )
         )
     if column.kind in ("binary", "ordered"):

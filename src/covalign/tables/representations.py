@@ -18,7 +18,7 @@ from covalign._core.checks import lengths_differ, repeated_views, source_without
 from covalign._core.extras import optional
 from covalign._core.files import data_not_found, reading
 from covalign._core.messages import GIVE_COVARIATES, message
-from covalign._core.paths import suffix_of
+from covalign._core.paths import file_of, suffix_of
 from covalign._core.user_arrays import check_names
 from covalign.exceptions import TransposedWarning
 from covalign.stream import is_source, open_rows
@@ -30,6 +30,7 @@ from covalign.tables import covariates as coding
 from covalign.tables import groups as grouping
 from covalign.tables import join
 from covalign.tables import table_files as files
+from covalign.tables.foreign_tables import is_foreign
 from covalign.tables.named_rows import Named, Representation, loaded
 from covalign.tables.view_layout import AS_IT_IS, Layout, arranged, transposed
 
@@ -73,10 +74,14 @@ def _opened(
     chunk_rows: int | None,
 ) -> Representation:
     """The rows in a file or folder, as they are there."""
-    if not path.exists():
+    if not file_of(path).exists():
         raise data_not_found(path, "a file or folder of rows")
     if files.is_text(path) and key is None:
         return from_frame(files.read_text(path, index), str(path), without, only)
+    if is_foreign(path):
+        return from_frame(files.read_table(path, index), str(path), without, only)
+    if path.is_file() and suffix_of(path) not in (*files.PARQUET, ".h5ad", ".h5", ".hdf5", ".npy", ".npz", ".zarr"):
+        raise files.unknown_format(path)
     if files.is_parquet(path) and key is None:
         return _from_parquet(path, index, without, only, chunk_rows)
     if suffix_of(path) == ".npz" and key is None and "Z" in members(path):
@@ -93,6 +98,7 @@ def from_frame(
         frame = frame[list(only)]
     if 0 in frame.shape:
         raise source_without_rows(where, frame.shape)
+    files.refuse_text(frame, where)
     dtype = frame_dtype(frame.dtypes, where)
     numbers = frame_values(frame, dtype if dtype.kind == "f" else np.dtype(np.float64))
     return Representation(pd.DataFrame(numbers, frame.index, frame.columns), where)
