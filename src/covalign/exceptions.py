@@ -32,6 +32,7 @@ __all__ = [
     "RawCountsWarning",
     "SingularTransformWarning",
     "TargetExistsError",
+    "TransposedWarning",
     "UngroupedRowsWarning",
     "UnmatchedNamesWarning",
     "WeightsNotFoundError",
@@ -96,6 +97,10 @@ class NotHeldOutWarning(UserWarning):
 
 class OwnershipWarning(UserWarning):
     """One sample, feature or view owns what many should share: a factor, or all that factors explain."""
+
+
+class TransposedWarning(UserWarning):
+    """A file has samples as columns (their names are those of the covariates' rows); it was read transposed."""
 
 
 class UngroupedRowsWarning(UserWarning):

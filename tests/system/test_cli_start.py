@@ -23,7 +23,19 @@ from covalign import cli  # noqa: E402  (only where typer is installed)
 from covalign._core import interrupts  # noqa: E402
 
 HEAVY = ["numpy", "pandas", "scipy", "sklearn", "matplotlib", "dask", "torch"]
-COMMANDS = ["align", "fit", "transform", "frontier", "compare", "simulate", "info", "reproduce", "plan", "embed"]
+COMMANDS = [
+    "check",
+    "align",
+    "fit",
+    "transform",
+    "frontier",
+    "compare",
+    "simulate",
+    "info",
+    "reproduce",
+    "plan",
+    "embed",
+]
 # In one process: runs every command line, and prints which of some modules it has imported in the end.
 RUN = """
 import json, sys

@@ -16,12 +16,16 @@ from covalign.cli import app  # noqa: E402
 from covalign.cli.application import REMEDIES, SYNONYMS, in_flags  # noqa: E402
 from covalign.study import comparison, costs, reproduction  # noqa: E402
 from covalign.study.profiles import Inputs, Profile  # noqa: E402
+from covalign.tables.name_rules import NameRule  # noqa: E402
+from covalign.tables.view_layout import Layout  # noqa: E402
 
 COMMANDS = get_command(app).commands
 # Options for files, and what only a command needs: which rows, how to print.
 FILES = {"view", "covariates", "covariate", "index", "by_position", "key", "out", "report", "save", "figure"}
 FILES |= {"sets", "factors_out", "loadings_out", "mofa_out", "force", "json", "list", "quick", "tiny"}
 FILES |= {"read_gbs", "network_gbs"}
+# How tables are read; no_scale names the views for which scale is False.
+TABLES = {*Layout._fields, *NameRule._fields, ca.covariates.ordered.__name__, "no_scale"}
 
 
 def options(command):
@@ -37,6 +41,7 @@ def parameters(*functions):
 STANDS_FOR = {
     "align": parameters(ca.LatentAligner, ca.LatentAligner.fit, ca.LatentAligner.at),
     "fit": parameters(ca.InformedFactorAnalysis, ca.InformedFactorAnalysis.fit, ca.InformedFactorAnalysis.at),
+    "check": parameters(ca.InformedFactorAnalysis.fit),
     "transform": parameters(ca.LatentAligner.transform, ca.InformedFactorAnalysis.transform),
     "frontier": parameters(ca.cross_validated_frontier),
     "compare": parameters(comparison.compare),
@@ -59,13 +64,13 @@ def test_all_commands_are_here():
 def test_every_option_is_called_as_its_parameter(name):
     for flag, option in options(COMMANDS[name]).items():
         repeated = f"{flag}s" if option.multiple else flag  # one flag for each value of a list
-        assert {flag, repeated} & (STANDS_FOR[name] | FILES), flag
+        assert {flag, repeated} & (STANDS_FOR[name] | FILES | TABLES), flag
 
 
 def test_the_same_flag_has_the_same_help_and_the_same_place():
     order = {name: [*options(command)] for name, command in COMMANDS.items()}
-    for first in ("align", "frontier", "fit", "transform", "compare"):
-        for second in ("align", "frontier", "fit", "transform", "compare"):
+    for first in ("check", "align", "frontier", "fit", "transform", "compare"):
+        for second in ("check", "align", "frontier", "fit", "transform", "compare"):
             shared = [flag for flag in order[first] if flag in order[second]]
             assert shared == [flag for flag in order[second] if flag in shared]
     for flag in (

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from covalign._core.messages import listed, message, shown
+from covalign._core.messages import OTHER_COLUMNS, listed, message, shown
 from covalign.exceptions import DependentCovariatesError, NotFiniteError
 
 MOST_FOLDS = 10_000  # each has sums of its own
@@ -231,7 +231,7 @@ def not_numeric(what: str, dtype: Any) -> ValueError:
 def column_not_numeric(where: str, column: Any, kind: Any) -> ValueError:
     """A column is not numeric, for example text."""
     problem, got = f"{where} needs numbers in every column", f"{kind} in column {str(column)!r}"
-    return ValueError(message(problem, got=got, remedy="convert it, or choose the others with columns="))
+    return ValueError(message(problem, got=got, remedy=OTHER_COLUMNS))
 
 
 def not_a_table(where: str, got: str) -> ValueError:

@@ -17,6 +17,14 @@ from typing import Any
 # Remedies in words of Python. The commands have other words for them.
 BY_POSITION = "pass .to_numpy() to match rows by position"
 GIVE_COVARIATES = "pass a table of covariates, or the names of columns of that file, as Y"
+MATCH_PREFIX = "match them with covalign.covariates.match_rows(Z, Y, match='prefix')"
+KEEP_FIRST = "drop all but one of them, or use match='first' to keep the first of each"
+AS_NUMBERS = "use pandas.to_numeric, or .astype('category') if these are levels"
+AS_LEVELS = "drop it, or use .astype('category') if these really are levels"
+OTHER_COLUMNS = "convert it, or choose the others with columns="
+DECLARE_FIRST = "declare another level first: pandas.Categorical(values, categories=[...])"
+DECLARE_ALL = "declare all levels at the start with pandas.Categorical(values, categories=[...])"
+TRANSPOSE = "pass the transposed table (.T)"
 
 
 def message(

@@ -6,8 +6,19 @@ from pathlib import Path
 
 
 def suffix_of(path: Path) -> str:
-    """The suffix in lower case; of a file compressed by gzip, the suffix before ``.gz``."""
-    return Path(path.name.lower().removesuffix(".gz")).suffix
+    """The suffix in lower case: before ``.gz`` of a compressed file, and that of the file of a sheet."""
+    return Path(file_of(path).name.lower().removesuffix(".gz")).suffix
+
+
+def file_of(path: Path) -> Path:
+    """The file; ``book.xlsx::Sheet`` is a sheet of ``book.xlsx``."""
+    name, sign, sheet = str(path).rpartition("::")
+    return Path(name) if sign and sheet and name.lower().endswith((".xlsx", ".xlsm", ".ods")) else path
+
+
+def sheet_of(path: Path) -> str | None:
+    """The name of the sheet after ``::``, if there is one."""
+    return None if file_of(path) == path else str(path).rpartition("::")[2]
 
 
 def is_zarr(path: Path) -> bool:

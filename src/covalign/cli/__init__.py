@@ -3,6 +3,7 @@
 # ruff: noqa: F401, I001 (imported for their commands, in the order of the help)
 
 from covalign.cli import (
+    command_check,
     command_align,
     command_fit,
     command_transform,

@@ -18,7 +18,19 @@ from covalign._core.extras import missing_extra
 from covalign._core.files import target_exists
 from covalign._core.interrupts import Interrupted, interruptible
 from covalign._core.json_values import json_value
-from covalign._core.messages import BY_POSITION, GIVE_COVARIATES, message
+from covalign._core.messages import (
+    AS_LEVELS,
+    AS_NUMBERS,
+    BY_POSITION,
+    DECLARE_ALL,
+    DECLARE_FIRST,
+    GIVE_COVARIATES,
+    KEEP_FIRST,
+    MATCH_PREFIX,
+    OTHER_COLUMNS,
+    TRANSPOSE,
+    message,
+)
 from covalign.exceptions import MissingExtraError, TargetExistsError
 
 try:
@@ -54,6 +66,14 @@ SYNONYMS = {
 REMEDIES = {
     BY_POSITION: "use --by-position if rows are in the same order",
     GIVE_COVARIATES: "give a table of covariates, or name columns of that file with --covariate",
+    MATCH_PREFIX: "use --match prefix",
+    KEEP_FIRST: "use --match first to keep the first of each",
+    AS_NUMBERS: "write plain numbers, or levels that are not numbers, or choose other columns with --covariate",
+    AS_LEVELS: "choose other columns with --covariate",
+    OTHER_COLUMNS: "write numbers in this column, or remove it from the file",
+    DECLARE_FIRST: "choose other columns with --covariate",
+    DECLARE_ALL: "leave out the rows with other levels",
+    TRANSPOSE: "use --transpose all",
 }
 
 RUNNING: ContextVar[Any] = ContextVar("RUNNING", default=None)  # the command that runs, as click knows it

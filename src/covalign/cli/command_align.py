@@ -39,6 +39,11 @@ def align(
     groups: options.Groups = None,
     index: options.Index = None,
     by_position: options.ByPosition = False,
+    transpose: options.Transpose = None,
+    match: options.MatchNames = options.Match.exact,
+    strip: options.Strip = None,
+    log: options.Log = None,
+    ordered: options.Ordered = None,
     key: options.Key = None,
     regime: Annotated[Regime, option(METHOD, "REGIME", options.REGIME)] = Regime.tunable,
     lam: options.Lam = None,
@@ -80,6 +85,7 @@ def align(
             raise ValueError(message("--exact excludes --lam, --regime and --report", remedy="Leave one of them out"))
         chosen = options.shrinkage_of(shrinkage)
         folds = options.checked_folds(folds)
+        reading = options.reading(transpose, match, strip, log, None, ordered, by_position)
         check_inputs(z, tables=[covariates])
 
         from covalign.aligner.latent import LatentAligner
@@ -96,7 +102,9 @@ def align(
             missing=missing.value,
             precision=precision.value,
         )
-        study = open_study(one_view(z), {}, covariates, covariate, confounder, index, key, groups=groups)
+        study = open_study(
+            one_view(z), {}, covariates, covariate, confounder, index, key, groups=groups, **reading.settings
+        )
         rows, Y, names = aligned_rows(study, by_position, needed=bool(confounder or groups))
         counted_groups(study, Y, groups)
         aligner.fit(rows.data, Y, confounders=confounder or None, groups=groups)
@@ -113,7 +121,7 @@ def align(
             report.write(aligner, report_file, title=title, command=options.refit(ctx), overwrite=force)
         answer(aligner, files, as_json)
     if not as_json:
-        following = options.line("transform", save, "NEW", "-o", "OUT")
+        following = options.line("transform", save, "NEW", *reading.repeated([]), "-o", "OUT")
         note(f"next: {options.again(ctx, 'frontier') if save is None else following}")
 
 

@@ -55,6 +55,12 @@ def compare(
     groups: options.Groups = None,
     index: options.Index = None,
     by_position: options.ByPosition = False,
+    transpose: options.Transpose = None,
+    match: options.MatchNames = options.Match.exact,
+    strip: options.Strip = None,
+    log: options.Log = None,
+    top_variable: options.TopVariable = None,
+    ordered: options.Ordered = None,
     key: options.Key = None,
     n_factors: Annotated[
         int, option(METHOD, "INT", "Number of factors of every method.", "--n-factors", "-k", min=1)
@@ -110,17 +116,20 @@ def compare(
         paths = named_paths(view, data)
         outputs = {"--out": (out, TABLES), "--figure": (figure, FIGURES)}
         check_outputs(outputs, [data, table_file, *paths.values()], force=force)
+        views = options.views_in(data, paths)
+        reading = options.reading(transpose, match, strip, log, top_variable, ordered, by_position, views)
         check_inputs(data, *paths.values(), tables=[table_file])
 
         from covalign.cli.data_files import aligned_views, counted_groups
         from covalign.study import comparison as study
         from covalign.study import complete_cases as filling
         from covalign.study import contenders
-        from covalign.tables.representations import SINGLE, Representation, loaded, open_study
+        from covalign.tables.named_rows import Representation, loaded
+        from covalign.tables.representations import SINGLE, open_study
 
         draw = None if figure is None else drawing("study.comparison_figure").comparison
         contenders.chosen(method, representation=True)  # a wrong name is found before any data are read
-        opened = open_study(data, paths, table_file, covariate, None, index, key, groups=groups)
+        opened = open_study(data, paths, table_file, covariate, None, index, key, groups=groups, **reading.settings)
         X, Y = aligned_views(opened, by_position, needed=False)
         held = {name: loaded(Representation(view, name), view.index) for name, view in X.items()}
         ready = filling.complete(held[SINGLE] if [*held] == [SINGLE] else held, Y, missing)

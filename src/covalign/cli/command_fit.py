@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Iterable, Sequence
 from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,7 +16,7 @@ from covalign._core.messages import listed, message
 from covalign._core.text_tables import plain
 from covalign.cli import options
 from covalign.cli.application import app, in_flags, note, reply
-from covalign.cli.options import METHOD, OUTPUT, Noise, Posterior, Regime, named_paths, option
+from covalign.cli.options import DATA, METHOD, OUTPUT, Noise, Posterior, Regime, named_paths, option
 from covalign.cli.outputs import (
     ALIGNMENT,
     MODELS,
@@ -59,6 +60,16 @@ def fit(
     groups: options.Groups = None,
     index: options.Index = None,
     by_position: options.ByPosition = False,
+    transpose: options.Transpose = None,
+    match: options.MatchNames = options.Match.exact,
+    strip: options.Strip = None,
+    log: options.Log = None,
+    top_variable: options.TopVariable = None,
+    no_scale: Annotated[
+        list[str] | None,
+        option(DATA, "VIEW", "View whose features keep their scale, or all. Default: every feature has variance 1."),
+    ] = None,
+    ordered: options.Ordered = None,
     key: options.Key = None,
     n_factors: Annotated[str, option(METHOD, "INT", "Number of factors, informed and free, or auto.")] = "10",
     regime: Annotated[
@@ -130,6 +141,9 @@ def fit(
         paths = named_paths(view, data)
         files = check_outputs(outputs, [data, covariates, *paths.values()], force=force, needed=True)
         options.check_setting(regime, lam, max_coupling)
+        views = options.views_in(data, paths)
+        reading = options.reading(transpose, match, strip, log, top_variable, ordered, by_position, views)
+        options.check_views("--no-scale", no_scale or (), views)
         folds = options.checked_folds(folds)
         number = options.auto_or(int, "--n-factors", n_factors)
         strength = options.supervision_of(supervision)
@@ -154,8 +168,11 @@ def fit(
             noise=noise.value,
         )
         model._check_parameters()
-        study = open_study(data, paths, covariates, covariate, confounder, index, key, groups=groups)
+        study = open_study(
+            data, paths, covariates, covariate, confounder, index, key, groups=groups, **reading.settings
+        )
         X, Y = aligned_views(study, by_position, needed=bool(confounder or groups))
+        model.set_params(scale=scales([*X], no_scale or ()))
         counted_groups(study, Y, groups, held_out=folds > 0)
         model.fit(X[SINGLE] if [*X] == [SINGLE] else X, Y, confounders=confounder or None, groups=groups)
         converged = bool(model.converged_)
@@ -171,7 +188,15 @@ def fit(
         answer(judged, converged and bool(model.converged_), len(Y), files, as_json)
     if not as_json and out is not None:
         new = ["NEW"] if not paths else ["--view", f"{next(iter(paths))}=NEW"]
-        note(f"next: {options.line('transform', out, *new, '-o', 'OUT')}")
+        again = reading.repeated([*paths][:1])
+        note(f"next: {options.line('transform', out, *new, *again, '-o', 'OUT')}")
+
+
+def scales(views: Iterable[str], unscaled: Sequence[str]) -> bool | dict[str, bool]:
+    """``scale`` of the model: whether the features of a view, or of all, are scaled."""
+    if not unscaled or "all" in unscaled:
+        return not unscaled
+    return {name: name not in unscaled for name in views}
 
 
 def moved(

@@ -44,6 +44,11 @@ def frontier(
     groups: options.Groups = None,
     index: options.Index = None,
     by_position: options.ByPosition = False,
+    transpose: options.Transpose = None,
+    match: options.MatchNames = options.Match.exact,
+    strip: options.Strip = None,
+    log: options.Log = None,
+    ordered: options.Ordered = None,
     key: options.Key = None,
     lams: Annotated[
         str | None, option(METHOD, "NUMBERS", "Lambdas, separated by commas. Default: 0 to 1 in 20 steps.")
@@ -71,6 +76,7 @@ def frontier(
             along = options.numbers("--lams", lams, "numbers between 0 and 1", "0,0.5,1", lambda lam: 0 <= lam <= 1)
         weight = options.shrinkage_of(shrinkage)
         folds = options.checked_folds(folds)
+        reading = options.reading(transpose, match, strip, log, None, ordered, by_position)
         check_inputs(z, tables=[covariates])
 
         from covalign.aligner.nested_frontier import cross_validated_frontier
@@ -78,7 +84,9 @@ def frontier(
         from covalign.tables.representations import open_study
 
         draw = None if figure is None else drawing("show.plot").frontier
-        study = open_study(one_view(z), {}, covariates, covariate, confounder, index, key, groups=groups)
+        study = open_study(
+            one_view(z), {}, covariates, covariate, confounder, index, key, groups=groups, **reading.settings
+        )
         rows, Y, _ = aligned_rows(study, by_position, needed=bool(confounder or groups))
         n_groups = counted_groups(study, Y, groups)
         frame = cross_validated_frontier(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from covalign.aligner.latent import LatentAligner
     from covalign.factor.informed import InformedFactorAnalysis
     from covalign.tables.covariates import Encoding
-    from covalign.tables.representations import Representation
+    from covalign.tables.named_rows import Representation
 
 
 @app.command()
@@ -51,6 +52,7 @@ def transform(
     ] = None,
     index: options.Index = None,
     by_position: options.ByPosition = False,
+    log: options.Log = None,
     key: options.Key = None,
     out: Annotated[Path, option(OUTPUT, "PATH", f"The transformed rows ({', '.join(NUMBERS)}).", "--out", "-o")],
     return_std: Annotated[
@@ -67,6 +69,7 @@ def transform(
         paths = named_paths(view, new)
         inputs = [model_file, new, covariates, confounders, *paths.values()]
         check_outputs({"--out": (out, NUMBERS)}, inputs, force=force)
+        options.check_views("--log", log or (), options.views_in(new, paths))
         files = [path for path in (new, *paths.values(), confounders, covariates) if path is not None]
         check_inputs(new, *paths.values(), tables=[confounders, covariates], model=model_file)
 
@@ -80,9 +83,10 @@ def transform(
         if isinstance(model, LatentAligner):
             refuse_for_aligner({"--view": view, "--return-std": return_std}, model, covariates)
             assert new is not None  # there is no view
-            n, columns = of_aligner(model, new, key, known, out, force)
+            n, columns = of_aligner(model, new, key, known, out, force, log or ())
         else:
             views = opened_views(model, new, paths, key, index)
+            views = logged_views(views, log or ())
             n, columns = of_factors(model, views, known, new, out, return_std, force)
     facts = {"model": type(model).__name__, "rows": n, "columns": columns, "files": [str(out)]}
     shown = f"{', '.join(columns[:5])}{', ...' if len(columns) > 5 else ''}"
@@ -130,22 +134,32 @@ def refuse_for_aligner(asked: dict[str, Any], model: LatentAligner, covariates: 
 
 
 def of_aligner(
-    model: LatentAligner, new: Path, key: str | None, known: Known, out: Path, force: bool
+    model: LatentAligner, new: Path, key: str | None, known: Known, out: Path, force: bool, log: Sequence[str]
 ) -> tuple[int, list[str]]:
     """Write the aligned rows; return the number of rows and the names of columns."""
     import pandas as pd
 
     from covalign.cli.data_files import names_for, watched
-    from covalign.tables.representations import open_representation
+    from covalign.tables.representations import SINGLE, open_representation
 
     features = getattr(model, "feature_names_in_", None)
-    rows = watched(open_representation(new, key, known.index_column, only=features))
+    rows = watched(
+        logged_views({SINGLE: open_representation(new, key, known.index_column, only=features)}, log)[SINGLE]
+    )
     check_features(rows, features)
     if features is None and isinstance(rows.data, pd.DataFrame):  # the model knows positions only
         rows = replace(rows, data=rows.data.set_axis(range(rows.data.shape[1]), axis=1))
     C = known.confounders_of(model._coding.confounders, rows, new)
     write_aligned(model, rows.data, C, out, names_for(rows, C), force=force)
     return rows.n, [str(name) for name in model.get_feature_names_out()]
+
+
+def logged_views(views: dict[str, Representation], log: Sequence[str]) -> dict[str, Representation]:
+    """The views, with logarithms where the model was fitted to logarithms."""
+    from covalign.tables.view_layout import Layout, check_layout, numbers
+
+    check_layout(Layout(log=log), [*views])
+    return numbers(views, Layout(log=log))
 
 
 def check_features(rows: Representation, features: Any) -> None:

@@ -14,7 +14,8 @@ from covalign.cli.watched import Watched
 from covalign.stream import is_source
 from covalign.tables import groups as grouping
 from covalign.tables import representations
-from covalign.tables.representations import SINGLE, Representation, Study, is_study
+from covalign.tables.named_rows import Representation
+from covalign.tables.representations import SINGLE, Study, is_study
 
 
 def notes(lines: Sequence[str]) -> None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from enum import Enum, StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from covalign._core.messages import message
+from covalign._core.messages import listed, message
 from covalign.cli.outputs import FIGURES, TABLES
 
 DATA, METHOD, OUTPUT = "Input", "Method", "Output"
@@ -32,6 +33,14 @@ class Missing(StrEnum):
     pairs = "pairs"
     drop = "drop"
     error = "raise"
+
+
+class Match(StrEnum):
+    """How names of rows are compared."""
+
+    exact = "exact"
+    prefix = "prefix"
+    first = "first"
 
 
 class Precision(StrEnum):
@@ -127,6 +136,33 @@ Index = Annotated[
 ByPosition = Annotated[bool, flag(DATA, "Match rows by position instead of by name.", "--by-position")]
 Key = Annotated[
     str | None, option(DATA, "NAME", "Array to read from an .h5ad, .npz or .zarr file, such as obsm/X_pca.")
+]
+
+Transpose = Annotated[
+    list[str] | None,
+    option(DATA, "VIEW", "View whose file has samples as columns, or all. Default: found from the names of samples."),
+]
+MatchNames = Annotated[
+    Match,
+    option(
+        DATA,
+        "CHOICE",
+        "Match names of rows that are the same (exact), or one of which begins with the other (prefix), such as a "
+        "barcode and its patient. first: as prefix, and of several samples of a patient the first is used.",
+        "--match",
+    ),
+]
+Strip = Annotated[
+    str | None, option(DATA, "REGEX", "Remove what matches this regular expression from all names of rows.")
+]
+Log = Annotated[list[str] | None, option(DATA, "VIEW", "Use log(1 + x) of this view, or of all. Meant for counts.")]
+TopVariable = Annotated[
+    list[str] | None,
+    option(DATA, "INT", "Use the INT features of highest variance in every view (or VIEW=INT), after --log."),
+]
+Ordered = Annotated[
+    list[str] | None,
+    option(DATA, "NAME=A<B<C", "Covariate whose levels have this order, such as 'stage=i<ii<iii<iv': 0, 1, 2, 3."),
 ]
 
 # -- method -----------------------------------------------------------------------------------------------------------
@@ -230,6 +266,92 @@ def named_paths(texts: Sequence[str] | None, data: Path | None) -> dict[str, Pat
         need = "data are needed once, as one file or as --view NAME=PATH (which may be repeated)"
         raise ValueError(message(need, got="neither" if data is None else "both", remedy="choose one"))
     return found
+
+
+class Reading(NamedTuple):
+    """How tables are read, besides their paths: checked before any of them is opened."""
+
+    transpose: list[str]
+    match: str
+    strip: str | None
+    log: list[str]
+    top_variable: dict[str, int]
+    ordered: dict[str, list[str]]
+    by_position: bool
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Arguments of ``open_study``."""
+        from covalign.tables.name_rules import NameRule
+        from covalign.tables.view_layout import Layout
+
+        rule = NameRule(self.match, self.strip)
+        layout = Layout(self.transpose, rule, self.log, self.top_variable, not self.by_position)
+        return {"layout": layout, "ordered": self.ordered}
+
+    def repeated(self, views: Sequence[str]) -> list[str]:
+        """The flags that a later command needs for new rows of these views."""
+        return [word for name in self.log if name in (*views, "all") for word in ("--log", name)]
+
+
+def reading(
+    transpose: Sequence[str] | None,
+    match: Match,
+    strip: str | None,
+    log: Sequence[str] | None,
+    top_variable: Sequence[str] | None,
+    ordered: Sequence[str] | None,
+    by_position: bool,
+    views: Sequence[str] | None = (),
+) -> Reading:
+    """The options of tables. Without names of ``views`` there is one view, which only ``all`` can mean.
+
+    None means that the names are in the file.
+    """
+    for flag, names in (("--transpose", transpose), ("--log", log)):
+        check_views(flag, names or (), views)
+    if strip is not None:
+        try:
+            re.compile(strip)
+        except re.error as error:
+            got, remedy = f"{strip!r} ({error})", "write for example '-01A$'"
+            raise ValueError(message("--strip needs a regular expression", got=got, remedy=remedy)) from None
+    most = dict(_most(text) for text in top_variable or ())
+    check_views("--top-variable", [*most], views)
+    levels = dict(_levels(text) for text in ordered or ())
+    return Reading([*(transpose or ())], match.value, strip, [*(log or ())], most, levels, by_position)
+
+
+def check_views(flag: str, names: Sequence[str], views: Sequence[str] | None) -> None:
+    """Refuse names of views that are not there; ``all`` means every view."""
+    wrong = [] if views is None else [name for name in names if name not in (*views, "all")]
+    if wrong and views is not None:
+        need = f"{flag} needs the name of a view or all" if views else f"{flag} needs all where the data are one file"
+        remedy = f"The views are {listed(views)}" if views else f"Write {flag} all"
+        problem = f"{need}, got {listed(wrong)}"
+        raise ValueError(message(problem, remedy=remedy, wrong=wrong, known=views))
+
+
+def _most(text: str) -> tuple[str, int]:
+    name, sign, number = text.rpartition("=")
+    if not (number.isdecimal() and int(number) > 0 and bool(name) == bool(sign)):
+        remedy = "write for example 2000, or rna=2000"
+        raise ValueError(message("--top-variable needs a number of features", got=repr(text), remedy=remedy))
+    return name or "all", int(number)
+
+
+def _levels(text: str) -> tuple[str, list[str]]:
+    name, _, order = text.partition("=")
+    levels = [level.strip() for level in order.split("<")]
+    if not name or len(levels) < 2 or not all(levels) or len({*levels}) < len(levels):
+        got, remedy = repr(text), "write for example 'stage=i<ii<iii<iv', in quotes"
+        raise ValueError(message("--ordered needs NAME=A<B<C with distinct levels", got=got, remedy=remedy))
+    return name.strip(), levels
+
+
+def views_in(data: Path | None, paths: dict[str, Path]) -> list[str] | None:
+    """The names of the views; none for one file of rows, None for a file of several views."""
+    return None if data is not None and data.suffix.lower() == ".h5mu" else [*paths]
 
 
 def shrinkage_of(text: str) -> Any:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from covalign._core.extras import optional
 from covalign._core.files import data_not_found, folder_in_the_way, replacing
 from covalign._core.messages import message
-from covalign._core.paths import replaceable, suffix_of
+from covalign._core.paths import file_of, replaceable, suffix_of
 from covalign._core.progress import close_bars
 from covalign._core.text_tables import plain
 from covalign.cli.application import answering, check_free, in_flags, note
@@ -31,6 +31,7 @@ from covalign.exceptions import (
     NotHeldOutWarning,
     OwnershipWarning,
     SingularTransformWarning,
+    TransposedWarning,
     UngroupedRowsWarning,
     UnmatchedNamesWarning,
 )
@@ -51,7 +52,7 @@ MODELS = (".hdf5", ".h5")
 EXTRAS = {".parquet": ("pyarrow", "parquet"), ".zarr": ("zarr", "zarr"), **dict.fromkeys(MODELS, ("h5py", "mofa"))}
 OURS = (
     *(SingularTransformWarning, LeastSquaresWarning, ColumnLayoutWarning),
-    *(NotHeldOutWarning, OwnershipWarning, UngroupedRowsWarning, UnmatchedNamesWarning),
+    *(NotHeldOutWarning, OwnershipWarning, TransposedWarning, UngroupedRowsWarning, UnmatchedNamesWarning),
 )
 INFORMED = {"beta": "beta", "low": "90 % from", "high": "to", "held_out": "held out", "verdict": "verdict"}
 ALIGNMENT = {"in_sample": "in sample", "held_out": "held out", "low": "90 % from", "high": "to"}
@@ -114,7 +115,7 @@ def check_inputs(*rows: Path | None, tables: Sequence[Path | None] = (), model: 
     """Refuse files that do not exist before anything is imported to read them, in the words of the library."""
     needs = {**dict.fromkeys(rows, "a file or folder of rows"), **dict.fromkeys(tables, "a table of covariates")}
     for path, need in {model: "a model file written by covalign", **needs}.items():
-        if path is not None and not path.exists():
+        if path is not None and not file_of(path).exists():
             raise data_not_found(path, need)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from covalign._core.messages import message
 from covalign.stream.finite import checked
 from covalign.stream.source import Source, recut
 
@@ -75,6 +76,42 @@ class Kept(Derived):
             keep = self._keep[at : at + chunk.shape[0]]
             at += chunk.shape[0]
             yield chunk if keep.all() else chunk[keep]
+
+
+class Columns(Derived):
+    """Some columns, by position."""
+
+    def __init__(self, source: Source, at: NDArray[np.intp]) -> None:
+        super().__init__(source, (source.shape[0], len(at)), added=at)
+        self.names = None if source.names is None else tuple(source.names[i] for i in at)
+
+    def chunks(self, rows: int | None = None, start: int = 0) -> Iterator[Any]:
+        """The rows from ``start`` on, cut at the multiples of ``rows``."""
+        for chunk in self.source.chunks(rows, start):
+            yield chunk[:, self.added]
+
+
+class Logged(Derived):
+    """log(1 + x) of all numbers."""
+
+    def __init__(self, source: Source) -> None:
+        super().__init__(source, added="log1p")
+        self.dtype = np.result_type(source.dtype, np.float32)
+
+    def chunks(self, rows: int | None = None, start: int = 0) -> Iterator[Any]:
+        """The rows from ``start`` on, cut at the multiples of ``rows``."""
+        for chunk in self.source.chunks(rows, start):
+            yield log1p(chunk, self.names, self.where)
+
+
+def log1p(X: Any, names: Sequence[Any] | None, where: str) -> Any:
+    """log(1 + x); sparse if X is. A negative number is refused with the name of its column."""
+    negative = (X < 0).tocoo().col if sparse.issparse(X) else np.nonzero(X < 0)[1]
+    if len(negative):
+        column = str(negative[0]) if names is None else str(names[int(negative[0])])
+        problem = f"A logarithm needs counts or other numbers from 0 in {where}"
+        raise ValueError(message(problem, got=f"negative ones in column {column!r}", remedy="leave the logarithm out"))
+    return X.log1p() if sparse.issparse(X) else np.log1p(X)
 
 
 class Beside(Derived):

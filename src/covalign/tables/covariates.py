@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from itertools import count, islice
 from typing import Any, NamedTuple
 
@@ -27,7 +27,7 @@ from covalign._core.checks import (
     not_two_dimensional,
     too_few_observed,
 )
-from covalign._core.messages import listed, message
+from covalign._core.messages import AS_LEVELS, AS_NUMBERS, DECLARE_ALL, DECLARE_FIRST, listed, message
 from covalign._core.user_arrays import check_names, numbers_among_objects, plain
 from covalign.stream import Kept, is_source
 from covalign.stream.memory import in_pandas
@@ -42,6 +42,7 @@ __all__ = [
     "encode",
     "match_rows",
     "numbered",
+    "ordered",
     "refuse_constant",
     "refuse_unused_reference",
 ]
@@ -251,7 +252,7 @@ def refuse_unused_reference(encoding: Encoding, rows: Any, sums: Any) -> None:
         reference, at = _reference(column), list(block)
         if reference is not None and np.sum(np.asarray(sums)[at]) > np.asarray(rows)[at[0]] - 0.5:
             problem = f"the reference level of {column.source!r} needs rows"
-            remedy = "declare another level first: pandas.Categorical(values, categories=[...])"
+            remedy = DECLARE_FIRST
             raise ValueError(message(problem, got=f"none with {reference!r}", remedy=remedy))
 
 
@@ -264,6 +265,40 @@ def numbered(stem: str, n: int, taken: Collection[str]) -> list[str]:
     """
     names = (f"{stem}{i}" for i in count())
     return list(islice((name for name in names if name not in taken), n))
+
+
+def ordered(Y: pd.DataFrame, levels: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
+    """Y with ordered categories: column -> its levels, lowest first. They are coded 0, 1, 2, ...
+
+    >>> import pandas as pd, covalign as ca
+    >>> Y = ca.covariates.ordered(pd.DataFrame({"stage": ["ii", "i", "iii"]}), {"stage": ["i", "ii", "iii"]})
+    >>> ca.covariates.encode(Y)["stage"].tolist()
+    [1.0, 0.0, 2.0]
+    """
+    for name in levels:
+        if name not in Y.columns:
+            have = [str(column) for column in Y.columns]
+            problem = f"ordered needs columns of covariates, got {name!r}"
+            raise ValueError(message(problem, remedy=f"The columns are {listed(have, 20)}", wrong=[name], known=have))
+    return Y.assign(**{name: _in_order_of(name, Y[name], list(order)) for name, order in levels.items()})
+
+
+def _in_order_of(name: str, values: pd.Series, order: list[Any]) -> pd.Series:
+    """A column as an ordered category; levels of a column of numbers are numbers."""
+    if types.is_numeric_dtype(values.dtype) and not types.is_bool_dtype(values.dtype):
+        order = [pd.to_numeric(pd.Series([level]), errors="coerce").iloc[0] for level in order]
+    else:
+        values = values.astype(object).where(values.isna(), values.astype(str).str.strip())
+        order = [str(level) for level in order]
+    known = values.isin(order) | values.isna()
+    if not known.all():
+        got = f"{listed(values[~known].unique())} as well"
+        problem, remedy = (
+            f"ordered needs every level of column {name!r}",
+            "add it to the order, or leave its cells empty",
+        )
+        raise ValueError(message(problem, got=got, remedy=remedy))
+    return pd.Series(pd.Categorical(values, categories=order, ordered=True), index=values.index)
 
 
 def _refuse_duplicates(names: Any) -> None:
@@ -329,10 +364,10 @@ def _levels_of_text(name: str, values: pd.Series) -> tuple[Any, ...]:
     distinct, n = list(values.unique()), len(values)
     if pd.to_numeric(pd.Series(distinct, dtype=object), errors="coerce").notna().all():
         got = f"numbers stored as text in column {name!r} (such as {distinct[0]!r})"
-        raise _unusable(got, "use pandas.to_numeric, or .astype('category') if these are levels")
+        raise _unusable(got, AS_NUMBERS)
     if (n > 2 and len(distinct) == n) or len(distinct) > max(10, n / 2):
         got = f"text with {len(distinct)} distinct values in {n} rows in column {name!r}"
-        raise _unusable(got, "drop it, or use .astype('category') if these really are levels")
+        raise _unusable(got, AS_LEVELS)
     return tuple(sorted(distinct))
 
 
@@ -358,7 +393,7 @@ def _apply_column(column: Column, values: pd.Series) -> NDArray[np.float64]:
             message(
                 f"column {column.source!r} needs the levels of the first rows",
                 got=f"{new} as well",
-                remedy="declare all levels at the start with pandas.Categorical(values, categories=[...])",
+                remedy=DECLARE_ALL,
             )
         )
     if column.kind in ("binary", "ordered"):

@@ -15,11 +15,11 @@ from covalign._core.user_arrays import plain
 from covalign.stream import is_elsewhere, is_source, open_rows
 from covalign.stream.h5ad import obs_of
 from covalign.tables import table_files as files
+from covalign.tables.name_rules import EXACT
+from covalign.tables.named_rows import Named, Representation
 from covalign.tables.representations import (
     SINGLE,
     Joined,
-    Named,
-    Representation,
     is_study,
     joined,
     matched,
@@ -28,6 +28,7 @@ from covalign.tables.representations import (
     open_representation,
     open_study,
 )
+from covalign.tables.view_layout import upright
 
 
 def rows_of(
@@ -64,13 +65,23 @@ def open_pair(Z: Any, Y: Any, chunk_rows: int | None = None) -> tuple[Any, Any]:
     rows = rows_of(Z, chunk_rows)
     if names is not None:
         return rows.data, files.chosen(obs_of(Z), names, None, rows.where)
-    return as_source(rows, chunk_rows) if files.is_path(Z) else rows.data, table_of(Y, rows)
+    table = files.read_table(Y) if files.is_path(Y) else Y
+    if files.is_path(Z):
+        rows = _upright({SINGLE: rows}, table, Y)[SINGLE]
+    return as_source(rows, chunk_rows) if files.is_path(Z) else rows.data, table_of(Y, table, rows)
 
 
-def table_of(Y: Any, rows: Representation) -> Any:
-    """Y; from a file, or from a Source, loaded and in the order of the rows. What does not match is a warning."""
+def _upright(views: Mapping[str, Representation], table: Any, Y: Any) -> dict[str, Representation]:
+    """Views from files with a row for every sample of the table, which is that of Y, if it has names."""
+    if not isinstance(table, pd.DataFrame | pd.Series) or isinstance(table.index, pd.RangeIndex):
+        return dict(views)
+    samples, where = files.as_text(table.index, "Y"), str(Y) if files.is_path(Y) else "Y"
+    return {name: upright(view, samples, EXACT, where) for name, view in views.items()}
+
+
+def table_of(Y: Any, table: Any, rows: Representation) -> Any:
+    """Y; from a file (the table), or from a Source, loaded and in the order of the rows. Mismatches are a warning."""
     if files.is_path(Y):
-        table = files.read_table(Y)
         found = matched(rows, table, str(Y))
         _warn([*files.numbers_as_names(table, Y), *found.notes])
         return found.table
@@ -115,6 +126,10 @@ def open_tables(
     else:
         known = only or {}
         views = {name: rows_of(view, chunk_rows, known.get(name), name) for name, view in given.items()}
+    table = files.read_table(y) if files.is_path(y) and study is None else y
+    if study is None:
+        stored = {name: view for name, view in views.items() if is_study(X) or files.is_path(given[name])}
+        views = {**views, **_upright(stored, table, y)}
     found = _in_step(views)
     if found is None and y is not None and not (files.is_path(y) or isinstance(y, pd.DataFrame | pd.Series)):
         return {name: view.data for name, view in views.items()}, y  # an array needs views in one order
@@ -123,7 +138,7 @@ def open_tables(
     if study is not None:
         y = matched(found.rows, study.table, study.where, by_position=study.together).table
     elif files.is_path(y):
-        y = table_of(y, found.rows)
+        y = table_of(y, table, found.rows)
     elif isinstance(y, pd.DataFrame | pd.Series) and found.rows.labels is None:
         y = y.set_axis(pd.RangeIndex(len(y)), axis=0)  # files without row names have positions only
     return (found.views[SINGLE] if [*found.views] == [SINGLE] and not isinstance(X, Mapping) else found.views), y

@@ -11,9 +11,10 @@ from typing import Any
 
 import pandas as pd
 
-from covalign._core.messages import BY_POSITION, listed, message
+from covalign._core.messages import BY_POSITION, TRANSPOSE, listed, message
 from covalign.stream import is_dask, is_source
 from covalign.stream.dask_rows import row_names
+from covalign.tables.name_rules import EXACT, NameRule, check_rule, kept, resemblance, stripped, unified
 
 
 def names_of(table: Any) -> pd.Index | None:
@@ -25,20 +26,44 @@ def names_of(table: Any) -> pd.Index | None:
     return table.index if is_source(table) else None
 
 
-def match_rows(Z: Any, Y: Any, called: tuple[str, str] = ("Y", "Z")) -> Any:
+def match_rows(
+    Z: Any, Y: Any, called: tuple[str, str] = ("Y", "Z"), *, match: str = "exact", strip: str | None = None
+) -> Any:
     """Y in the row order of Z: by index where both have one, else as it is. Both need the same names.
 
-    ``called`` is what messages call Y and Z.
+    ``called`` is what messages call Y and Z. With ``match="prefix"`` names match if one begins with the other (capitals
+    and punctuation do not count, and ``s10`` does not begin with ``s1``), and the result has the names of Z. Several
+    rows of Z may then have the same row of Y. ``match="first"`` also keeps the first of several rows of Y for one row
+    of Z. ``strip`` is a regular expression that is removed from all names before.
 
     >>> import pandas as pd, covalign as ca
     >>> Z, Y = pd.DataFrame({"z": [1, 2]}, index=["a", "b"]), pd.Series([20, 10], index=["b", "a"])
     >>> ca.covariates.match_rows(Z, Y).tolist()
     [10, 20]
+    >>> samples = pd.DataFrame({"z": [1, 2]}, index=["a-01", "b-01"])
+    >>> ca.covariates.match_rows(samples, Y, match="prefix").to_dict()
+    {'a-01': 10, 'b-01': 20}
     """
+    rule = check_rule(NameRule(match, strip))
     if not isinstance(Y, pd.DataFrame | pd.Series):
         return Y
     names = names_of(Z) if is_dask(Z) or isinstance(Z, pd.DataFrame | pd.Series) else None
-    return Y if names is None else in_order(Y, names, called=called)
+    if names is None:
+        return Y
+    if rule != EXACT:
+        return _by_rule(Y, names, rule, called)
+    if isinstance(Z, pd.DataFrame) and not Y.index.equals(names):
+        refuse_transposed(Z.columns, names, Y.index, called)
+    return in_order(Y, names, called=called)
+
+
+def _by_rule(Y: Any, names: pd.Index, rule: NameRule, called: tuple[str, str]) -> Any:
+    """The rows of Y for rows with these names, under these names."""
+    written: pd.Index = Y.index.astype(str)
+    ours = stripped(names.astype(str), rule, called[1])
+    ours, theirs = unified(ours, stripped(written, rule, called[0]), rule)
+    Y = Y.set_axis(theirs, axis=0).loc[kept(theirs, written, rule, called[0])]
+    return in_order(Y, ours, repeated=True, called=called).set_axis(names, axis=0)
 
 
 def in_order(
@@ -115,8 +140,23 @@ def refuse_duplicates(names: pd.Index, where: str) -> None:
 def refuse_disjoint(table: pd.Index, names: pd.Index, called: tuple[str, str]) -> None:
     """Tables without a name in common were named otherwise."""
     if len(table) and len(names) and not table.isin(names).any():
-        need = f"{called[1]} and {called[0]} need row names in common"
-        raise _refusal(need, f"{listed(names, 3)} and {listed(table, 3)}", "give both the same row names")
+        raise no_name_in_common(table, names, called, resemblance(names, table))
+
+
+def refuse_transposed(columns: pd.Index, names: pd.Index, table: pd.Index, called: tuple[str, str]) -> None:
+    """Refuse samples as columns: none of the rows, and most columns, are called as rows of the table."""
+    common = columns.isin(table).sum()
+    if common and not names.isin(table).any() and 2 * common >= min(len(columns), len(table)):
+        remedy = f"the columns of {called[1]} have the row names of {called[0]}, so {TRANSPOSE}"
+        raise no_name_in_common(table, names, called, remedy)
+
+
+def no_name_in_common(table: pd.Index, names: pd.Index, called: tuple[str, str], remedy: str = "") -> ValueError:
+    """The error for tables without a name in common; without a remedy they need other names."""
+    need, got = f"{called[1]} and {called[0]} need row names in common", f"{listed(names, 3)} and {listed(table, 3)}"
+    if remedy:
+        return ValueError(message(need, got=got, remedy=remedy))
+    return _refusal(need, got, "give both the same row names")
 
 
 def refuse_unnamed(named: Iterable[str], nameless: Iterable[str]) -> None:
@@ -130,6 +170,9 @@ def refuse_unnamed(named: Iterable[str], nameless: Iterable[str]) -> None:
 def _names_differ(first: str, only_first: pd.Index, second: str, only_second: pd.Index) -> ValueError:
     pairs = ((first, second, only_first), (second, first, only_second))
     parts = [f"{len(only)} in {a} and not in {b} ({listed(only, 3)})" for a, b, only in pairs if len(only)]
+    remedy = resemblance(only_first, only_second)
+    if remedy:
+        return ValueError(message(f"{first} and {second} need the same row names", got="; ".join(parts), remedy=remedy))
     return _refusal(f"{first} and {second} need the same row names", "; ".join(parts), "keep the rows that both have")
 
 

@@ -5,9 +5,9 @@ Text is read whole, anything else is streamed. The commands and the estimators b
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,58 +17,25 @@ import pandas as pd
 from covalign._core.checks import lengths_differ, repeated_views, source_without_rows, view_rows_differ
 from covalign._core.extras import optional
 from covalign._core.files import data_not_found, reading
-from covalign._core.linalg import dense
-from covalign._core.paths import suffix_of
+from covalign._core.messages import GIVE_COVARIATES, message
+from covalign._core.paths import file_of, suffix_of
 from covalign._core.user_arrays import check_names
+from covalign.exceptions import TransposedWarning
 from covalign.stream import is_source, open_rows
-from covalign.stream.derived import Derived
 from covalign.stream.h5ad import pulling
 from covalign.stream.memory import frame_dtype, frame_values
 from covalign.stream.npy import members
 from covalign.stream.parquet import columns_of, schema_of
+from covalign.tables import covariates as coding
 from covalign.tables import groups as grouping
 from covalign.tables import join, mofa_models
 from covalign.tables import table_files as files
+from covalign.tables.foreign_tables import is_foreign
+from covalign.tables.named_rows import Named, Representation, loaded
+from covalign.tables.view_layout import AS_IT_IS, Layout, arranged, transposed
 
 LOADED_BYTES = 2**28  # of all views as float64, up to which they are loaded into memory to be joined by name
 SINGLE = "X"  # the name of the view where X is one table
-
-
-@dataclass(frozen=True, eq=False)
-class Representation:
-    """Rows of numbers in memory or streamed, and what messages call them."""
-
-    data: Any  # a DataFrame, an array, or a Source
-    where: str
-
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-        return int(self.data.shape[0])
-
-    @cached_property
-    def labels(self) -> pd.Index | None:
-        """Row names as they are stored; None where rows have no names."""
-        index = join.names_of(self.data)
-        return None if isinstance(index, pd.RangeIndex) else index
-
-    @property
-    def names(self) -> pd.Index | None:
-        """Row names as text, as in tables."""
-        return None if self.labels is None else files.as_text(self.labels, self.where)
-
-
-class Named(Derived):
-    """The rows of a source with other names, or without any."""
-
-    def __init__(self, source: Any, index: pd.Index | None) -> None:
-        super().__init__(source if is_source(source) else open_rows(source))
-        self._index = index
-
-    @property
-    def index(self) -> Any:
-        """Names of the rows, or None."""
-        return self._index
 
 
 # -- files of rows ----------------------------------------------------------------------------------------------------
@@ -85,12 +52,36 @@ def open_representation(
 ) -> Representation:
     """The rows in a file or folder.
 
-    ``without`` are columns with another role. ``only`` are the columns that a model knows, chosen if all are there.
+    ``without`` are columns with another role. ``only`` are the columns that a model knows, chosen if all are there. If
+    they are all names of rows, the file has samples as columns and is read transposed, with a warning.
     """
-    if not path.exists():
+    view = _opened(path, key, index, without, only, chunk_rows)
+    if only is None or view.names is None or view.features is None or {*only} & {*view.features}:
+        return view
+    if not {*only} <= {*view.names}:
+        return view
+    warnings.warn(f"{path} has samples as columns: it is read transposed", TransposedWarning, stacklevel=2)
+    turned = transposed(view)
+    return replace(turned, data=turned.data[list(only)])
+
+
+def _opened(
+    path: Path,
+    key: str | None,
+    index: str | None,
+    without: Sequence[str],
+    only: Sequence[str] | None,
+    chunk_rows: int | None,
+) -> Representation:
+    """The rows in a file or folder, as they are there."""
+    if not file_of(path).exists():
         raise data_not_found(path, "a file or folder of rows")
     if files.is_text(path) and key is None:
         return from_frame(files.read_text(path, index), str(path), without, only)
+    if is_foreign(path):
+        return from_frame(files.read_table(path, index), str(path), without, only)
+    if path.is_file() and suffix_of(path) not in (*files.PARQUET, ".h5ad", ".h5", ".hdf5", ".npy", ".npz", ".zarr"):
+        raise files.unknown_format(path)
     if files.is_parquet(path) and key is None:
         return _from_parquet(path, index, without, only, chunk_rows)
     if key is None and mofa_models.is_model(path):
@@ -109,6 +100,7 @@ def from_frame(
         frame = frame[list(only)]
     if 0 in frame.shape:
         raise source_without_rows(where, frame.shape)
+    files.refuse_text(frame, where)
     dtype = frame_dtype(frame.dtypes, where)
     numbers = frame_values(frame, dtype if dtype.kind == "f" else np.dtype(np.float64))
     return Representation(pd.DataFrame(numbers, frame.index, frame.columns), where)
@@ -207,8 +199,14 @@ def open_study(
     key: str | None = None,
     chunk_rows: int | None = None,
     groups: str | None = None,
+    layout: Layout = AS_IT_IS,
+    ordered: Mapping[str, Sequence[str]] | None = None,
 ) -> Study:
-    """One file of rows, or views by name, and a table. Without a table its columns come from the file of the rows."""
+    """One file of rows, or views by name, and a table. Without a table its columns come from the file of the rows.
+
+    ``layout`` says what to do with the views: samples as columns, other names, logarithms, a choice of features.
+    ``ordered`` has the levels of ordered columns, lowest first.
+    """
     several = data is None or is_study(data)
     source = table or data
     if source is None:
@@ -223,7 +221,7 @@ def open_study(
     else:
         every_column = files.read_table(source, index)
     notes = [] if covariates else files.numbers_as_names(every_column, source)
-    known = files.chosen(every_column, covariates, confounders, source, groups)
+    known = coding.ordered(files.chosen(every_column, covariates, confounders, source, groups), ordered or {})
     likely = grouping.likely_column(known, every_column) if groups is None else None
     without = list(known.columns) if among else []
     if data is None:
@@ -232,7 +230,11 @@ def open_study(
         views = modalities(data, key)
     else:
         views = {SINGLE: open_representation(data, key, index, without=without, chunk_rows=chunk_rows)}
-    return Study(views, known, str(source), together, notes, likely)
+    if together and layout.transpose:
+        problem = f"transpose needs covariates in a table of their own, and they are read from {str(source)!r}"
+        raise ValueError(message(problem, remedy=GIVE_COVARIATES))
+    found = arranged(views, known, str(source), layout._replace(by_name=layout.by_name and not together))
+    return Study(found.views, found.table, str(source), together, [*notes, *found.notes], likely)
 
 
 def _columns_beside(path: Path, names: Sequence[str], index: str | None) -> pd.DataFrame:
@@ -327,13 +329,3 @@ def _fit_into_memory(views: Mapping[str, Representation]) -> bool:
     """Whether the views are in memory, or small."""
     there = not any(is_source(view.data) for view in views.values())
     return there or sum(8 * view.n * view.data.shape[1] for view in views.values()) <= LOADED_BYTES
-
-
-def loaded(view: Representation, index: Any) -> pd.DataFrame:
-    """The rows as a DataFrame with this index."""
-    if isinstance(view.data, pd.DataFrame):
-        return view.data.set_axis(index, axis=0)
-    source = view.data if is_source(view.data) else open_rows(view.data, name=view.where)
-    values = np.concatenate([dense(chunk) for chunk in source.chunks()])
-    values = values if values.dtype.kind == "f" else values.astype(np.float64)
-    return pd.DataFrame(values, index, None if source.names is None else list(source.names))

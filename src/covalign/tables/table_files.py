@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import os
 import re
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,10 +30,11 @@ from covalign._core.extras import optional
 from covalign._core.files import data_not_found, reading
 from covalign._core.linalg import dense
 from covalign._core.messages import GIVE_COVARIATES, listed, message
-from covalign._core.paths import is_zarr, suffix_of
+from covalign._core.paths import file_of, is_zarr, suffix_of
 from covalign.stream import open_rows
 from covalign.stream.h5ad import obs_of
 from covalign.stream.parquet import parquet_files, schema_of
+from covalign.tables.foreign_tables import is_foreign, read_foreign
 
 TEXT = (".csv", ".tsv", ".txt")
 PARQUET = (".parquet", ".pq")
@@ -51,12 +54,13 @@ def is_table_path(data: Any) -> bool:
     if not is_path(data):
         return False
     path = Path(data)
-    return path.exists() or suffix_of(path) in (*TEXT, *PARQUET, ".h5ad", ".h5mu", ".npy", ".npz", ".zarr")
+    known = (*TEXT, *PARQUET, ".h5ad", ".h5mu", ".npy", ".npz", ".zarr", ".zip")
+    return path.exists() or suffix_of(path) in known or is_foreign(path)
 
 
 def is_text(path: Path) -> bool:
-    """A table as text."""
-    return suffix_of(path) in TEXT
+    """A table as text, perhaps in a zip archive."""
+    return suffix_of(path) in (*TEXT, ".zip")
 
 
 def is_parquet(path: Path) -> bool:
@@ -67,8 +71,9 @@ def is_parquet(path: Path) -> bool:
 def read_table(path: Any, index: str | None = None) -> pd.DataFrame:
     """The table in a file, with row names as its index where it has any, else a RangeIndex.
 
-    Files are .csv, .tsv or .txt (also compressed, .gz), .parquet (a file or a folder), .npy, .npz, .zarr, and .h5ad or
-    .h5mu, of which ``obs`` is read. ``index`` is the column with the row names; without it they are the first column,
+    Files are .csv, .tsv or .txt (also compressed, .gz or .zip), .xlsx or .ods (the first sheet, or
+    ``book.xlsx::Sheet``), .parquet (a file or a folder), .rds or .rda of R, .npy, .npz, .zarr, and .h5ad or .h5mu, of
+    which ``obs`` is read. ``index`` is the column with the row names; without it they are the first column,
     if its header is empty or if it is text that never repeats.
 
     >>> import pathlib, tempfile, covalign as ca
@@ -78,11 +83,13 @@ def read_table(path: Any, index: str | None = None) -> pd.DataFrame:
     {'p1': 40, 'p2': 52}
     """
     path = Path(path)
-    if not path.exists():
+    if not file_of(path).exists():
         raise data_not_found(path, "a table of covariates")
     if is_text(path):
         return read_text(path, index)
-    if is_parquet(path):
+    if is_foreign(path):
+        frame = read_foreign(path)
+    elif is_parquet(path):
         frame = read_parquet(path)
     elif suffix_of(path) in (".h5ad", ".h5mu"):
         frame = obs_of(path)
@@ -95,13 +102,22 @@ def read_table(path: Any, index: str | None = None) -> pd.DataFrame:
     elif is_zarr(path):
         frame = _columns(np.concatenate([dense(chunk) for chunk in open_rows(path, single=True).chunks()]), None, path)
     else:
-        need = "a table needs to be .csv, .tsv, .txt (also .gz), .parquet, .h5ad, .h5mu, .npy, .npz or .zarr"
-        raise ValueError(message(need, got=repr(str(path)), remedy="export it to one of these"))
+        raise unknown_format(path)
     return named(frame.set_axis([str(name) for name in frame.columns], axis=1), index, path)
+
+
+def unknown_format(path: Path) -> ValueError:
+    """The error for a file of a kind that is not read."""
+    need = (
+        "a table needs to be .csv, .tsv or .txt (also .gz or .zip), .xlsx, .ods, .parquet, .h5ad, .h5mu, .rds, .rda, "
+    )
+    return ValueError(message(f"{need}.npy, .npz or .zarr", got=repr(str(path)), remedy="save it as .csv"))
 
 
 def read_text(path: Path, index: str | None = None) -> pd.DataFrame:
     """A table as text, also compressed; ``index`` is used if the table has such a column."""
+    if suffix_of(path) == ".zip":
+        _check_archive(path)
     with reading(path, NEED_TEXT):
         frame, names, wrong = _parsed(path, index)
     if wrong is not None:
@@ -110,6 +126,15 @@ def read_text(path: Path, index: str | None = None) -> pd.DataFrame:
         return named(frame, index, path)
     frame = frame if names.at is None else frame.drop(columns=frame.columns[names.at])
     return frame.set_axis(row_names(names.labels, path), axis=0)
+
+
+def _check_archive(path: Path) -> None:
+    """A zip archive needs to hold one table as text, and nothing else."""
+    with reading(path, "a zip archive with one table as text"), zipfile.ZipFile(path) as archive:
+        inside = archive.namelist()
+    if len(inside) != 1 or suffix_of(Path(inside[0])) not in TEXT:
+        problem = f"{str(path)!r} needs exactly one table (.csv, .tsv or .txt) inside"
+        raise ValueError(message(problem, got=listed(inside) or "nothing", remedy="unpack it and name the table"))
 
 
 class _Names(NamedTuple):
@@ -177,9 +202,22 @@ def _cells(path: Path, separator: str) -> list[str]:
 
 def _rows(path: Path, separator: str) -> Iterator[list[str]]:
     """The rows of a text file that are not empty."""
-    opened: Any = gzip.open if path.name.lower().endswith(".gz") else open
-    with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
+    with _open_text(path, newline="") as file:
         yield from filter(None, csv.reader(file, delimiter=separator))
+
+
+@contextmanager
+def _open_text(path: Path, newline: str | None = None) -> Iterator[Any]:
+    """A text file, also compressed by gzip, or alone in a zip archive."""
+    if suffix_of(path) != ".zip":
+        opened: Any = gzip.open if path.name.lower().endswith(".gz") else open
+        with opened(path, "rt", encoding="utf-8-sig", newline=newline) as file:
+            yield file
+        return
+    with zipfile.ZipFile(path) as archive:
+        (member,) = archive.namelist()
+        with archive.open(member) as file:
+            yield io.TextIOWrapper(file, encoding="utf-8-sig", newline=newline)
 
 
 def _wrong_lengths(path: Path, separator: str, width: int) -> ValueError | None:
@@ -202,8 +240,7 @@ def _wrong_lengths(path: Path, separator: str, width: int) -> ValueError | None:
 
 def _begins_with_number(path: Path, separator: str) -> bool:
     """Whether a row begins with a number that is not in quotes, or ends with a separator."""
-    opened: Any = gzip.open if path.name.lower().endswith(".gz") else open
-    with opened(path, "rt", encoding="utf-8-sig") as file:
+    with _open_text(path) as file:
         lines = [line.rstrip("\r\n") for line in file if line.strip()][1:]
     if all(line.endswith(separator) for line in lines):
         return True
@@ -315,6 +352,28 @@ def _indexed(frame: pd.DataFrame, column: str, where: Any) -> pd.DataFrame:
     return frame.drop(columns=column).set_axis(row_names(frame[column], where), axis=0)
 
 
+def refuse_text(frame: pd.DataFrame, where: str) -> None:
+    """Refuse a cell that is no number in a column of numbers, by row, column and text."""
+    for name, column in frame.items():
+        if types.is_numeric_dtype(column.dtype) or isinstance(column.dtype, pd.CategoricalDtype):
+            continue
+        cell = odd_cell(column)
+        if cell is not None:
+            row, text = cell
+            problem, got = f"{where} needs numbers in every column", f"{text!r} in row {row!r} of column {str(name)!r}"
+            raise ValueError(message(problem, got=got, remedy="leave cells without a number empty"))
+
+
+def odd_cell(column: pd.Series) -> tuple[str, str] | None:
+    """Row and text of the first cell that is no number, if most cells of a column of text are numbers."""
+    there = column.dropna()
+    numbers = pd.to_numeric(there.astype(str), errors="coerce").notna()
+    if numbers.all() or 2 * numbers.sum() < len(there):
+        return None
+    at = int(np.argmin(numbers.to_numpy()))
+    return str(there.index[at]), str(there.iloc[at])
+
+
 def check_index(index: str | None, headers: dict[Path, Sequence[str]]) -> None:
     """The column of row names needs to be in one of the files."""
     if index is not None and not any(index in columns for columns in headers.values()):
@@ -333,6 +392,8 @@ def columns_in(path: Path) -> list[str]:
     if is_text(path) and path.exists():
         with reading(path, NEED_TEXT):
             return _layout(path)[1]
+    if is_foreign(path) and file_of(path).exists():
+        return [str(name) for name in read_foreign(path).columns]
     if is_parquet(path) and path.exists():
         return list(schema_of(path).names)
     if suffix_of(path) in (".h5ad", ".h5mu") and path.exists():

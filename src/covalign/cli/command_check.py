@@ -1,0 +1,154 @@
+"""check: read everything that fit would read, fit nothing, and say what was understood."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from covalign._core.messages import listed
+from covalign._core.text_tables import plain
+from covalign.cli import options
+from covalign.cli.application import app, in_flags, reply
+from covalign.cli.options import Match, Reading, named_paths
+from covalign.cli.outputs import check_inputs, working
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from covalign.tables.representations import Study
+
+MANY_FEATURES, FACTORS = 2000, 10
+
+
+@app.command()
+def check(
+    ctx: typer.Context,
+    data: Annotated[
+        Path | None, typer.Argument(metavar="DATA", help="One view, or several (.h5mu), as in covalign fit.")
+    ] = None,
+    view: options.View = None,
+    covariates: options.CovariatesFile = None,
+    covariate: options.Covariate = None,
+    confounder: options.Confounder = None,
+    groups: options.Groups = None,
+    index: options.Index = None,
+    by_position: options.ByPosition = False,
+    transpose: options.Transpose = None,
+    match: options.MatchNames = Match.exact,
+    strip: options.Strip = None,
+    log: options.Log = None,
+    top_variable: options.TopVariable = None,
+    ordered: options.Ordered = None,
+    key: options.Key = None,
+    as_json: options.Json = False,
+) -> None:
+    """Read views and covariates, fit nothing, and say what was understood: a page and a command line for fit.
+
+    If names of rows do not match, check tries --match prefix and --match first, too.
+
+    Example: covalign check --view rna=rna.csv --view protein=protein.csv --covariates clinic.csv
+    """
+    with working(as_json):
+        paths = named_paths(view, data)
+        views = options.views_in(data, paths)
+        reading = options.reading(transpose, match, strip, log, top_variable, ordered, by_position, views)
+        check_inputs(data, *paths.values(), tables=[covariates])
+
+        from covalign.cli.data_files import aligned_views
+        from covalign.tables import overview
+        from covalign.tables.representations import open_study
+
+        def opened(asked: Reading) -> Study:
+            roles = (covariate, confounder, index, key)
+            return open_study(data, paths, covariates, *roles, groups=groups, **asked.settings)
+
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            study, reading = first_that_opens(opened, reading)
+        _, Y = aligned_views(study, by_position, needed=False)
+        samples = None if by_position or study.together else study.table.index
+        found = {name: overview.of_view(one, samples) for name, one in study.views.items()}
+        known = {str(name): overview.of_column(str(name), Y[name]) for name in Y.columns}
+        chosen = usable(known, [*(confounder or []), *([] if groups is None else [groups])])
+        words = suggested(found, known, chosen, reading, Y, data is not None)
+        again = options.again(ctx, "fit", without=("covariate", "match"))
+        facts = {
+            **{"samples": len(Y), "views": found, "covariates": known},
+            "notes": [in_flags(one.message) for one in said],
+            "likely_groups": None if study.likely is None else study.likely[0],
+            "command": " ".join([again, options.line(*words).removeprefix("covalign").strip(), "-o model.covalign"]),
+        }
+        reply(as_json, facts, *page(facts))
+
+
+def first_that_opens(opened: Any, reading: Reading) -> tuple[Study, Reading]:
+    """The study with the first rule for names that works; the error is that of the rule that was asked for."""
+    try:
+        return opened(reading), reading
+    except ValueError:
+        if reading.match != Match.exact.value:
+            raise
+        for match in (Match.prefix, Match.first):
+            other = reading._replace(match=match.value)
+            try:
+                return opened(other), other
+            except ValueError:
+                continue
+        raise
+
+
+def usable(known: dict[str, Any], others: list[str]) -> list[str]:
+    """Names of columns that can be covariates."""
+    from covalign.tables.overview import UNUSABLE
+
+    return [name for name, facts in known.items() if facts["kind"] not in UNUSABLE and name not in others]
+
+
+def suggested(
+    found: dict[str, Any], known: dict[str, Any], chosen: list[str], reading: Reading, Y: pd.DataFrame, single: bool
+) -> list[str]:
+    """Options of fit that follow from what was found, besides those that were given."""
+    words: list[str] = []
+    if reading.match != Match.exact.value:
+        words += ["--match", reading.match]
+    for name, facts in found.items():
+        view = "all" if single and len(found) == 1 else name
+        if facts["counts"]:
+            words += ["--log", view]
+        if facts["features"] > MANY_FEATURES and not reading.top_variable:
+            words += ["--top-variable", f"{MANY_FEATURES}" if view == "all" else f"{view}={MANY_FEATURES}"]
+    for name in chosen:
+        words += ["-c", name]
+        order = known[name]["order"]
+        if order is not None and name not in reading.ordered:
+            words += ["--ordered", f"{name}={'<'.join(order)}"]
+    columns = sum(1 if known[name]["order"] else known[name]["columns"] for name in chosen)
+    return [*words, *(["--n-factors", str(columns + 5)] if columns + 2 > FACTORS else [])]
+
+
+def page(facts: dict[str, Any]) -> list[str]:
+    """What was understood, for readers."""
+    lines = [f"{facts['samples']} samples", ""]
+    head = ["view", "samples", "with covariates", "features", "gaps", "numbers"]
+    rows = [
+        [name, v["samples"], v["in_common"], v["features"], f"{v['gaps']:.1%}", "counts" if v["counts"] else "measured"]
+        for name, v in facts["views"].items()
+    ]
+    lines += [*plain(head, rows), ""]
+    columns = [
+        [name, c["kind"], c["gaps"], c["why"] or ", ".join((c["levels"] or [])[:6])]
+        for name, c in facts["covariates"].items()
+    ]
+    lines += [*plain(["column", "kind", "gaps", "levels or problem"], columns), ""]
+    for name, v in facts["views"].items():
+        if v["outlying"]:
+            lines.append(f"{name}: samples far from all others: {listed(v['outlying'])}")
+        if v["empty_features"]:
+            lines.append(f"{name}: {v['empty_features']} features have no value at all: fit refuses them")
+    lines += [f"note: {note}" for note in facts["notes"]]
+    if facts["likely_groups"] is not None:
+        lines.append(f"Rows may belong together: --groups {facts['likely_groups']} would hold them out together.")
+    return [*lines, "", "Suggested command:", facts["command"]]

@@ -1,0 +1,105 @@
+"""What a study holds, before anything is fitted: samples, features and gaps of views, kinds of covariates."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from covalign._core.linalg import dense
+from covalign.stream import is_source
+from covalign.tables import covariates as coding
+from covalign.tables.named_rows import Representation
+from covalign.tables.table_files import are_names, odd_cell
+
+EXAMINED_BYTES = 2**28  # of a view on disk; the first rows stand for all
+FAR = 6.0  # robust deviations beyond which a sample is outlying
+ROMAN = {"i": 1, "ii": 2, "iii": 3, "iv": 4, "v": 5, "vi": 6}
+UNUSABLE = ("identifier", "unusable", "constant")
+
+
+def of_view(view: Representation, samples: pd.Index | None) -> dict[str, Any]:
+    """Size, samples in common with the covariates, gaps, whether these are counts, and outlying samples."""
+    X = _examined(view)
+    there = np.isfinite(X)
+    counts = _are_counts(X[there])
+    names = view.names
+    common = view.n if names is None or samples is None else int(names.isin(samples).sum())
+    return {
+        **{"file": view.where, "samples": view.n, "features": int(view.data.shape[1]), "examined": len(X)},
+        **{"in_common": common, "gaps": float(1 - there.mean()), "counts": counts},
+        "empty_features": int((~there.any(axis=0)).sum()),
+        "outlying": [str(i) if names is None else str(names[i]) for i in outlying(np.log1p(X) if counts else X)],
+    }
+
+
+def _examined(view: Representation) -> NDArray[np.float64]:
+    if not is_source(view.data):
+        return np.asarray(view.data, dtype=np.float64)
+    parts: list[Any] = []
+    for chunk in view.data.chunks():
+        parts.append(np.asarray(dense(chunk), dtype=np.float64))
+        if sum(part.nbytes for part in parts) > EXAMINED_BYTES:
+            break
+    return np.concatenate(parts)
+
+
+def _are_counts(values: NDArray[np.float64]) -> bool:
+    """Whole numbers from 0, some of them large."""
+    return bool(len(values) and values.min() >= 0 and values.max() > 20 and (values == np.round(values)).all())
+
+
+def outlying(X: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Rows far from all others: the mean square of their standardised values is far from the median, on a log scale."""
+    there = np.isfinite(X)
+    n = np.maximum(there.sum(axis=0), 1)
+    centred = np.where(there, X - np.where(there, X, 0).sum(axis=0) / n, 0)
+    scale = np.sqrt(np.square(centred).sum(axis=0) / n)
+    squares = np.square(centred / np.where(scale > 0, scale, 1)).sum(axis=1) / np.maximum(there.sum(axis=1), 1)
+    size = np.log(np.maximum(squares, 1e-12))
+    apart = size - np.median(size)
+    spread = 1.4826 * np.median(np.abs(apart))
+    return np.flatnonzero(apart > FAR * spread) if spread > 0 else np.array([], dtype=np.intp)
+
+
+def of_column(name: str, values: pd.Series) -> dict[str, Any]:
+    """Kind, gaps and levels of a covariate, and why it cannot be used, if so."""
+    gaps = int(values.isna().sum())
+    facts: dict[str, Any] = {"kind": "unusable", "gaps": gaps, "levels": None, "why": None, "order": None}
+    cell = None if pd.api.types.is_numeric_dtype(values.dtype) else odd_cell(values)
+    if cell is not None:
+        return {**facts, "why": f"{cell[1]!r} in row {cell[0]!r} is no number"}
+    if are_names(values):
+        return {**facts, "kind": "identifier", "why": "another text in every row"}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            (column,) = coding.Encoding.learn(coding.as_frame(values.to_frame(name))).columns
+    except ValueError as error:
+        return {**facts, "why": str(error)}
+    if values.nunique() < 2:
+        return {**facts, "kind": "constant", "why": "the same value in all rows"}
+    kind = {"binary": "two levels", "dummies": "category", "ordered": "ordered"}.get(column.kind, "number")
+    levels = [str(level) for level in column.levels] or None
+    return {**facts, "kind": kind, "levels": levels, "order": likely_order(levels or []), "columns": len(column.names)}
+
+
+def likely_order(levels: Sequence[str]) -> list[str] | None:
+    """Three or more levels in the order of the Roman or other number at their ends; None where they have none."""
+    ends = [re.fullmatch(r"(.*?)\s*\b([ivIV]+|\d+)", level) for level in levels]
+    if len(levels) < 3 or any(end is None for end in ends):
+        return None
+    ranks = {level: _rank(end[2]) for level, end in zip(levels, ends, strict=True) if end is not None}
+    stems = {end[1] for end in ends if end is not None}
+    if len(stems) > 1 or None in ranks.values() or len({*ranks.values()}) < len(ranks):
+        return None
+    return sorted(levels, key=lambda level: ranks[level] or 0)
+
+
+def _rank(text: str) -> int | None:
+    return int(text) if text.isdigit() else ROMAN.get(text.lower())
