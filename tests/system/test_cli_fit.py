@@ -477,8 +477,8 @@ def test_a_write_that_fails_leaves_no_half(folder, monkeypatch):
 
     before = sorted(path.name for path in folder.iterdir())
     monkeypatch.setattr(pd.DataFrame, "to_csv", full)
-    assert "No space" in run("fit", *QUICK, "--factors-out", "f.csv", code=2).stderr
-    assert "No space" in run("fit", *QUICK, "--loadings-out", "l", code=2).stderr
+    assert "disk is full" in run("fit", *QUICK, "--factors-out", "f.csv", code=2).stderr
+    assert "disk is full" in run("fit", *QUICK, "--loadings-out", "l", code=2).stderr
     assert sorted(path.name for path in folder.iterdir()) == before
 
 

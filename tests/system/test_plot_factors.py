@@ -381,6 +381,14 @@ def test_missing_shows_patterns_as_wide_as_their_samples(patterns):
 
 # -- all --------------------------------------------------------------------------------------------------------------
 
+
+def gene_sets():
+    """Two sets on two factors, as ``InformedFactorAnalysis.enrichment`` gives them."""
+    rows = [("rna", factor, name, 20) for factor in ("age", "free0") for name in ("cycle", "death")]
+    frame = pd.DataFrame(rows, columns=["view", "factor", "set", "size"])
+    return frame.assign(correlation=0.1, direction=["up", "down"] * 2, statistic=[3.0, -2.0, 0.5, -0.1], p=0.01, q=0.02)
+
+
 FRAMES = {
     "variance_explained": lambda: (shares(2, 3), {}),
     "loadings": lambda: (table(2, 3, 2), {}),
@@ -393,6 +401,7 @@ FRAMES = {
         {},
     ),
     "missing": lambda: (gaps(3), {}),
+    "enrichment": lambda: (gene_sets(), {}),
     "alignment": lambda: (pd.DataFrame({"in_sample": [0.9], "held_out": [0.8], "se": [0.1]}, index=["age"]), {}),
     "frontier": lambda: (ca.LatentAligner().fit(samples(), samples()[["age", "free0"]]).frontier(), {}),
 }
