@@ -172,7 +172,7 @@ def test_the_work_goes_on_if_no_one_can_read_its_notes():
         (["compare", "Z.npy", "covariates.csv", "-m", "PCA", "--folds", "1000000000"], "60 samples"),
         (
             ["plan", "--n-samples", "1e15", "--n-features", "9", "--n-covariates", "3", "--folds", "1e9"],
-            "to 10000",
+            "at most 10000",
         ),
     ],
 )
