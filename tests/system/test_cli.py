@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -712,17 +713,35 @@ def test_who_has_read_enough_is_told_nothing(folder):
     assert (folder / "out.npy").exists()
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+WAITING = """
+import pathlib, time
+from covalign.aligner.latent import LatentAligner
+
+def fit(self, *args, **settings):
+    pathlib.Path("waiting").touch()
+    time.sleep(120)
+
+LatentAligner.fit = fit
+"""
+
+
 def test_interrupted_is_130(folder):
-    os.mkfifo("slow.csv")  # the command waits here for its covariates
-    # To open the pipe takes until the command has opened its other end.
-    with process("align", "Z.npy", "slow.csv", "-o", "out.npy") as running, open("slow.csv", "w"):
+    end = time.monotonic() + 120
+    with process("align", "Z.npy", "covariates.csv", "-o", "out.npy", first=WAITING) as running:
+        while not (folder / "waiting").exists() and time.monotonic() < end:
+            time.sleep(0.05)
         running.send_signal(signal.SIGINT)
-        out, err = running.communicate(timeout=120)
+        out, err = running.communicate(timeout=60)
     assert running.returncode == 130, err
     assert out == ""
     assert "covalign: interrupted" in err
-    assert sorted(path.name for path in folder.iterdir()) == ["Z.npy", "covariates.csv", "slow.csv"]
+    assert sorted(path.name for path in folder.iterdir()) == ["Z.npy", "covariates.csv", "waiting"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_named_pipe_is_refused(folder):
+    os.mkfifo("slow.csv")
+    assert "slow.csv" in run("align", "Z.npy", "slow.csv", "-o", "out.npy", code=2).stderr
 
 
 def test_regimes_are_completed():
