@@ -22,7 +22,7 @@ def fitted(seed: int, *, rho: float, shift: float = 0.0, spread: float = 0.0):
     )
     y = rng.standard_normal((n, 1))
     w = spread * rng.standard_normal(SIZE * SETS) + shift * (block == 0)
-    fa = ca.InformedFactorAnalysis(1, supervision=1e4, folds=0).fit(E + y * w, y)
+    fa = ca.InformedFactorAnalysis(1, supervision=500, folds=0).fit(E + y * w, y)
     return fa, {f"s{i}": np.flatnonzero(block == i) for i in range(SETS)}
 
 

@@ -745,7 +745,9 @@ def _warn_if_not_converged(converged: bool, n_sweeps: int, max_iter: int, stackl
         return
     text = f"the bound was still rising after {n_sweeps} sweeps: raise max_iter, or tol if this is close enough."
     if n_sweeps < max_iter:
-        text = f"rounding ended the fit after {n_sweeps} sweeps, before it converged: use scale=True."
+        text = (
+            f"rounding ended the fit after {n_sweeps} sweeps, before it converged: use scale=True, or less supervision."
+        )
     warnings.warn(text, ConvergenceWarning, stacklevel=stacklevel)
 
 

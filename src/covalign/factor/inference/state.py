@@ -185,7 +185,7 @@ class Problem(NamedTuple):
     @property
     def rounding(self) -> float:
         """What rounding may change in the bound (nats). In 90 odd fits it was at most 1e-11 for each cell."""
-        return 1e-9 * self.n * int(self.bounds[-1].stop)
+        return 1e-9 * self.n * (int(self.bounds[-1].stop) + self.of_y * self.p)
 
     def supervised(self, weight: float) -> Problem:
         """The problem with the covariates as a further view whose likelihood has this power; 0 leaves them out."""

@@ -88,7 +88,7 @@ def iterate(
 
     With ``refresh`` every fourth step starts from an extrapolation of the last three; it counts only if it ends higher.
     A plain step raises the bound up to ``rounding`` (nats). If it falls, the state before that step is the best that
-    numbers of this precision can give; the fit has converged only if the fall is rounding.
+    numbers of this precision can give; the fit has converged only if the fall is rounding, or below the tolerance.
     """
     elbo: list[float] = []
     last: list[State] = []
@@ -102,7 +102,7 @@ def iterate(
                 if not value > elbo[-1]:
                     continue
             elif elbo and not value >= elbo[-1]:
-                return Fit(state, elbo, elbo[-1] - value <= rounding)
+                return Fit(state, elbo, elbo[-1] - value <= max(rounding, tol * abs(value)))
             state, converged = new, bool(elbo) and value - elbo[-1] < tol * abs(value)
             elbo.append(value)
             last.append(state)
