@@ -28,15 +28,22 @@ def interruptible() -> Iterator[None]:
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield
         return
+    with handled(signal.SIGINT, _Stop()):
+        yield
+
+
+@contextmanager
+def handled(number: int, handler: Any) -> Iterator[None]:
+    """Handle a signal within the block; the handler before it comes back afterwards."""
     try:
-        signal.signal(signal.SIGINT, _Stop())
+        before = signal.signal(number, handler)
     except ValueError:  # only the main thread can handle signals
         yield
         return
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(number, before)
 
 
 class _Stop:

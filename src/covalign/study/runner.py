@@ -20,6 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from covalign._core.extras import optional
 from covalign._core.files import write_text
+from covalign._core.interrupts import handled
 from covalign._core.messages import message
 from covalign._core.progress import Progress
 from covalign._core.threads import limited
@@ -186,15 +187,8 @@ def ended_properly() -> Iterator[None]:
     def end(*_: object) -> None:
         sys.exit(143)
 
-    try:
-        before = signal.signal(signal.SIGTERM, end)
-    except ValueError:  # only the main thread can handle signals
+    with handled(signal.SIGTERM, end):
         yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def leave_interrupts_to_the_parent() -> None:
