@@ -139,7 +139,7 @@ class Search(NamedTuple):
     def _continued(self, problem: Problem, begun: Fit, most: int, tick: Callable[[list[float]], bool | None]) -> Fit:
         """At most so many further sweeps; what they reach is seen even if Ctrl-C ends them."""
         try:
-            rest = sweeps.fit(problem, begun.state, self.accelerate, most, self.tol, tick=tick)
+            rest = sweeps.fit(problem, begun.state, self.accelerate, most, self.tol, tick=tick, done=len(begun.elbo))
         except sweeps.Interrupted as why:
             self.seen.see(problem, why.reached._replace(elbo=[*begun.elbo, *why.reached.elbo]))
             raise

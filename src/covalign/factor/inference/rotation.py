@@ -29,6 +29,8 @@ Indices: TypeAlias = NDArray[np.intp]
 
 NEWTON_STEPS, CG_STEPS, HALVINGS = 4, 40, 30
 ENOUGH = 1e-3  # nats; the next sweep moves everything again
+LONGEST = 0.5  # of the entries of E in one step: a Cayley curve goes far beyond what the second order sees
+GAMMA_MAX = float(np.arctanh(BETA_MAX))
 
 
 def rotate(problem: Problem, state: State, held: int = 0, hold_beta: bool = False) -> State:
@@ -261,17 +263,20 @@ class Pairs(NamedTuple):
 
 
 class Moving(NamedTuple):
-    """Which part of a direction may be followed: not the first ``held`` rows of E, and gamma only if it moves."""
+    """Which part of a direction may be followed: not the first ``held`` rows of E, and gamma only where it moves."""
 
     held: int = 0
-    gamma: bool = True
+    gamma: bool | NDArray[np.bool_] = True
 
     def part(self, E: Array, delta: Array) -> tuple[Array, Array]:
         """The direction with the rest set to zero, in place."""
         E[: self.held] = 0.0
-        if not self.gamma:
-            delta[:] = 0.0
-        return E, delta
+        return E, np.where(self.gamma, delta, 0.0)
+
+    def within(self, gamma: Array, by_gamma: Array) -> Moving:
+        """The same, but gamma at its limit (beta cannot come closer to 1) does not move if it would go beyond."""
+        beyond = (np.abs(gamma) >= GAMMA_MAX) & (gamma * by_gamma > 0)
+        return self._replace(gamma=self.gamma & ~beyond)
 
 
 EVERYTHING = Moving()
@@ -281,18 +286,22 @@ def ascend(landscape: Landscape, gamma: Array, moving: Moving = EVERYTHING) -> t
     """Newton's method, its system solved by conjugate gradients, the origin moved along so that R = I every time."""
     R, here = np.eye(len(landscape.S)), landscape
     for _ in range(NEWTON_STEPS):
-        slope, by_gamma = moving.part(*here.gradient(gamma))
-        E, delta = newton_direction(here.curvature(gamma, slope), slope, by_gamma, moving)
+        slope, by_gamma = here.gradient(gamma)
+        free = moving.within(gamma, by_gamma)
+        slope, by_gamma = free.part(slope, by_gamma)
+        E, delta = newton_direction(here.curvature(gamma, slope), slope, by_gamma, free)
         if (np.vdot(slope, E) + by_gamma @ delta) / 2 < ENOUGH:  # what this step promises
             break
+        length = min(1.0, LONGEST / max(float(np.abs(E).max()), LONGEST))
         value = here.value(np.eye(len(R)), gamma)
         for halving in range(HALVINGS):
-            step = cayley(0.5**halving * E)
-            if here.value(step, gamma + 0.5**halving * delta) > value:
+            part = length * 0.5**halving
+            step, ahead = cayley(part * E), np.clip(gamma + part * delta, -GAMMA_MAX, GAMMA_MAX)
+            if here.value(step, ahead) > value:
                 break
         else:
             break
-        R, gamma, here = step @ R, gamma + 0.5**halving * delta, here.moved(step)
+        R, gamma, here = step @ R, ahead, here.moved(step)
     return R, gamma
 
 
