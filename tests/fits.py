@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from covalign.factor import supervision
 from covalign.factor.inference import sweeps
 
 
 def loosen(monkeypatch: pytest.MonkeyPatch, least: float = 0.1) -> None:
-    """Let fits stop at a tolerance of at least this."""
+    """Let fits stop at a tolerance of at least this, without a choice of the supervision."""
     fit = sweeps.fit
 
     def loose(problem, state, accelerate, max_iter, tol, **named):
         return fit(problem, state, accelerate, max_iter, max(tol, least), **named)
 
     monkeypatch.setattr(sweeps, "fit", loose)
+    monkeypatch.setattr(supervision, "chosen", lambda model: supervision.WEIGHTS[0])

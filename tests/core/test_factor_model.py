@@ -16,6 +16,7 @@ import covalign as ca
 from covalign import InformedFactorAnalysis
 from covalign.closed_form import regimes
 from covalign.exceptions import DependentCovariatesError, FileFormatError, OwnershipWarning
+from covalign.factor import supervision
 
 
 def scenario(name="PN", n=200, **settings):
@@ -132,7 +133,7 @@ def test_views_and_names(fitted):
 @pytest.mark.parametrize("state", [np.random.RandomState(0), np.random.default_rng(0), np.random.SeedSequence(0), None])
 def test_any_source_of_random_numbers(state):
     s = ca.simulate.scenario("PN", n_samples=60, n_covariates=2)
-    fa = InformedFactorAnalysis(3, random_state=state, n_init=2).fit(s.X, s.Y)
+    fa = InformedFactorAnalysis(3, random_state=state, n_init=2, supervision=1.0).fit(s.X, s.Y)
     assert np.isfinite(fa.elbo_[-1])
 
 
@@ -285,7 +286,8 @@ def test_reconstruction_is_in_the_units_of_X(fitted):
 
 
 def test_posterior_standard_deviations_shrink_with_data():
-    small, large = (InformedFactorAnalysis(6).fit(s.X, s.Y) for s in (scenario(n=100), scenario(n=2000)))
+    settings = {"n_factors": 6, "supervision": 1.0}
+    small, large = (InformedFactorAnalysis(**settings).fit(s.X, s.Y) for s in (scenario(n=100), scenario(n=2000)))
     assert large.loadings_std_["X"].mean() < small.loadings_std_["X"].mean() / 2
     assert small.factor_std_.shape == (100, 6)
     assert (large.factor_std_[:, :3].mean(axis=0) < small.factor_std_[:, :3].mean(axis=0) / 1.3).all()
@@ -388,11 +390,12 @@ ODD = {
 }
 
 
-@pytest.mark.parametrize("posterior", ["full", "mean_field"])
+# The choice of supervision is fitted once, with the posterior of the default; the other posterior has the largest weight.
+@pytest.mark.parametrize(("posterior", "weight"), [("full", "auto"), ("mean_field", supervision.WEIGHTS[-1])])
 @pytest.mark.parametrize("case", ODD)
-def test_odd_data_give_finite_answers_without_warnings(case, posterior):
+def test_odd_data_give_finite_answers_without_warnings(case, posterior, weight):
     X, Y = ODD[case]
-    fa = InformedFactorAnalysis(5, posterior=posterior, max_iter=40)
+    fa = InformedFactorAnalysis(5, posterior=posterior, max_iter=40, supervision=weight)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", ConvergenceWarning)
