@@ -432,7 +432,7 @@ def test_a_covariate_that_is_a_factor_has_beta_near_one():
 
 @pytest.mark.parametrize(("p", "k"), [(1, 1), (3, 3), (1, 6)])
 def test_few_factors(p, k):
-    fa = InformedFactorAnalysis(k).fit(BASE.X, BASE.Y[:, :p])
+    fa = InformedFactorAnalysis(k, supervision=1.0).fit(BASE.X, BASE.Y[:, :p])
     assert fa.factors_.shape == (200, k)
     for model in (fa, fa.realign(0.5)):
         assert model.factors_.shape == model.factor_std_.shape == (200, k)
@@ -512,7 +512,9 @@ EXPECTED = {  # where the model differs from what scikit-learn expects of every 
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@parametrize_with_checks([InformedFactorAnalysis(2, max_iter=30)], expected_failed_checks=lambda model: EXPECTED)
+@parametrize_with_checks(
+    [InformedFactorAnalysis(2, max_iter=30, supervision=1.0)], expected_failed_checks=lambda model: EXPECTED
+)
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
 
