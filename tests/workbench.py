@@ -73,7 +73,7 @@ def _tables(folder: Path, tables: dict[str, pd.DataFrame], clinic: pd.DataFrame)
     lacking = {"rna": tables["rna"], "protein": tables["protein"].iloc[6:]}
     for name, table in (lacking | {"clinic": clinic}).items():
         table.to_csv(folder / f"{name}.csv")
-    model = ca.InformedFactorAnalysis(5, tol=1e-3).fit(lacking, clinic[["age", "sex", "dose"]])
+    model = ca.InformedFactorAnalysis(5, tol=1e-3, supervision=1.0).fit(lacking, clinic[["age", "sex", "dose"]])
     model.save(folder / "ifa.covalign")
 
 

@@ -19,6 +19,7 @@ from covalign.study.baselines.ivae import IVAE
 from covalign.study.baselines.linear import PCA, PLS, BairSPCA, BarshanSPCA, YAsFactors
 from covalign.study.baselines.linear_decoder import posterior_means
 from covalign.study.baselines.method import run, standardised, standardised_views
+from tests import fits
 
 LINEAR = [PCA(), PLS(), YAsFactors(), BairSPCA(), BarshanSPCA(), BarshanSPCA(kernel="linear")]
 by_name = pytest.mark.parametrize("method", LINEAR, ids=lambda method: method.name)
@@ -469,7 +470,8 @@ PLACING += [Aligned(0.0), Aligned(1.0), Aligned(0.5, components=False)]
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # any fit will do
 @pytest.mark.parametrize("method", PLACING, ids=lambda method: method.name)
 @pytest.mark.parametrize("shape", [(120, 12, 3), (50, 80, 2)])
-def test_fitted_samples_are_placed_where_they_are(method, shape):
+def test_fitted_samples_are_placed_where_they_are(method, shape, monkeypatch):
+    fits.fix_supervision(monkeypatch)
     X, Y = draw(*shape)
     X = 3 * X + 7  # in units of its own
     result = run(method, {"a": X[:, :5], "b": X[:, 5:]}, Y, n_factors=6, budget=100)
@@ -487,7 +489,8 @@ def test_methods_that_need_the_covariates_of_a_sample_do_not_place_it_without():
     assert run(YAsFactors(), X, Y, 5).place is None
 
 
-def test_iFA_and_the_aligner_place_as_their_own_transform_does():
+def test_iFA_and_the_aligner_place_as_their_own_transform_does(monkeypatch):
+    fits.fix_supervision(monkeypatch)
     X, Y = draw()
     fa = ca.InformedFactorAnalysis(6, max_iter=2000, random_state=0).fit(X[:150], Y[:150]).realign(0.5)
     placed = run(IFA(0.5), X[:150], Y[:150], 6).place(X[150:])

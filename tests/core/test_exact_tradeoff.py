@@ -414,13 +414,13 @@ def test_the_exact_factor_model_is_saved_measured_and_left(samples, factors, tmp
 
 def test_the_regimes_of_the_model_have_no_exact_one():
     s = ca.simulate.scenario("PN", n_samples=60)
-    fa = ca.InformedFactorAnalysis(6, folds=0, max_iter=50, tol=1e-3, regime_from="model").fit(s.X, s.Y)
+    fa = ca.InformedFactorAnalysis(6, folds=0, tol=1e-3, supervision=1.0, regime_from="model").fit(s.X, s.Y)
     with pytest.raises(ValueError, match='exact=True needs regime_from="features", got regime_from="model"'):
         fa.at(max_coupling=0.2, exact=True)
 
 
 def test_the_frontier_of_the_factor_model_stays_below_its_optimum():
     s = ca.simulate.scenario("PN", n_samples=60)
-    fa = ca.InformedFactorAnalysis(6, folds=0, max_iter=50, tol=1e-3).fit(s.X, s.Y)
+    fa = ca.InformedFactorAnalysis(6, folds=0, tol=1e-3, supervision=1.0).fit(s.X, s.Y)
     frame = fa.frontier([0, 0.5, 1])
     assert (frame["exact_alignment"] >= frame["alignment"]).all()

@@ -24,7 +24,7 @@ def fitted() -> tuple[ca.InformedFactorAnalysis, dict[str, pd.DataFrame], pd.Dat
     X["protein"] = X["protein"].iloc[:50]
     Y = pd.DataFrame({"age": s.Y[:, 0], "site": rng.choice(["x", "y", "z"], 80)}, index=names)
     Y = Y.mask(rng.random(Y.shape) < 0.2)
-    return ca.InformedFactorAnalysis(6, tol=1e-2).fit(X, Y), X, Y
+    return ca.InformedFactorAnalysis(6, tol=1e-2, supervision=1.0).fit(X, Y), X, Y
 
 
 def test_factors(fitted):
@@ -117,14 +117,14 @@ def test_gaps_by_chunks_and_in_memory_are_the_same(fitted, tmp_path):
     _, X, Y = fitted
     rna, y = X["rna"].to_numpy(), Y[["age"]].to_numpy(dtype=float)
     np.save(tmp_path / "x.npy", rna)
-    in_memory = ca.InformedFactorAnalysis(3).fit({"rna": rna}, y).missing_frame()
-    streamed = ca.InformedFactorAnalysis(3).fit({"rna": tmp_path / "x.npy"}, y).missing_frame()
+    model = ca.InformedFactorAnalysis(3, tol=1e-2, supervision=1.0)
+    in_memory, streamed = (model.fit({"rna": x}, y).missing_frame() for x in (rna, tmp_path / "x.npy"))
     pd.testing.assert_frame_equal(in_memory, streamed)
 
 
 def test_complete_data_have_one_pattern():
     s = ca.simulate.scenario("PN", n_samples=50, n_covariates=2)
-    frame = ca.InformedFactorAnalysis(3).fit(s.X, s.Y).missing_frame()
+    frame = ca.InformedFactorAnalysis(3, tol=1e-2, supervision=1.0).fit(s.X, s.Y).missing_frame()
     assert frame["samples"].eq(50).all()
     assert frame["observed"].eq(1).all()
     assert frame["name"].tolist() == ["X", "y0", "y1"]

@@ -132,7 +132,7 @@ def test_views_and_names(fitted):
 @pytest.mark.parametrize("state", [np.random.RandomState(0), np.random.default_rng(0), np.random.SeedSequence(0), None])
 def test_any_source_of_random_numbers(state):
     s = ca.simulate.scenario("PN", n_samples=60, n_covariates=2)
-    fa = InformedFactorAnalysis(3, random_state=state, n_init=2).fit(s.X, s.Y)
+    fa = InformedFactorAnalysis(3, random_state=state, n_init=2, supervision=1.0).fit(s.X, s.Y)
     assert np.isfinite(fa.elbo_[-1])
 
 
@@ -285,7 +285,8 @@ def test_reconstruction_is_in_the_units_of_X(fitted):
 
 
 def test_posterior_standard_deviations_shrink_with_data():
-    small, large = (InformedFactorAnalysis(6).fit(s.X, s.Y) for s in (scenario(n=100), scenario(n=2000)))
+    settings = {"n_factors": 6, "supervision": 1.0}
+    small, large = (InformedFactorAnalysis(**settings).fit(s.X, s.Y) for s in (scenario(n=100), scenario(n=2000)))
     assert large.loadings_std_["X"].mean() < small.loadings_std_["X"].mean() / 2
     assert small.factor_std_.shape == (100, 6)
     assert (large.factor_std_[:, :3].mean(axis=0) < small.factor_std_[:, :3].mean(axis=0) / 1.3).all()
@@ -429,7 +430,7 @@ def test_a_covariate_that_is_a_factor_has_beta_near_one():
 
 @pytest.mark.parametrize(("p", "k"), [(1, 1), (3, 3), (1, 6)])
 def test_few_factors(p, k):
-    fa = InformedFactorAnalysis(k).fit(BASE.X, BASE.Y[:, :p])
+    fa = InformedFactorAnalysis(k, supervision=1.0).fit(BASE.X, BASE.Y[:, :p])
     assert fa.factors_.shape == (200, k)
     for model in (fa, fa.realign(0.5)):
         assert model.factors_.shape == model.factor_std_.shape == (200, k)
@@ -509,7 +510,9 @@ EXPECTED = {  # where the model differs from what scikit-learn expects of every 
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@parametrize_with_checks([InformedFactorAnalysis(2, max_iter=30)], expected_failed_checks=lambda model: EXPECTED)
+@parametrize_with_checks(
+    [InformedFactorAnalysis(2, max_iter=30, supervision=1.0)], expected_failed_checks=lambda model: EXPECTED
+)
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
 

@@ -13,6 +13,7 @@ from scipy import sparse
 
 import covalign as ca
 from covalign.moments.moments import fold_moments, fold_of_rows, merge
+from covalign.stream import reduction
 from tests.conftest import correlated
 
 FIELDS = ("mean_z", "mean_y", "cov_z", "cov_zy", "cov_y")
@@ -111,10 +112,16 @@ def test_sparse_equals_dense(form):
     assert_same(ca.Moments.from_batches([(form(Z[:7]), Y[:7]), (form(Z[7:]), Y[7:])]), brute_force(Z, Y))
 
 
-def test_lanes_agree_with_one_lane():
-    Z, Y = correlated(3, 40_000, 500, 3)  # large enough to be shared out among threads
-    in_lanes = ca.Moments.from_arrays(Z, Y)
+def test_lanes_agree_with_one_lane(monkeypatch):
+    Z, Y = correlated(3, 3000, 20, 3)
     one_lane = ca.Moments.from_batches([(Z, Y)])
+    spans, original = [], reduction.portions
+    monkeypatch.setattr(reduction, "FEW", 0)
+    monkeypatch.setattr(reduction.Size, "threads", (3, 3))
+    monkeypatch.setattr("covalign.moments.moments.BLOCK_BYTES", 0)  # the smallest blocks there are: 64 rows
+    monkeypatch.setattr(reduction, "portions", lambda t, a, b, s: spans.append((a, b)) or original(t, a, b, s))
+    in_lanes = ca.Moments.from_arrays(Z, Y)
+    assert sorted(spans) == [(0, 1000), (1000, 2000), (2000, 3000)]
     assert_same(in_lanes, one_lane, 1e-11)
 
 

@@ -304,7 +304,7 @@ def test_score_needs_y(fitted):
     ("model", "grid"),
     [
         (LatentAligner(), {"lam": [0.0, 1.0]}),
-        (InformedFactorAnalysis(tol=1e-4), {"n_factors": [3, 6]}),
+        (InformedFactorAnalysis(tol=1e-4, supervision=1.0), {"n_factors": [3, 6]}),
     ],
     ids=["aligner", "factors"],
 )

@@ -44,7 +44,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def study():
-    s = ca.simulate.scenario("PN", n_samples=N, n_features=FEATURES, n_covariates=2)
+    s = ca.simulate.scenario("PN", n_samples=N, n_features=FEATURES, n_factors=3, n_covariates=2)
     views = {
         name: pd.DataFrame(s.X[name], NAMES, [f"{name}{i}" for i in range(width)]) for name, width in FEATURES.items()
     }
@@ -267,7 +267,7 @@ def test_one_view_needs_no_name():
 @pytest.mark.parametrize("in_memory", [True, False])
 def test_arrays_go_by_position(in_memory, monkeypatch):
     monkeypatch.setattr(matching, "LOADED_BYTES", 2**28 if in_memory else 0)
-    s = ca.simulate.scenario("PN", n_samples=N, n_features=FEATURES, n_covariates=2)
+    s = ca.simulate.scenario("PN", n_samples=N, n_features=FEATURES, n_factors=3, n_covariates=2)
     for name, values in s.X.items():
         np.save(f"{name}.npy", values)
     pd.DataFrame(s.Y, NAMES, ["age", "dose"]).to_csv("clinic.csv")

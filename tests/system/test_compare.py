@@ -31,7 +31,8 @@ FAST = ["iFA (lam=0.5)", "PCA, then T_1", "PCA", "PLS", "SPCA", "Y as factors"]
 
 @pytest.fixture(scope="module")
 def data():
-    return ca.simulate.scenario("PN", n_samples=70, n_features={"rna": 9, "protein": 6}, n_covariates=2, random_state=3)
+    sizes = {"n_samples": 70, "n_features": {"rna": 9, "protein": 6}, "n_factors": 5, "n_covariates": 2}
+    return ca.simulate.scenario("PN", **sizes, random_state=3)
 
 
 @pytest.fixture(scope="module")

@@ -169,7 +169,7 @@ def test_top_features_show_loadings_with_two_deviations():
 
 def test_top_features_of_a_model_and_of_one_view():
     s = ca.simulate.scenario("PN", n_samples=60, n_features={"a": 12, "b": 9}, n_covariates=2)
-    fa = ca.InformedFactorAnalysis(3).fit(s.X, s.Y)
+    fa = ca.InformedFactorAnalysis(3, tol=1e-2, supervision=1.0).fit(s.X, s.Y)
     ax = ca.plot.top_features(fa.top_features("y0", "b", 4))
     assert labels(ax.yaxis) == fa.top_features("y0", "b", 4)["feature"].tolist()
     draw(ax)

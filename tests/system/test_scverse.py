@@ -17,7 +17,7 @@ anndata = pytest.importorskip("anndata", reason="anndata is not installed")
 mudata = pytest.importorskip("mudata", reason="mudata is not installed")
 
 AGES = ["age", "dose"]
-QUICK = {"folds": 0, "tol": 1e-3}  # where a fit is needed, and not its last digits
+QUICK = {"folds": 0, "tol": 1e-3, "supervision": 1.0}  # where a fit is needed, and not its last digits
 
 PULLS = [False, True] if hasattr(mudata, "set_options") else [False]  # from mudata 0.4 on, columns are never pulled
 
@@ -504,10 +504,11 @@ def test_an_embedding_of_a_mudata():
 def test_ifa_of_an_anndata_gives_the_numbers_of_the_model(tmp_path):
     adata = scanpy_like()
     keep = adata.var["highly_variable"].to_numpy()
-    ca.scverse.ifa(adata, ["age", "leiden"], 6, lam=0.5, confounders=["batch"], folds=2, tol=1e-4, as_frame=True)
+    settings = {"folds": 2, "tol": 1e-4, "supervision": 1.0}
+    ca.scverse.ifa(adata, ["age", "leiden"], 6, lam=0.5, confounders=["batch"], as_frame=True, **settings)
     X = pd.DataFrame(adata.X.toarray()[:, keep], index=adata.obs_names)
     Y, C = adata.obs[["age", "leiden"]], adata.obs[["batch"]]
-    plain = ca.InformedFactorAnalysis(6, tol=1e-4, folds=2).fit({"X": X}, Y, confounders=C).realign(0.5)
+    plain = ca.InformedFactorAnalysis(6, **settings).fit({"X": X}, Y, confounders=C).realign(0.5)
     np.testing.assert_allclose(adata.obsm["X_ifa"], plain.factors_, rtol=1e-6, atol=1e-9)
     assert list(adata.obsm["X_ifa"]) == ["age", "leiden_1", "leiden_2", "free0", "free1", "free2"]
     np.testing.assert_allclose(adata.varm["ifa"].to_numpy()[keep], plain.loadings_["X"], rtol=1e-6, atol=1e-9)
@@ -539,12 +540,13 @@ def test_ifa_of_a_mudata_matches_cells_by_name(tmp_path, pull):
         warnings.simplefilter("ignore", FutureWarning)  # mudata's, of its old behaviour
         mdata = muon_like(pull=pull)
     assert ("rna:age" in mdata.obs) is pull
-    model = ca.scverse.ifa(mdata, ["age", "dose"], 5, folds=2, tol=1e-4, as_frame=True, return_model=True)
+    settings = {"folds": 2, "tol": 1e-4, "supervision": 1.0}
+    model = ca.scverse.ifa(mdata, ["age", "dose"], 5, as_frame=True, return_model=True, **settings)
     rna, prot = mdata["rna"], mdata["prot"]
     used = rna.var_names[rna.var["highly_variable"]]
     views = {"rna": rna[:, used].to_df(), "prot": prot.to_df()}
     Y = pd.DataFrame({"age": rna.obs["age"], "dose": prot.obs["dose"]})
-    plain = ca.InformedFactorAnalysis(5, tol=1e-4).fit(views, Y)
+    plain = ca.InformedFactorAnalysis(5, **settings).fit(views, Y)
     samples = pd.Index(plain._table.samples)
     expected = pd.DataFrame(plain.factors_, index=samples).loc[mdata.obs_names]
     np.testing.assert_allclose(mdata.obsm["X_ifa"], expected, rtol=1e-5, atol=1e-7)
@@ -612,7 +614,7 @@ def test_flags_of_a_modality_that_lacks_cells():
 
 def test_ifa_says_its_supervision_and_what_left_out_cells_show(tmp_path):
     adata = scanpy_like()
-    model = ca.scverse.ifa(adata, AGES, 3, **{**QUICK, "folds": 3}, supervision=4, return_model=True)
+    model = ca.scverse.ifa(adata, AGES, 3, **{**QUICK, "folds": 3, "supervision": 4}, return_model=True)
     found = adata.uns["ifa"]
     assert (found["supervision"], model.supervision) == (4, 4)
     pd.testing.assert_frame_equal(found["informed"], model.informed_)

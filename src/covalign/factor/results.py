@@ -115,7 +115,7 @@ class Tables(AlignedModel):
         is the share of cells that are there. The most frequent pattern comes first.
 
         >>> import covalign as ca
-        >>> s = ca.simulate.scenario("PN", n_samples=200, n_covariates=1)
+        >>> s = ca.simulate.scenario("PN", n_samples=200, n_factors=3, n_covariates=1)
         >>> s.Y[:50] = float("nan")
         >>> ca.InformedFactorAnalysis(3).fit(s.X, s.Y).missing_frame()
            pattern  samples       kind name  observed
