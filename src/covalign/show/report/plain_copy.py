@@ -9,10 +9,22 @@ from typing import Any
 import numpy as np
 
 from covalign.closed_form.regimes import mean_or_nan
-from covalign.factor.verdicts import VERDICTS
-from covalign.show.report.facts import measured
+from covalign.show.report import conclusion
+from covalign.show.report.facts import LEAST_AXES, lam_shown, measured
 
 WIDTH, HEIGHT, EDGE, RIM = 460, 300, 48, 12  # EDGE: the space for numbers
+
+
+def concluded(facts: dict[str, Any]) -> str:
+    """The conclusion as HTML, which pages show with and without scripts."""
+    said = conclusion.of(facts)
+    lines = "".join(f"<p>{html.escape(text)}</p>" for text in said["said"])
+    warned = "".join(f"<li>{html.escape(text)}</li>" for text in said["warnings"])
+    warnings = f'<div class="warnings" role="note"><h3>Look at these first</h3><ul>{warned}</ul></div>'
+    return (
+        f'<h2>{html.escape(said["headline"])}</h2>{lines}<p class="key">{html.escape(said["meaning"])}</p>'
+        f"{warnings if warned else ''}"
+    )
 
 
 def static(facts: dict[str, Any]) -> str:
@@ -30,23 +42,15 @@ def static(facts: dict[str, Any]) -> str:
     )
 
 
-def lam_shown(lam: float) -> str:
-    """Two digits on the slider's grid, elsewhere enough digits to distinguish lambda from 0 and 1."""
-    digits = 2 if abs(100 * lam - round(100 * lam)) < 1e-9 else 3
-    while 2 < digits < 12 and round(lam, digits) in (0, 1):
-        digits += 1
-    return f"λ = {lam:.{digits}f}"
-
-
 def _alignments(facts: dict[str, Any], now: dict[str, Any]) -> str:
-    rows, held = [], now["held_out"] or dict.fromkeys(("alignment", "low", "high"), [np.nan] * len(facts["covariates"]))
-    for p, name in enumerate(facts["covariates"]):
-        low, high = _shown(held["low"][p]), _shown(held["high"][p])
+    rows, p = [], len(facts["covariates"])
+    held = now["held_out"] or dict.fromkeys(("alignment", "low", "high"), [np.nan] * p)
+    verdicts = conclusion.verdicts(facts, now) if now["held_out"] else ["–"] * p
+    for at, name in enumerate(facts["covariates"]):
+        low, high = _shown(held["low"][at]), _shown(held["high"][at])
         limits = "–" if low == "–" else f"{low} to {high}"
-        lost = "informed" in facts and facts["informed"][p]["verdict"] == VERDICTS[-1]
-        called = f"{name} ({VERDICTS[-1]})" if lost else name
-        rows.append((called, [_shown(now["alignment"][p]), _shown(held["alignment"][p]), limits]))
-    return _table(["covariate", "fitted", "held out", "90 %"], rows)
+        rows.append((name, [_shown(now["alignment"][at]), _shown(held["alignment"][at]), limits, verdicts[at]]))
+    return _table(["covariate", "fitted", "held out", "90 %", "verdict"], rows)
 
 
 def _shown(value: float) -> str:
@@ -54,13 +58,13 @@ def _shown(value: float) -> str:
 
 
 def _informed(facts: dict[str, Any]) -> str:
-    """What left-out samples say of every covariate, and the supervision."""
+    """Beta of every covariate, and the supervision."""
     rows = []
     for of in facts["informed"]:
         limits = "–" if np.isnan(of["low"]) else f"{_shown(of['low'])} to {_shown(of['high'])}"
-        rows.append((of["covariate"], [_shown(of["beta"]), limits, _shown(of["held_out"]), of["verdict"]]))
+        rows.append((of["covariate"], [_shown(of["beta"]), limits]))
     return (
-        f"<h2>Informed factors</h2>{_table(['covariate', 'beta', '90 %', 'held out', 'verdict'], rows)}"
+        f"<h2>Informed factors</h2>{_table(['covariate', 'beta', '90 %'], rows)}"
         f'<p class="key">From left-out samples. Supervision {facts["supervision"]:g}.</p>'
     )
 
@@ -71,10 +75,9 @@ def _shares(factors: dict[str, Any]) -> str:
     rows = [(name, [f"{view['shares'][k]:.3f}" for view in views]) for k, name in enumerate(factors["names"])]
     rows.append(("all factors", [f"{view['total']:.3f}" for view in views]))
     bound = factors["bound"]
-    owners = "".join(f"<p>{html.escape(text)}</p>" for text in factors["ownership"])
     ended = "Converged" if bound["converged"] else "Not converged"
     return (
-        f"{owners}<h2>Variance explained</h2>{_table(['factor', *(view['name'] for view in views)], rows)}"
+        f"<h2>Variance explained</h2>{_table(['factor', *(view['name'] for view in views)], rows)}"
         f'<p class="key">{ended} after {bound["sweeps"]} sweeps at {bound["values"][-1]:.2f} nats.</p>'
     )
 
@@ -97,8 +100,9 @@ def _figure(facts: dict[str, Any], now: dict[str, Any]) -> str:
     }
     dots = {"fitted": _point(now)} | ({} if now["held_out"] is None else {"held": _point(now["held_out"])})
     points = np.array([*curves["fitted"], *curves["held"], *dots.values()])
-    right, low, high = max(points[:, 0].max(), 1e-3) * 1.05, np.nanmin(points[:, 1]), np.nanmax(points[:, 1])
-    margin = 0.08 * max(high - low, 1e-2)
+    right = max(points[:, 0].max() * 1.05, LEAST_AXES["coupling"])
+    low, high = (0.0, 1.0) if np.isnan(points[:, 1]).all() else (np.nanmin(points[:, 1]), np.nanmax(points[:, 1]))
+    margin = 0.08 * (high - low) + max(0.0, LEAST_AXES["alignment"] - (high - low)) / 2
     low, high = low - margin, high + margin
 
     def at(x: float, y: float) -> tuple[float, float]:
