@@ -84,7 +84,7 @@ def test_nothing_is_overwritten_unasked_and_nothing_is_left_half_written(tmp_pat
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.parametrize(("p", "most"), [(1, 70_000), (20, 400_000), (60, 1_500_000)])
+@pytest.mark.parametrize(("p", "most"), [(1, 85_000), (20, 410_000), (60, 1_500_000)])
 def test_pages_are_small(p, most):
     Z, Y = correlated(1, 300, p + 5, p)
     text = report.page(facts.of_aligner(LatentAligner().fit(Z, Y)), "r")

@@ -191,4 +191,4 @@ def _number(value: float) -> str:
 
 def _plain(coupling: float) -> str:
     """Two digits that count; 0 if rounding alone is left."""
-    return "0" if abs(coupling) < 5e-5 else f"{coupling:.2g}"
+    return f"{coupling:,.0f}" if coupling >= 100 else "0" if coupling < 5e-5 else f"{coupling:.2g}"
