@@ -84,8 +84,8 @@ class Page:
         for event, listener in self.heard.items():
             self.page.remove_listener(event, listener)
         if kind is None:
-            assert self.complaints == []
-            assert self.requests == [self.path.as_uri()]
+            assert self.complaints == [], self.complaints
+            assert self.requests == [self.path.as_uri()], self.requests
 
     def settle(self) -> None:
         """Wait until what was asked for is drawn."""

@@ -16,6 +16,7 @@ from tests.browser import PHONE, WIDE, Page, chromium
 from tests.conftest import correlated
 from tests.system.test_report_page import NASTY
 
+
 @pytest.fixture(scope="module")
 def browser():
     with chromium() as opened:

@@ -119,6 +119,24 @@ def test_the_static_figure_has_axes_to_read_it_by():
         assert start + slope * at == pytest.approx(need, abs=abs(slope) * 0.2)
 
 
+def test_the_static_figure_has_no_place_for_what_is_unknown():
+    """One carrier: no fold can judge, so there is no held-out curve."""
+    Z, _ = correlated(0, 5, 3, 1)
+    text = static(facts.of_aligner(LatentAligner().fit(Z, np.eye(5)[:, 4:])))
+    assert "nan" not in text
+    assert 'class="line fitted"' in text
+    assert 'class="line held"' not in text
+
+
+def test_the_static_figure_magnifies_nothing():
+    rng = np.random.default_rng(0)
+    Y = rng.standard_normal((2000, 2))
+    model = LatentAligner().fit(Y + 0.3 * rng.standard_normal((2000, 2)), Y)
+    assert model.at(lam=1).coupling_ < 0.02
+    ticks = re.findall(r'<text class="tick"[^>]*text-anchor="middle">([-\d.]+)<', static(facts.of_aligner(model)))
+    assert max(map(float, ticks)) == pytest.approx(0.1)
+
+
 def test_without_scripts_what_no_fold_can_judge_has_no_number():
     Z, Y = correlated(11, 300, 6, 2)
     rare = np.zeros(300)

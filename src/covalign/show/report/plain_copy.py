@@ -95,15 +95,12 @@ def _figure(facts: dict[str, Any], now: dict[str, Any]) -> str:
     """Mean alignment against coupling along lambda, fitted and held out, and the point of the model."""
     along = [measured(facts, "tunable", float(lam)) for lam in np.linspace(0, 1, 21)]
     curves = {
-        "fitted": [_point(found) for found in along],
-        "held": [_point(f["held_out"]) for f in along if f["held_out"]],
+        "fitted": _known(_point(found) for found in along),
+        "held": _known(_point(found["held_out"]) for found in along if found["held_out"]),
     }
-    dots = {"fitted": _point(now)} | ({} if now["held_out"] is None else {"held": _point(now["held_out"])})
-    points = np.array([*curves["fitted"], *curves["held"], *dots.values()])
-    right = max(points[:, 0].max() * 1.05, LEAST_AXES["coupling"])
-    low, high = (0.0, 1.0) if np.isnan(points[:, 1]).all() else (np.nanmin(points[:, 1]), np.nanmax(points[:, 1]))
-    margin = 0.08 * (high - low) + max(0.0, LEAST_AXES["alignment"] - (high - low)) / 2
-    low, high = low - margin, high + margin
+    here = {"fitted": now, **({} if now["held_out"] is None else {"held": now["held_out"]})}
+    dots = {kind: point for kind, found in here.items() for point in _known([_point(found)])}
+    right, low, high = _extent([*curves["fitted"], *curves["held"], *dots.values()])
 
     def at(x: float, y: float) -> tuple[float, float]:
         across, up = x / right * (WIDTH - EDGE - RIM), (y - low) / (high - low) * (HEIGHT - EDGE - RIM)
@@ -118,6 +115,15 @@ def _figure(facts: dict[str, Any], now: dict[str, Any]) -> str:
         x, y = at(*point)
         lines += f'<circle class="now {kind}" cx="{x}" cy="{y}" r="7"/>'
     return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="Frontier">{lines}</svg>'
+
+
+def _extent(points: list[tuple[float, float]]) -> tuple[float, float, float]:
+    """The right end of the axis of coupling, and both ends of the axis of alignment."""
+    right = max([*(1.05 * x for x, _ in points), LEAST_AXES["coupling"]])
+    ys = [y for _, y in points] or [0.0, 1.0]
+    spread = max(ys) - min(ys)
+    margin = 0.08 * spread + max(0.0, LEAST_AXES["alignment"] - spread) / 2
+    return right, min(ys) - margin, max(ys) + margin
 
 
 def _axes(at: Callable[[float, float], tuple[float, float]], right: float, low: float, high: float) -> str:
@@ -152,3 +158,8 @@ def ticks(low: float, high: float) -> list[tuple[float, str]]:
 
 def _point(found: dict[str, Any]) -> tuple[float, float]:
     return found["coupling"], mean_or_nan(found["alignment"])
+
+
+def _known(points: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The points that have a place: where nothing can be judged there is no alignment."""
+    return [point for point in points if not np.isnan(point).any()]

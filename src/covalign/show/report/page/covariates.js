@@ -144,8 +144,8 @@
   if (P > MANY) for (const place of document.querySelectorAll(".numbered")) place.textContent = " Numbers are those of the table of covariates.";
   const made = P <= MANY ? grid : mosaic;
   const matrices = [
-    [made("with-y", dimensions, names, "Correlations of the dimensions with the covariates"), (now) => now.withY],
-    [made("among", dimensions, dimensions, "Correlations of the dimensions with each other"), (now) => now.among],
+    [made("with-y", dimensions, names, `Correlations of the ${dimension}s with the covariates`), (now) => now.withY],
+    [made("among", dimensions, dimensions, `Correlations of the ${dimension}s with each other`), (now) => now.among],
   ];
   const recolour = () => { if (byId("matrices").open) for (const [colour, of] of matrices) colour(of(latest)); };
   byId("matrices").addEventListener("toggle", recolour);
