@@ -67,7 +67,7 @@ def test_axe_finds_nothing_serious_at_any_width(browser, tmp_path, made, scheme)
     with Page(browser, model, tmp_path, color_scheme=scheme, gene_sets=sets) as page:
         for name in ("matrices", "technical"):
             page.unfold(name)
-        for width in WIDTHS:
+        for width in WIDTHS if scheme == "light" else WIDTHS[-1:]:  # colours are the same at any width
             page.page.set_viewport_size({"width": width, "height": 900})
             page.settle()
             assert page.page.evaluate("document.documentElement.scrollWidth") == width
@@ -136,7 +136,7 @@ def test_a_category_of_many_levels_has_distinct_colours(browser, tmp_path):
     with Page(browser, factor_model(), tmp_path) as page:
         page.page.select_option("#scatter-colour", label="site")
         key = page.page.locator("#scatter-key span").all_inner_texts()
-        assert key == [*(f"site {i}" for i in (0, 1, 10, 11, 2, 3)), "6 other levels"]
+        assert key == [*(f"site {i}" for i in range(6)), "6 other levels"]
         fills = page.page.eval_on_selector_all("#scatter circle", "all => all.map(dot => dot.style.fill)")
         assert len({*fills}) == 7
 
