@@ -138,7 +138,7 @@ def test_samples_that_count_less_are_named():
     facts = report.summary(model)
     weights = model.sample_weights_
     shown = facts["factors"]["weights"]
-    assert shown["count"] == int((weights < 0.5).any(axis=1).sum())
+    assert shown["count"] == int((weights < 0.25).any(axis=1).sum())
     assert shown["samples"][0]["name"] == "patient 7"
     for one in shown["samples"]:
         assert one["weight"] == pytest.approx(weights.loc[one["name"], one["view"]])

@@ -24,8 +24,8 @@ from covalign.tables.covariates import Column
 TOP = 10  # features of a factor in a view, and gene sets of a factor
 NEGLIGIBLE = 0.01  # of the largest loading in a view: features below are not listed
 BELOW = 0.05  # the q of gene sets that are called found
-HALF = 0.5  # samples with a smaller weight are far off
-FAR = 20  # samples that are far off and listed
+FAR_OFF = 0.25  # samples with a smaller weight: more than four times the usual noise variance
+LISTED = 20  # samples that are far off
 POINTS = 400  # of the bound's curve
 SAMPLES, CELLS = 1000, 60_000  # of the scatter plot; fewer samples if there are more cells
 LIVE = 60_000  # numbers from which the page computes shares as the slider moves
@@ -205,21 +205,21 @@ def samples(model: Any, polar: Polar) -> dict[str, Any] | None:
 
 
 def weights(model: Any) -> dict[str, Any] | None:
-    """Samples that count less than half in a view, the least first; None if noise is Gaussian: all count 1."""
+    """Samples that are far off in a view, the farthest first; None if noise is Gaussian: all count 1."""
     if model.noise != "student":
         return None
     frame = model.sample_weights_
     table = frame.to_numpy()
-    at, view = np.nonzero(table < HALF)
+    at, view = np.nonzero(table < FAR_OFF)
     order = np.argsort(table[at, view], kind="stable")
     names = [str(i + 1) if model._table.samples is None else str(model._table.samples[i]) for i in at]
     return {
-        "below": HALF,
+        "below": FAR_OFF,
         "count": len(set(at.tolist())),
         "of": len(table),
         "samples": [
             {"name": names[i], "view": str(frame.columns[view[i]]), "weight": float(table[at[i], view[i]])}
-            for i in order[:FAR]
+            for i in order[:LISTED]
         ],
     }
 

@@ -2,7 +2,7 @@
 "use strict";
 
 (() => {
-  const { byId, known, shown, draw, write, canvas, ticks, grid, mosaic, table } = drawing;
+  const { byId, known, shown, draw, write, words, canvas, ticks, grid, mosaic, table } = drawing;
   const { facts, names, called, P, isModel, dimension, curve, corner } = live;
   const MANY = 12;  // covariates: beyond, they are numbered and can be searched, and matrices are folded away
   const PAIRS = 15;
@@ -19,14 +19,14 @@
   const every = [...curve, ...(corner ? [corner] : [])].flatMap((found) =>
     [...found.alignment, ...(found.heldOut ? found.heldOut.low : [])]).filter(known);
   const low = Math.max(-1, Math.min(0, ...every));
-  const [W, H] = [400, 24];
+  const [W, H] = [240, 24];
   const x = (value) => 12 + ((Math.max(low, Math.min(1, value)) - low) / (1 - low)) * (W - 24);
-  const marks = ticks(low, 1, 5);
+  const marks = ticks(low, 1, 3);
 
   function row(name, p) {
     const line = write(byId("numbers"), "tr");
     if (P > MANY) write(line, "td", String(p + 1), { class: "no" });
-    const head = write(line, "th", name, { scope: "row" });
+    const head = words(line, "th", name, { scope: "row" });
     const svg = canvas(draw(write(line, "td", null, { class: "plot" }), "svg", { "aria-hidden": "true" }), W, H);
     for (const tick of marks.at) draw(svg, "line", { x1: x(tick), x2: x(tick), y1: 0, y2: H, class: "grid" });
     const parts = { line, bar: draw(svg, "line", { y1: H / 2, y2: H / 2, class: "interval" }) };

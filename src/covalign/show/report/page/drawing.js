@@ -70,6 +70,14 @@ const drawing = (() => {
 
   // -- tables ---------------------------------------------------------------------------------------------------------
 
+  // A cell of text that may break anywhere, but not within a word of usual length.
+  function words(parent, tag, text, attributes = {}) {
+    const cell = write(parent, tag, text, attributes);
+    const longest = Math.max(...text.split(/[\s_.:/-]/u).map((word) => word.length));
+    cell.style.minWidth = `${Math.min(19, Math.ceil(1.2 * longest) + 2)}ch`;
+    return cell;
+  }
+
   // A table of text; the first column names the rows.
   function table(id, head, rows) {
     const place = typeof id === "string" ? byId(id) : id;
@@ -79,7 +87,7 @@ const drawing = (() => {
     const body = write(place, "tbody");
     for (const cells of rows) {
       const row = write(body, "tr");
-      cells.forEach((text, i) => (i ? write(row, "td", text) : write(row, "th", text, { scope: "row" })));
+      cells.forEach((text, i) => (i ? words(row, "td", text) : words(row, "th", text, { scope: "row" })));
     }
     return place;
   }
@@ -146,14 +154,17 @@ const drawing = (() => {
     write(place, "caption", label, { class: "unseen" });
     const above = write(write(place, "thead"), "tr");
     write(above, head ? "th" : "td", head, head ? { scope: "col" } : {});
-    for (const name of columns) write(write(above, "th", null, { scope: "col" }), "span", name, { class: upright ? "" : "turned" });
-    for (const [name] of notes) write(above, "th", name, { scope: "col", class: "note" });
+    for (const name of columns) {
+      if (upright) words(above, "th", name, { scope: "col" });
+      else write(write(above, "th", null, { scope: "col" }), "span", name, { class: "turned" });
+    }
+    for (const [name] of notes) words(above, "th", name, { scope: "col", class: "note" });
     const body = write(place, "tbody");
     const all = rows.map((name, p) => {
       const row = write(body, "tr");
-      write(row, "th", name, { scope: "row" });
+      words(row, "th", name, { scope: "row" });
       const cells = columns.map(() => write(row, "td"));
-      for (const [, of] of notes) write(row, "td", of(p), { class: "note" });
+      for (const [, of] of notes) words(row, "td", of(p), { class: "note" });
       return cells;
     });
     return (matrix) => all.forEach((cells, p) => cells.forEach((cell, q) => {
@@ -236,5 +247,5 @@ const drawing = (() => {
   document.addEventListener("pointerleave", () => tip.classList.remove("seen"));
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") tip.classList.remove("seen"); });
 
-  return { byId, roomOf, known, shown, plain, lamShown, quoted, draw, write, canvas, labelHeight, table, options, ticks, axes, padded, atLeast, grid, mosaic };
+  return { byId, roomOf, known, shown, plain, lamShown, quoted, draw, write, canvas, labelHeight, words, table, options, ticks, axes, padded, atLeast, grid, mosaic };
 })();

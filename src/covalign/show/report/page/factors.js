@@ -2,7 +2,7 @@
 "use strict";
 
 (() => {
-  const { byId, shown, lamShown, quoted, write, grid, table, options } = drawing;
+  const { byId, shown, lamShown, quoted, write, words, grid, table, options } = drawing;
   const { facts, P } = live;
   const { names, active, views, sets } = facts.factors;
   const NOT = facts.verdicts.names[2];
@@ -13,7 +13,7 @@
   // -- variance explained ---------------------------------------------------------------------------------------------
 
   const leading = (k) => views.flatMap((one) => one.top[k].map(([feature, loading]) => ({ feature, loading, share: Math.abs(loading) / largest(one) })))
-    .sort((a, b) => b.share - a.share).slice(0, LEADING).map(({ feature, loading }) => `${feature} ${loading < 0 ? "−" : "+"}`).join(", ");
+    .sort((a, b) => b.share - a.share).slice(0, LEADING).map(({ feature, loading }) => `${feature}\u00a0${loading < 0 ? "−" : "+"}`).join(", ");
   const largest = (one) => Math.max(1e-300, ...one.top.flat().map(([, loading]) => Math.abs(loading)));
   const best = (k) => sets.best[k].filter(({ q }) => q < sets.below).map((one) => `${one.set} (${one.direction})`).slice(0, 2).join(", ") || "–";
   const notes = [["leading features", leading], ...(sets ? [["gene sets", best]] : [])];
@@ -54,7 +54,7 @@
     const rows = write(write(box, "table", null, { class: "bars" }), "tbody");
     for (const [feature, loading, std] of top) {
       const row = write(rows, "tr");
-      write(row, "th", feature, { scope: "row" });
+      words(row, "th", feature, { scope: "row" });
       const track = write(write(row, "td", null, { class: "plot", "aria-hidden": "true" }), "div", null, { class: "track" });
       const bar = write(track, "i", null, { class: loading < 0 ? "negative" : "positive" });
       Object.assign(bar.style, { left: at(Math.min(0, loading)), width: `${((50 * Math.abs(loading)) / reach).toFixed(1)}%` });
