@@ -15,7 +15,7 @@ from covalign import InformedFactorAnalysis, LatentAligner
 from covalign.exceptions import NotHeldOutWarning
 from covalign.show import report
 from covalign.show.report import conclusion
-from covalign.show.report.plain_copy import concluded
+from covalign.show.report.plain_copy import concluded, static
 from tests.conftest import correlated
 
 
@@ -170,6 +170,18 @@ def test_gene_sets_are_those_of_enrichment():
         assert [one["set"] for one in shown["best"][k]] == rows["set"].tolist()
         assert [one["q"] for one in shown["best"][k]] == rows["q"].tolist()
         assert shown["found"][k] == int((rows["q"] < 0.05).sum())
+
+
+def test_without_scripts_there_are_features_and_gene_sets():
+    model = far_off()
+    best = model.top_features("dose", "rna", 3)
+    sets = {"of <dose>": model.top_features("dose", "rna", 30).query("loading > 0")["feature"][:6]}
+    text = static(report.summary(model, gene_sets=sets))
+    assert ", ".join(f"{feature} ({loading:.2g})" for feature, loading, _ in best.itertuples(index=False)) in text
+    found = model.enrichment(sets).query("q < 0.05")
+    assert len(found)
+    assert text.count("<td>of &lt;dose&gt;</td>") == len(found)
+    assert "No gene set has q" in static(report.summary(model, gene_sets={"any": [f"rna{d}" for d in range(0, 30, 4)]}))
 
 
 def test_gene_sets_need_a_factor_model():

@@ -13,6 +13,7 @@ from covalign.show.report import conclusion
 from covalign.show.report.facts import LEAST_AXES, lam_shown, measured
 
 WIDTH, HEIGHT, EDGE, RIM = 460, 300, 48, 12  # EDGE: the space for numbers
+LEADING = 3  # features of a factor in a view
 
 
 def concluded(facts: dict[str, Any]) -> str:
@@ -31,7 +32,9 @@ def static(facts: dict[str, Any]) -> str:
     """A figure and tables, as HTML."""
     now = measured(facts, facts["regime"], facts["lam"])
     named = lam_shown(facts["lam"]) if facts["regime"] == "tunable" else html.escape(facts["regime"])
-    more = _informed(facts) + _shares(facts["factors"]) if "factors" in facts else ""
+    more = ""
+    if "factors" in facts:
+        more = _informed(facts) + _shares(facts["factors"]) + _leading(facts["factors"]) + _sets(facts["factors"])
     groups = f"<p>{html.escape(facts['about_groups'])}</p>" if facts["about_groups"] and now["held_out"] else ""
     categories = "".join(f"<p>{html.escape(text)}</p>" for text in facts["about_categories"])
     return (
@@ -80,6 +83,34 @@ def _shares(factors: dict[str, Any]) -> str:
         f"<h2>Variance explained</h2>{_table(['factor', *(view['name'] for view in views)], rows)}"
         f'<p class="key">{ended} after {bound["sweeps"]} sweeps at {bound["values"][-1]:.2f} nats.</p>'
     )
+
+
+def _leading(factors: dict[str, Any]) -> str:
+    """The first features of every factor, a column for each view."""
+    views = factors["views"]
+    rows = [
+        (
+            name,
+            [html.escape(", ".join(f"{f} ({loading:.2g})" for f, loading, _ in v["top"][k][:LEADING])) for v in views],
+        )
+        for k, name in enumerate(factors["names"])
+    ]
+    return f"<h2>Leading features (loadings)</h2>{_table(['factor', *(view['name'] for view in views)], rows)}"
+
+
+def _sets(factors: dict[str, Any]) -> str:
+    """The gene sets that were found, a row for each."""
+    if factors["sets"] is None:
+        return ""
+    below = factors["sets"]["below"]
+    rows = [
+        (name, [html.escape(one["set"]), html.escape(one["view"]), one["direction"], f"{one['q']:.1e}"])
+        for name, best in zip(factors["names"], factors["sets"]["best"], strict=True)
+        for one in best
+        if one["q"] < below
+    ]
+    none = f"<p>No gene set has q &lt; {below:g}.</p>"
+    return f"<h2>Gene sets</h2>{_table(['factor', 'set', 'view', 'direction', 'q'], rows) if rows else none}"
 
 
 def _table(head: Iterable[str], rows: Iterable[tuple[str, Sequence[str]]]) -> str:
