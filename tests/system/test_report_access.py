@@ -148,6 +148,7 @@ def test_samples_that_count_less_are_listed(browser, tmp_path):
         assert first[:2] == ["patient 7", "rna"]
         assert float(first[2]) == pytest.approx(model.sample_weights_.loc["patient 7", "rna"], rel=0.06)
         assert "“patient 7”" in page.text(".warnings")
+        assert {*page.page.locator("#numbers td.verdict").all_inner_texts()} == {"–"}  # nothing was held out
 
 
 # -- paper ------------------------------------------------------------------------------------------------------------

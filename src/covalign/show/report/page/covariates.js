@@ -9,7 +9,7 @@
   const [CAPTURED, UNCLEAR, NOT] = facts.verdicts.names;
 
   const verdict = (p, out) => {
-    if (isModel) return facts.informed[p].verdict;
+    if (isModel) return facts.folds.length ? facts.informed[p].verdict : "–";
     if (!out || !known(out.low[p]) || !known(out.high[p])) return out ? UNCLEAR : "–";
     return out.low[p] > 0 ? CAPTURED : out.high[p] < facts.verdicts.small ? NOT : UNCLEAR;
   };
