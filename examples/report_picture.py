@@ -23,8 +23,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("docs/img"))
     out = parser.parse_args().out
     pages = {
-        "report.png": (ca.LatentAligner(lam=0.5).fit(*digits()), "Handwritten digits, as a network sees them", 1010),
-        "report_factors.png": (clinic(), "A clinic, simulated", 2760),
+        "report.png": (ca.LatentAligner(lam=0.5).fit(*digits()), "Handwritten digits, as a network sees them", 1060),
+        "report_factors.png": (clinic(), "A clinic, simulated", 2475),
     }
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])

@@ -71,7 +71,7 @@ def test_summary_report_and_saved_model_have_the_findings(with_outlier, tmp_path
     (text,) = facts["factors"]["ownership"]
     assert "patient4" in text
     assert records[0]["advice"] in text
-    assert text.replace("'", "&#x27;") in plain_copy.static(facts)
+    assert text.replace("'", "&#x27;") in plain_copy.concluded(facts)
     with_outlier.save(tmp_path / "model.covalign")
     pd.testing.assert_frame_equal(ca.load(tmp_path / "model.covalign").ownership_, with_outlier.ownership_)
 

@@ -32,6 +32,7 @@ COMMANDS = [
     "compare",
     "simulate",
     "info",
+    "report",
     "reproduce",
     "plan",
     "embed",
@@ -95,6 +96,7 @@ WRONG = [
     ["transform", "no.covalign", "Z.npy", "-o", "out.npy"],
     ["compare", "no.npy", "covariates.csv"],
     ["info", "no.covalign"],
+    ["report", "no.covalign", "-o", "report.html"],
     ["simulate", "PN", "-o", "there.npy"],
 ]
 

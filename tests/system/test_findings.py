@@ -1,8 +1,10 @@
-"""``covalign enrich``, ``features`` and ``associations`` say what the library finds; and the dot plot."""
+"""``covalign enrich``, ``features``, ``associations`` and ``report`` say what the library finds; and the dot plot."""
 
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -162,3 +164,23 @@ def test_only_the_best_sets_are_drawn():
     with pytest.raises(ValueError, match="enrichment"):
         ca.plot.enrichment(frame)
     plt.close("all")
+
+
+def test_a_report_of_a_saved_model_has_its_gene_sets(kept, run):
+    done = run("report", "ifa.covalign", "--sets", "h.gmt", "-o", "findings.html", "--title", "A cohort", "--json")
+    answer, facts = json.loads(done.stdout), ca.report.summary(kept[0], kept[1] / "h.gmt")
+    assert answer == {"conclusion": facts["conclusion"], "files": ["findings.html"]}
+    text = Path("findings.html").read_text()
+    assert "<title>A cohort</title>" in text
+    assert json.loads(re.search(r'id="facts">(.*?)</script>', text)[1])["factors"]["sets"]["given"] == 3
+    run("report", "ifa.covalign", "-o", "findings.html", code=3)
+    plain = run("report", "aligner.covalign", "-o", "aligner.html").stdout
+    assert plain.splitlines()[0].endswith("covariates are captured on new rows.")
+    assert "<title>aligner</title>" in Path("aligner.html").read_text()
+
+
+def test_gene_sets_of_an_aligner_are_refused(run):
+    done = run("report", "aligner.covalign", "--sets", "h.gmt", "-o", "page.html", code=2)
+    assert "needs a factor model" in done.stderr
+    assert not Path("page.html").exists()
+    assert "none.gmt" in run("report", "ifa.covalign", "--sets", "none.gmt", "-o", "page.html", code=2).stderr

@@ -50,6 +50,7 @@ STANDS_FOR = {
     "features": parameters(ca.InformedFactorAnalysis.features_frame),
     "associations": parameters(ca.InformedFactorAnalysis.associations),
     "enrich": parameters(ca.InformedFactorAnalysis.enrichment),
+    "report": parameters(ca.report.write),
     "plan": parameters(costs.checked),
     "reproduce": parameters(reproduction.reproduce) | {*Profile._fields} | {*Inputs._fields},
     "embed": parameters(ca.embed.images, ca.embed.texts),

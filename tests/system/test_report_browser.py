@@ -1,16 +1,8 @@
-"""The report in a real browser: it moves, its numbers are Python's, and it asks nothing of the network.
-
-Screenshots go to the folder in COVALIGN_SCREENSHOTS, if that is set. With COVALIGN_NEEDS_BROWSER a missing browser is a
-failure, not a reason to skip.
-"""
+"""The report in a real browser: it moves, its numbers are Python's, and it asks nothing of the network."""
 
 from __future__ import annotations
 
-import itertools
-import os
-import shutil
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -20,115 +12,15 @@ import covalign as ca
 from covalign import InformedFactorAnalysis, LatentAligner
 from covalign.exceptions import NotHeldOutWarning
 from covalign.show import report
+from tests.browser import PHONE, WIDE, Page, chromium
 from tests.conftest import correlated
 from tests.system.test_report_page import NASTY
-
-CHROMIUM = next(
-    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
-)
-NEEDED = bool(os.environ.get("COVALIGN_NEEDS_BROWSER"))
-WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 800}
 
 
 @pytest.fixture(scope="module")
 def browser():
-    """Chromium. For this module only: while it is open, no other event loop can run in this thread."""
-    if not NEEDED:
-        pytest.importorskip("playwright", reason="playwright is not installed")
-        if CHROMIUM is None:
-            pytest.skip("chromium is not installed")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield Tabs(opened)
-        opened.close()
-
-
-class Tabs:
-    """One tab for each choice of options. A report is loaded into an open tab: a new one costs more than the report."""
-
-    def __init__(self, chromium) -> None:
-        self.chromium = chromium
-        self.open: dict = {}
-        self.count = itertools.count()  # of reports: a file that is loaded again might keep what was typed
-
-    def tab(self, viewport=WIDE, **options):
-        """It looks as a new tab does."""
-        key = tuple(sorted(options.items()))
-        if key not in self.open:
-            self.open[key] = self.chromium.new_context(**options).new_page()
-        self.open[key].set_viewport_size(viewport)
-        self.open[key].emulate_media(media="screen")
-        self.open[key].mouse.move(0, 0)
-        return self.open[key]
-
-
-class Page:
-    """A report that is open, and what the browser complained of or asked for meanwhile."""
-
-    def __init__(self, browser, model, folder: Path, *, viewport=WIDE, title="r", **options) -> None:
-        self.path = report.write(model, folder / f"report{next(browser.count)}.html", title=title)
-        self.page = browser.tab(viewport, **options)
-        self.complaints: list[str] = []
-        self.requests: list[str] = []
-        self.heard = {
-            "console": lambda message: self.complaints.append(message.text),
-            "pageerror": lambda error: self.complaints.append(str(error)),
-            "dialog": lambda dialog: (self.complaints.append(dialog.message), dialog.dismiss()),
-            "request": lambda request: self.requests.append(request.url),
-        }
-        for event, listener in self.heard.items():
-            self.page.on(event, listener)
-        self.page.goto(self.path.as_uri())
-
-    def __enter__(self) -> Page:
-        return self
-
-    def __exit__(self, kind, *_: object) -> None:
-        for event, listener in self.heard.items():
-            self.page.remove_listener(event, listener)
-        if kind is None:
-            assert self.complaints == []
-            assert self.requests == [self.path.as_uri()]
-
-    def settle(self) -> None:
-        """Wait until what was asked for is drawn."""
-        self.page.evaluate("() => new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(go)))")
-
-    def press(self, name: str) -> None:
-        self.page.get_by_role("button", name=name, exact=False).click()
-        self.settle()
-
-    @property
-    def state(self) -> dict:
-        return self.page.evaluate("window.covalign.state")
-
-    @property
-    def now(self) -> dict:
-        return self.page.evaluate("window.covalign.now")
-
-    def text(self, selector: str) -> str:
-        return self.page.inner_text(selector)
-
-    def drag(self, share: float) -> float:
-        """Take the slider's thumb with the mouse and let it go at a share of its way; the lambda it is at."""
-        box = self.page.locator("#lam").bounding_box()
-        here = float(self.page.input_value("#lam"))
-        height, thumb = box["y"] + box["height"] / 2, 8
-        place = lambda lam: box["x"] + thumb + lam * (box["width"] - 2 * thumb)  # noqa: E731
-        self.page.mouse.move(place(here), height)
-        self.page.mouse.down()
-        self.page.mouse.move(place((here + share) / 2), height, steps=3)
-        self.page.mouse.move(place(share), height, steps=3)
-        self.page.mouse.up()
-        self.settle()
-        return self.state["lam"]
-
-    def screenshot(self, name: str) -> None:
-        """The whole page, if someone wants to look at it."""
-        if "COVALIGN_SCREENSHOTS" in os.environ:
-            self.page.screenshot(full_page=True, path=Path(os.environ["COVALIGN_SCREENSHOTS"]) / f"{name}.png")
+    with chromium() as opened:
+        yield opened
 
 
 def aligner(p: int = 3, **settings) -> LatentAligner:
@@ -180,10 +72,11 @@ def test_matrices_are_drawn_as_they_are(browser, tmp_path):
     with Page(browser, model, tmp_path) as page:
         page.drag(0.9)
         for name, matrix in (("with-y", page.now["withY"]), ("among", page.now["among"])):
-            written = page.page.locator(f"#{name} text.value").all_text_contents()
+            written = page.page.locator(f"#{name} td.cell").all_text_contents()
             values = [float(text) for text in written]
             np.testing.assert_allclose(values, np.ravel(matrix), atol=0.00501)
-            strengths = page.page.eval_on_selector_all(f"#{name} rect", "all => all.map(r => +r.style.fillOpacity)")
+            strength = "all => all.map(cell => +cell.style.getPropertyValue('--strength'))"
+            strengths = page.page.eval_on_selector_all(f"#{name} td.cell", strength)
             np.testing.assert_allclose(strengths, np.abs(np.ravel(matrix)), atol=0.001)
 
 
@@ -194,6 +87,8 @@ SQUARES = """all => all.flatMap(path => path.getAttribute("d").split("z").slice(
 
 def test_matrices_of_many_are_drawn_as_they_are_by_few_elements(browser, tmp_path):
     with Page(browser, aligner(60), tmp_path) as page:
+        assert not page.page.is_visible("#with-y svg")  # folded away; the largest correlations are in a table
+        page.unfold("matrices")
         for lam in ("0.9", "0.2"):
             page.page.locator("#lam").fill(lam)
             page.settle()
@@ -232,7 +127,7 @@ def test_the_strongest_within_a_budget(browser, tmp_path):
             need = model.at(max_coupling=budget)
             assert page.state["lam"] == pytest.approx(need.lam, abs=1e-6)
             assert page.now["coupling"] <= budget + 1e-9
-            assert f"max_coupling={budget}" in page.text("#code")
+            assert f"max_coupling={budget}" in page.code
         page.page.fill("#budget", str(2 * most))
         page.press("Strongest within limit")
         assert page.state["regime"] == "strongest"
@@ -249,14 +144,14 @@ def test_where_there_is_no_exclusive_point_the_page_says_why(browser, tmp_path):
         assert page.page.is_disabled("#exclusive")
         assert "'site_north'" in page.text("#why-not")
         assert "drop_first=True" in page.text("#why-not")
-        assert "3 levels have only 2 independent directions" in page.text("#reading")
+        assert "3 levels have only 2 independent directions" in page.text("#categories")
 
 
 def test_everything_works_by_keyboard(browser, tmp_path):
     model = aligner(3)
     with Page(browser, model, tmp_path) as page:
         visited = []
-        for _ in range(8):
+        for _ in range(14):
             page.page.keyboard.press("Tab")
             visited.append(page.page.evaluate("document.activeElement.id || document.activeElement.textContent"))
         assert visited == [
@@ -267,8 +162,14 @@ def test_everything_works_by_keyboard(browser, tmp_path):
             "budget",
             "Strongest within limit",
             "rows",
-            "code",
+            *("covariate", "fitted", "held out", "verdict"),
+            *("with-y", "among"),
+            "Technical details",
         ]
+        page.page.keyboard.press("Enter")
+        page.page.keyboard.press("Tab")
+        page.page.keyboard.press("Tab")
+        assert page.page.evaluate("document.activeElement.id") == "copy"
         page.page.focus("#lam")
         page.page.keyboard.press("ArrowRight")
         page.settle()
@@ -297,7 +198,7 @@ def test_the_code_reproduces_the_setting(browser, tmp_path):
         ):
             act()
             names = {"Z": Z, "Y": Y}
-            exec(page.text("#code"), names)
+            exec(page.code, names)
             np.testing.assert_allclose(names["aligner"].alignment_, page.now["alignment"], atol=1e-6)
             assert names["named"].shape == (300, 3)
 
@@ -310,9 +211,9 @@ def test_a_command_of_several_lines_is_a_comment_throughout(browser, tmp_path):
     page = browser.tab()
     page.goto(file.as_uri())
     names = {"Z": Z, "Y": Y}
-    exec(page.inner_text("#code"), names)
+    exec(page.text_content("#code"), names)
     assert "named" in names
-    assert "raise Exit" in page.inner_text("#code")
+    assert "raise Exit" in page.text_content("#code")
 
 
 def test_the_reading_follows_the_numbers(browser, tmp_path):
@@ -400,7 +301,7 @@ def test_any_number_of_covariates_at_any_width(browser, tmp_path, p, viewport):
         assert page.page.eval_on_selector_all("section *, .controls *", out) == 0
         assert len(page.page.screenshot()) > 20_000
         page.screenshot(f"p{p}_{viewport['width']}")
-    assert page.path.stat().st_size < {1: 80_000, 3: 90_000, 20: 400_000, 60: 2_500_000}[p]
+    assert page.path.stat().st_size < {1: 90_000, 3: 105_000, 20: 420_000, 60: 2_500_000}[p]
 
 
 def test_names_are_text_in_the_browser(browser, tmp_path):
@@ -410,9 +311,9 @@ def test_names_are_text_in_the_browser(browser, tmp_path):
         assert page.page.locator("#numbers th").all_inner_texts() == NASTY
         assert page.page.title() == NASTY[0]
         assert page.page.locator("body img").count() == 0
-        assert page.page.locator("script").count() == 5
+        assert page.page.locator("script").count() == 2
         page.press("Strongest T₁")
-        page.page.hover("#with-y rect:nth-of-type(2)")
+        page.page.hover("#with-y td.cell >> nth=1")
         assert NASTY[0] in page.text("#tip")
 
 
@@ -429,17 +330,17 @@ def test_names_that_read_from_right_to_left_leave_the_numbers_as_they_are(browse
 
 
 @pytest.mark.parametrize("p", [6, 30])
-def test_names_of_any_letters_stay_within_the_figure(browser, tmp_path, p):
+def test_names_of_any_letters_are_written_in_full(browser, tmp_path, p):
     Z, Y = correlated(p, 400, p + 5, p)
     letters = ["W", "\u6f22", "\U0001f600", "i", "M\u0301", "@"]
-    names = [letters[i % 6] * 20 + str(i) for i in range(p)]
+    names = [letters[i % 6] * 40 + str(i) for i in range(p)]
     with Page(browser, LatentAligner().fit(Z, pd.DataFrame(Y, columns=names)), tmp_path) as page:
-        out = """all => all.filter(text => {
-            const [a, b] = [text.getBoundingClientRect(), text.closest("svg").getBoundingClientRect()];
-            return a.left < b.left - 1 || a.right > b.right + 1 || a.top < b.top - 1;
-        }).map(text => text.textContent)"""
-        assert page.page.eval_on_selector_all(".heat .name", out) == []
-        assert page.page.locator("#among .name").count() == 2 * p
+        assert page.page.locator("#numbers th").all_text_contents() == names
+        if p == 6:
+            assert page.page.locator("#with-y thead th").all_text_contents() == names
+            assert page.page.locator("#with-y tbody th").all_text_contents() == [f"z {name}" for name in names]
+        out = "all => all.filter(one => one.scrollWidth > one.clientWidth + 1).map(one => one.textContent)"
+        assert page.page.eval_on_selector_all("#numbers th, .matrix th, #closest th, #conclusion p", out) == []
 
 
 def test_dark_light_and_paper(browser, tmp_path):
@@ -528,7 +429,7 @@ def test_a_factor_model_moves_as_its_realignments_do(browser, tmp_path, clinic, 
         np.testing.assert_allclose(page.now["alignment"], clinic.alignment_, atol=1e-6)
         np.testing.assert_allclose(page.now["heldOut"]["alignment"], clinic.summary()["held_out"], atol=1e-6)
         np.testing.assert_allclose(page.page.evaluate("window.covalign.shares"), clinic.variance_explained(), atol=1e-6)
-        assert "realign" not in page.text("#code")
+        assert "realign" not in page.code
         page.press("Independent")
         assert np.abs(np.array(page.now["among"]) - np.eye(5)).max() < 1e-6
         assert "should be 0" not in page.text("#reading")
@@ -538,17 +439,23 @@ def test_a_factor_model_moves_as_its_realignments_do(browser, tmp_path, clinic, 
 
 def test_what_a_factor_model_shows(browser, tmp_path, clinic):
     model = clinic.realign(0.5)
-    with Page(browser, model, tmp_path) as page:
+    sets = {"few": [f"rna{d}" for d in range(6)], "many": [f"RNA{d}" for d in range(8, 29)]}
+    with Page(browser, model, tmp_path, gene_sets=sets) as page:
         best = model.top_features("dose", "rna", 1).iloc[0]
         page.page.select_option("#top-factor", "1")
         assert page.text("#top h3 >> nth=0") == "rna (30 features)"
-        verdicts = page.page.locator("#informed tbody td:last-child").all_inner_texts()
+        verdicts = page.page.locator("#numbers td.verdict").all_inner_texts()
         assert verdicts == model.informed_["verdict"].tolist()
-        assert f"Supervision {model.supervision_:g}:" in page.text("#informed-said")
-        lost = [name for name, of in model.informed_["verdict"].items() if of == "not captured"]
-        marked = [text for text in page.page.locator("#numbers th").all_inner_texts() if "(not captured)" in text]
-        assert marked == [f"{name} (not captured)" for name in lost]
-        assert page.page.locator("#top svg text").first.text_content() == best["feature"]
+        assert f"Supervision {model.supervision_:g}:" in page.text("#covariates-said")
+        assert page.page.locator("#top tbody th").first.text_content() == best["feature"]
+        tested = model.enrichment(sets, factor="dose")
+        shown = page.page.locator("#sets tbody tr").all_inner_texts()
+        assert [row.split("\t")[0] for row in shown] == tested["set"].tolist()
+        assert [float(row.split("\t")[5]) for row in shown] == pytest.approx(tested["p"].tolist(), rel=0.06)
+        shares = page.page.locator("#shares tbody tr").all_inner_texts()
+        assert [row.split("\t")[0].partition(" (")[0] for row in shares] == model.factor_names_
+        assert page.page.locator('#bound .tick[text-anchor="end"]').count() == 0  # drawn when it is unfolded
+        page.unfold("technical")
         assert f"Converged after {model.n_iter_} sweep" in page.text("#bound-said")
         assert page.page.locator('#bound .tick[text-anchor="end"]').count() > 1
         sweeps = page.page.locator('#bound .tick[text-anchor="middle"]').all_text_contents()
@@ -565,6 +472,19 @@ def test_what_a_factor_model_shows(browser, tmp_path, clinic):
         assert page.page.locator("#scatter-key span").all_inner_texts() == ["0", "1", "2"]
         page.page.select_option("#scatter-x", "2")
         assert page.page.get_attribute("#scatter", "aria-label").startswith("Samples: stage_0 against")
+
+
+def test_samples_are_not_coloured_by_their_own_axes(browser, tmp_path, clinic):
+    with Page(browser, clinic, tmp_path) as page:
+        chosen = lambda: page.page.eval_on_selector("#scatter-colour", "one => one.selectedOptions[0].text")  # noqa: E731
+        axes = {"0": "age", "1": "dose", "2": "stage_0"}
+        for x, y, need in (("0", "1", "stage"), ("2", "1", "age"), ("0", "2", "dose"), ("5", "6", "age")):
+            page.page.select_option("#scatter-x", x)
+            page.page.select_option("#scatter-y", y)
+            assert chosen() == need, (axes.get(x), axes.get(y))
+        page.page.select_option("#scatter-colour", "0")  # by hand
+        page.page.select_option("#scatter-x", "0")
+        assert chosen() == "age"
 
 
 def test_samples_stand_where_their_factors_are(browser, tmp_path, clinic):

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from covalign import LatentAligner
+from covalign.exceptions import NotHeldOutWarning
 from covalign.show import report
 from covalign.show.report import facts
 from covalign.show.report.plain_copy import static, ticks
@@ -84,7 +85,7 @@ def test_nothing_is_overwritten_unasked_and_nothing_is_left_half_written(tmp_pat
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.parametrize(("p", "most"), [(1, 70_000), (20, 400_000), (60, 1_500_000)])
+@pytest.mark.parametrize(("p", "most"), [(1, 85_000), (20, 410_000), (60, 1_500_000)])
 def test_pages_are_small(p, most):
     Z, Y = correlated(1, 300, p + 5, p)
     text = report.page(facts.of_aligner(LatentAligner().fit(Z, Y)), "r")
@@ -117,6 +118,26 @@ def test_the_static_figure_has_axes_to_read_it_by():
     for at, marks, need in ((cx, across, model.coupling_), (cy, up, model.alignment_.mean())):
         slope, start = np.polyfit(*zip(*marks, strict=True), 1)
         assert start + slope * at == pytest.approx(need, abs=abs(slope) * 0.2)
+
+
+def test_the_static_figure_has_no_place_for_what_is_unknown():
+    """One carrier: no fold can judge, so there is no held-out curve."""
+    Z, _ = correlated(0, 5, 3, 1)
+    with pytest.warns(NotHeldOutWarning):
+        model = LatentAligner().fit(Z, np.eye(5)[:, 4:])
+    text = static(facts.of_aligner(model))
+    assert "nan" not in text
+    assert 'class="line fitted"' in text
+    assert 'class="line held"' not in text
+
+
+def test_the_static_figure_magnifies_nothing():
+    rng = np.random.default_rng(0)
+    Y = rng.standard_normal((2000, 2))
+    model = LatentAligner().fit(Y + 0.3 * rng.standard_normal((2000, 2)), Y)
+    assert model.at(lam=1).coupling_ < 0.02
+    ticks = re.findall(r'<text class="tick"[^>]*text-anchor="middle">([-\d.]+)<', static(facts.of_aligner(model)))
+    assert max(map(float, ticks)) == pytest.approx(0.1)
 
 
 def test_without_scripts_what_no_fold_can_judge_has_no_number():

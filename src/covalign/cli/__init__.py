@@ -14,6 +14,7 @@ from covalign.cli import (
     command_features,
     command_enrich,
     command_associations,
+    command_report,
     command_reproduce,
     command_embed,
 )

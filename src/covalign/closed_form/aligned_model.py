@@ -514,10 +514,7 @@ class AlignedModel(OutputTables):
         mean = self.mean_alignment_
         if np.isnan(mean["held_out"]):
             return ["Nothing was held out, so the alignment on new rows is unknown."]
-        if mean["in_sample"] - mean["held_out"] > OVERFITTED:
-            ends = f"mean alignment {mean['in_sample']:.2f} and {mean['held_out']:.2f}"
-            return [f"Much better on fitted rows than on new ones ({ends}): overfitted."]
-        return []
+        return overfitting(mean["in_sample"], mean["held_out"])
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """Names of the columns of ``transform``: covariates first, then the rest of the space or the free factors.
@@ -545,6 +542,14 @@ class AlignedModel(OutputTables):
         tags.target_tags.multi_output = True
         tags.input_tags.sparse = True
         return tags
+
+
+def overfitting(in_sample: float, held_out: float, called: str = "rows") -> list[str]:
+    """The sentence about mean alignments that are much higher on fitted rows than on new ones, if they are."""
+    if not in_sample - held_out > OVERFITTED:
+        return []
+    ends = f"mean alignment {in_sample:.2f} and {held_out:.2f}"
+    return [f"Much better on fitted {called} than on new ones ({ends}): overfitted."]
 
 
 def plain_mixing(polar: Polar) -> Array:

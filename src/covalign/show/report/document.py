@@ -16,9 +16,14 @@ from covalign._core.messages import message
 from covalign.aligner.latent import LatentAligner
 from covalign.closed_form.regimes import SCALED
 from covalign.factor import InformedFactorAnalysis
+from covalign.show.report import conclusion
 from covalign.show.report import factor_facts as factors
 from covalign.show.report import facts as known
-from covalign.show.report.plain_copy import static
+from covalign.show.report.plain_copy import concluded, static
+
+SCRIPTS = ("arithmetic", "drawing", "state", "frontier", "covariates", "words")  # in the order of their use
+FACTOR_SCRIPTS = ("factors", "samples", "bound")
+LAST_SCRIPT = "controls"
 
 
 def write(
@@ -27,6 +32,7 @@ def write(
     *,
     title: str = "covalign report",
     command: str = "",
+    gene_sets: Any = None,
     overwrite: bool = False,
 ) -> Path:
     """Write the report of a fitted ``LatentAligner`` or ``InformedFactorAnalysis`` to ``path`` (.html); returns it.
@@ -34,6 +40,8 @@ def write(
     The page is one file, needs no network, and computes every number from P x P matrices as the slider moves. An
     aligner has its held-out numbers already; a factor model is fitted again without each of its ``folds``.
     ``command`` is a command line that fits the same model, without its regime: the page shows it for every setting.
+    With ``gene_sets`` (a dict, or the path of a GMT file; see ``enrichment``) the page of a factor model shows which
+    sets have large loadings on each factor.
 
     >>> import covalign as ca, tempfile, pathlib
     >>> from covalign import report
@@ -45,26 +53,34 @@ def write(
     target = output_path(path)
     if target.exists() and not overwrite:
         raise target_exists(target)
-    text = page({**summary(model), "command": command}, title)
+    text = page({**summary(model, gene_sets), "command": command}, title)
     write_text(target, text)
     return target
 
 
-def summary(model: Any) -> dict[str, Any]:
-    """The facts of a report, as plain numbers and text.
+def summary(model: Any, gene_sets: Any = None) -> dict[str, Any]:
+    """The facts of a report, as plain numbers and text. ``conclusion`` has what the report says first.
 
     >>> import covalign as ca
     >>> from covalign import report
     >>> s = ca.simulate.scenario("PN", n_samples=200)
-    >>> report.summary(ca.LatentAligner().fit(s.Z, s.Y))["covariates"]
+    >>> facts = report.summary(ca.LatentAligner().fit(s.Z, s.Y))
+    >>> facts["covariates"]
     ['y0', 'y1', 'y2', 'y3', 'y4']
+    >>> facts["conclusion"]["headline"]
+    'All 5 covariates are captured on new rows'
     """
     if isinstance(model, InformedFactorAnalysis):
-        return factors.of_model(model)
-    if isinstance(model, LatentAligner):
-        return known.of_aligner(model)
-    problem = "a report needs a fitted LatentAligner or InformedFactorAnalysis"
-    raise ValueError(message(problem, got=f"a {type(model).__name__}", remedy="pass one of these"))
+        facts = factors.of_model(model, gene_sets)
+    elif not isinstance(model, LatentAligner):
+        problem = "a report needs a fitted LatentAligner or InformedFactorAnalysis"
+        raise ValueError(message(problem, got=f"a {type(model).__name__}", remedy="pass one of these"))
+    elif gene_sets is not None:
+        problem = "gene_sets needs a fitted InformedFactorAnalysis, which has loadings"
+        raise ValueError(message(problem, got="a LatentAligner", remedy="leave gene_sets out"))
+    else:
+        facts = known.of_aligner(model)
+    return {**facts, "conclusion": conclusion.of(facts)}
 
 
 def page(facts: dict[str, Any], title: str) -> str:
@@ -77,15 +93,15 @@ def page(facts: dict[str, Any], title: str) -> str:
     True
     """
     is_model = "factors" in facts
+    names = [*SCRIPTS, *(FACTOR_SCRIPTS if is_model else ()), LAST_SCRIPT]
     parts = {
         "title": html.escape(title),
         "subtitle": html.escape(_subtitle(facts)),
         "css": _terse("page.css"),
-        "arithmetic": _terse("arithmetic.js"),
-        "drawing": _terse("drawing.js"),
-        "view": _terse("view.js"),
+        "conclusion": concluded(facts),
         "factors": _file("factors.html") if is_model else "",
-        "factors_view": _terse("factors.js") if is_model else "",
+        "bound": _file("bound.html") if is_model else "",
+        "scripts": "\n".join(_terse(f"{name}.js") for name in names),
         "facts": as_json({"command": "", **facts}),
         "static": static(facts),
         "footer": html.escape(

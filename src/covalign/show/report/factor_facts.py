@@ -1,4 +1,4 @@
-"""Facts of a report about a factor model besides its regimes: bound, shares, features, samples, gaps."""
+"""Facts of a report about a factor model besides its regimes: bound, shares, features, gene sets, samples, gaps."""
 
 from __future__ import annotations
 
@@ -21,16 +21,21 @@ from covalign.factor.table import Table
 from covalign.show.report.facts import of_estimator, of_stage_1, plain
 from covalign.tables.covariates import Column
 
-TOP = 10  # features of a factor in a view
+TOP = 10  # features of a factor in a view, and gene sets of a factor
+NEGLIGIBLE = 0.01  # of the largest loading in a view: features below are not listed
+BELOW = 0.05  # the q of gene sets that are called found
+FAR_OFF = 0.25  # samples with a smaller weight: more than four times the usual noise variance
+LISTED = 20  # samples that are far off
 POINTS = 400  # of the bound's curve
 SAMPLES, CELLS = 1000, 60_000  # of the scatter plot; fewer samples if there are more cells
 LIVE = 60_000  # numbers from which the page computes shares as the slider moves
 FREE = 6  # free factors in the scatter
 
 
-def of_model(model: Any) -> dict[str, Any]:
+def of_model(model: Any, gene_sets: Any = None) -> dict[str, Any]:
     """The facts of a fitted ``InformedFactorAnalysis``; with folds, it is fitted again without each of them."""
     model._check_fitted()
+    found = None if gene_sets is None else sets(model, gene_sets)
     polar, judged = model._polar(), None
     why_not = None if model.folds else "the model has folds=0"
     try:
@@ -55,7 +60,9 @@ def of_model(model: Any) -> dict[str, Any]:
             "beta_std": [float(std) for std in model.beta_std_],
             "bound": bound(model),
             "views": views(model, polar),
+            "sets": found,
             "samples": samples(model, polar),
+            "weights": weights(model),
             "missing": missing(model),
             "ownership": ownership.sentences(model.ownership_),
         },
@@ -104,7 +111,11 @@ def views(model: Any, polar: Polar) -> list[dict[str, Any]]:
     made = []
     for at, name in enumerate(model._table.views):
         tops = [model.top_features(k, name, TOP) for k in range(model.n_factors_)]
-        top = [[[str(f), float(w), float(s)] for f, w, s in t.itertuples(index=False)] for t in tops]
+        least = NEGLIGIBLE * max((float(t["loading"].abs().max()) for t in tops), default=0.0)
+        top = [
+            [[str(f), float(w), float(s)] for f, w, s in t.itertuples(index=False) if w and abs(w) >= least]
+            for t in tops
+        ]
         made.append(
             {
                 "name": name,
@@ -144,6 +155,23 @@ def _live(model: Any, polar: Polar) -> list[dict[str, Any] | None]:
     return made
 
 
+def sets(model: Any, gene_sets: Any) -> dict[str, Any]:
+    """``enrichment`` of gene sets: the best sets of every factor, and what was tested and what was not."""
+    frame = model.enrichment(gene_sets)
+    about: dict[Any, Any] = frame.attrs
+    columns = ["set", "view", "size", "direction", "statistic", "p", "q"]
+    best = {name: rows.nsmallest(TOP, "p")[columns] for name, rows in frame.groupby("factor", sort=False)}
+    return {
+        "given": int(about["sets"]),
+        "tested": int(frame[["view", "set"]].drop_duplicates().shape[0]),
+        "unmatched": {view: len(names) for view, names in about["unmatched"].items()},
+        "note": about.get("note"),
+        "below": BELOW,
+        "found": [int(((frame["factor"] == name) & (frame["q"] < BELOW)).sum()) for name in model.factor_names_],
+        "best": [best[name].to_dict("records") if name in best else [] for name in model.factor_names_],
+    }
+
+
 # -- samples ----------------------------------------------------------------------------------------------------------
 
 
@@ -164,7 +192,7 @@ def samples(model: Any, polar: Polar) -> dict[str, Any] | None:
     independent = np.eye(model._problem.p)
     moved = first @ model._label_free.map(independent).T if model.regime_from == "features" else model.factors_[at]
     raw = rows.Y[at] * table.sd_y + table.mean_y + table.nuisance.of_y(rows.C[at])
-    blocks = zip(table.encoding.columns, table.encoding.blocks, strict=True)
+    blocks = [*zip(table.encoding.columns, table.encoding.blocks, strict=True)]
     return {
         "of": len(rows.Y),
         "names": [str(i + 1) if table.samples is None else str(table.samples[i]) for i in at],
@@ -172,7 +200,27 @@ def samples(model: Any, polar: Polar) -> dict[str, Any] | None:
         "free": [str(model.factor_names_[k]) for k in free],
         "free_values": plain(moved[:, free], 5),
         "stage_1": {"informed": plain(first[:, :p], 5), "free_values": plain(first[:, free], 5)},
-        "colours": [_colour(column, raw[:, list(block)]) for column, block in blocks],
+        "colours": [{**_colour(column, raw[:, list(block)]), "columns": list(block)} for column, block in blocks],
+    }
+
+
+def weights(model: Any) -> dict[str, Any] | None:
+    """Samples that are far off in a view, the farthest first; None if noise is Gaussian: all count 1."""
+    if model.noise != "student":
+        return None
+    frame = model.sample_weights_
+    table = frame.to_numpy()
+    at, view = np.nonzero(table < FAR_OFF)
+    order = np.argsort(table[at, view], kind="stable")
+    names = [str(i + 1) if model._table.samples is None else str(model._table.samples[i]) for i in at]
+    return {
+        "below": FAR_OFF,
+        "count": len(set(at.tolist())),
+        "of": len(table),
+        "samples": [
+            {"name": names[i], "view": str(frame.columns[view[i]]), "weight": float(table[at[i], view[i]])}
+            for i in order[:LISTED]
+        ],
     }
 
 

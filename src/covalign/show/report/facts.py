@@ -34,13 +34,14 @@ from covalign.closed_form.heldout import (
     left_out_coupling,
 )
 from covalign.closed_form.measures import correlation, quotient
-from covalign.closed_form.pooled_correlation import LEVEL, Pairs, estimate
+from covalign.closed_form.pooled_correlation import LEVEL, SMALL, VERDICTS, Pairs, estimate
 from covalign.closed_form.regimes import Polar
 from covalign.moments.incomplete import Rows
 from covalign.moments.moments import Moments
 from covalign.tables.groups import FEW
 
-FORMAT = 2
+FORMAT = 3
+LEAST_AXES = {"coupling": 0.1, "alignment": 0.1}  # shorter axes would magnify differences that do not matter
 AS_FITTED = "as fitted"  # a factor model before it is realigned
 FIXED = {AS_FITTED: "as_fitted", "exclusive": "M_inverse"}  # regimes that do not depend on lambda, and their matrices
 
@@ -71,12 +72,16 @@ def of_estimator(
         "confounders": list(model.confounder_names_),
         "rows": model.n_rows_,
         "groups": model.n_groups_,
+        "few_groups": model.n_groups_ is not None and model.n_groups_ < FEW,
         "about_groups": about_groups(model.n_groups_, "samples" if name == "fa" else "rows") if held else None,
         "about_categories": [category["about"] for category in model._categories().values()],
         "pairs": model.n_pairs_.tolist(),
+        "least_axes": LEAST_AXES,
+        "verdicts": {"names": list(VERDICTS), "small": SMALL},
         "regime": AS_FITTED if model.regime_ is None else model.regime_,
         "lam": 0.5 if lam is None or np.isnan(lam) else float(lam),  # where the slider starts
         "code": code(model, name, data, leave),
+        "parameters": {key: _literal(value, key) for key, value in model.get_params().items()},
         **of_rows(polar, model._fitted_sums().transform(polar.T_0), held, why_not),
     }
 
@@ -200,6 +205,14 @@ def _literal(value: Any, name: str) -> str:
     except (ValueError, SyntaxError):
         return name
     return text
+
+
+def lam_shown(lam: float) -> str:
+    """Two digits on the slider's grid, elsewhere enough digits to distinguish lambda from 0 and 1."""
+    digits = 2 if abs(100 * lam - round(100 * lam)) < 1e-9 else 3
+    while 2 < digits < 12 and round(lam, digits) in (0, 1):
+        digits += 1
+    return f"λ = {lam:.{digits}f}"
 
 
 # -- the arithmetic of the page ---------------------------------------------------------------------------------------

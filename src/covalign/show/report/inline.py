@@ -26,10 +26,11 @@ class Inline:
         return f"{self.title} (a notebook shows it; report.write writes it to a file)"
 
 
-def show(model: Any, *, title: str = "covalign report", height: int = 800) -> Inline:
+def show(model: Any, *, title: str = "covalign report", height: int = 800, gene_sets: Any = None) -> Inline:
     """The report of a fitted model, live inside a notebook, as the last expression of a cell.
 
-    ``height`` is that of the frame in pixels. ``report.write`` writes the same page to a file.
+    ``height`` is that of the frame in pixels. ``report.write`` writes the same page to a file, and says what
+    ``gene_sets`` are.
 
     >>> import covalign as ca
     >>> s = ca.simulate.scenario("PN", n_samples=200)
@@ -38,4 +39,4 @@ def show(model: Any, *, title: str = "covalign report", height: int = 800) -> In
     """
     if isinstance(height, bool) or not isinstance(height, int) or height < 1:
         raise ValueError(message("height needs a whole number of pixels", got=repr(height), remedy="for example 800"))
-    return Inline(page(summary(model), title), title, height)
+    return Inline(page(summary(model, gene_sets), title), title, height)

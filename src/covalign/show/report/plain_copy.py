@@ -9,17 +9,32 @@ from typing import Any
 import numpy as np
 
 from covalign.closed_form.regimes import mean_or_nan
-from covalign.factor.verdicts import VERDICTS
-from covalign.show.report.facts import measured
+from covalign.show.report import conclusion
+from covalign.show.report.facts import LEAST_AXES, lam_shown, measured
 
 WIDTH, HEIGHT, EDGE, RIM = 460, 300, 48, 12  # EDGE: the space for numbers
+LEADING = 3  # features of a factor in a view
+
+
+def concluded(facts: dict[str, Any]) -> str:
+    """The conclusion as HTML, which pages show with and without scripts."""
+    said = conclusion.of(facts)
+    lines = "".join(f"<p>{html.escape(text)}</p>" for text in said["said"])
+    warned = "".join(f"<li>{html.escape(text)}</li>" for text in said["warnings"])
+    warnings = f'<div class="warnings" role="note"><h3>Look at these first</h3><ul>{warned}</ul></div>'
+    return (
+        f'<h2>{html.escape(said["headline"])}</h2>{lines}<p class="key">{html.escape(said["meaning"])}</p>'
+        f"{warnings if warned else ''}"
+    )
 
 
 def static(facts: dict[str, Any]) -> str:
     """A figure and tables, as HTML."""
     now = measured(facts, facts["regime"], facts["lam"])
     named = lam_shown(facts["lam"]) if facts["regime"] == "tunable" else html.escape(facts["regime"])
-    more = _informed(facts) + _shares(facts["factors"]) if "factors" in facts else ""
+    more = ""
+    if "factors" in facts:
+        more = _informed(facts) + _shares(facts["factors"]) + _leading(facts["factors"]) + _sets(facts["factors"])
     groups = f"<p>{html.escape(facts['about_groups'])}</p>" if facts["about_groups"] and now["held_out"] else ""
     categories = "".join(f"<p>{html.escape(text)}</p>" for text in facts["about_categories"])
     return (
@@ -30,23 +45,15 @@ def static(facts: dict[str, Any]) -> str:
     )
 
 
-def lam_shown(lam: float) -> str:
-    """Two digits on the slider's grid, elsewhere enough digits to distinguish lambda from 0 and 1."""
-    digits = 2 if abs(100 * lam - round(100 * lam)) < 1e-9 else 3
-    while 2 < digits < 12 and round(lam, digits) in (0, 1):
-        digits += 1
-    return f"λ = {lam:.{digits}f}"
-
-
 def _alignments(facts: dict[str, Any], now: dict[str, Any]) -> str:
-    rows, held = [], now["held_out"] or dict.fromkeys(("alignment", "low", "high"), [np.nan] * len(facts["covariates"]))
-    for p, name in enumerate(facts["covariates"]):
-        low, high = _shown(held["low"][p]), _shown(held["high"][p])
+    rows, p = [], len(facts["covariates"])
+    held = now["held_out"] or dict.fromkeys(("alignment", "low", "high"), [np.nan] * p)
+    verdicts = conclusion.verdicts(facts, now) if now["held_out"] else ["–"] * p
+    for at, name in enumerate(facts["covariates"]):
+        low, high = _shown(held["low"][at]), _shown(held["high"][at])
         limits = "–" if low == "–" else f"{low} to {high}"
-        lost = "informed" in facts and facts["informed"][p]["verdict"] == VERDICTS[-1]
-        called = f"{name} ({VERDICTS[-1]})" if lost else name
-        rows.append((called, [_shown(now["alignment"][p]), _shown(held["alignment"][p]), limits]))
-    return _table(["covariate", "fitted", "held out", "90 %"], rows)
+        rows.append((name, [_shown(now["alignment"][at]), _shown(held["alignment"][at]), limits, verdicts[at]]))
+    return _table(["covariate", "fitted", "held out", "90 %", "verdict"], rows)
 
 
 def _shown(value: float) -> str:
@@ -54,13 +61,13 @@ def _shown(value: float) -> str:
 
 
 def _informed(facts: dict[str, Any]) -> str:
-    """What left-out samples say of every covariate, and the supervision."""
+    """Beta of every covariate, and the supervision."""
     rows = []
     for of in facts["informed"]:
         limits = "–" if np.isnan(of["low"]) else f"{_shown(of['low'])} to {_shown(of['high'])}"
-        rows.append((of["covariate"], [_shown(of["beta"]), limits, _shown(of["held_out"]), of["verdict"]]))
+        rows.append((of["covariate"], [_shown(of["beta"]), limits]))
     return (
-        f"<h2>Informed factors</h2>{_table(['covariate', 'beta', '90 %', 'held out', 'verdict'], rows)}"
+        f"<h2>Informed factors</h2>{_table(['covariate', 'beta', '90 %'], rows)}"
         f'<p class="key">From left-out samples. Supervision {facts["supervision"]:g}.</p>'
     )
 
@@ -71,12 +78,39 @@ def _shares(factors: dict[str, Any]) -> str:
     rows = [(name, [f"{view['shares'][k]:.3f}" for view in views]) for k, name in enumerate(factors["names"])]
     rows.append(("all factors", [f"{view['total']:.3f}" for view in views]))
     bound = factors["bound"]
-    owners = "".join(f"<p>{html.escape(text)}</p>" for text in factors["ownership"])
     ended = "Converged" if bound["converged"] else "Not converged"
     return (
-        f"{owners}<h2>Variance explained</h2>{_table(['factor', *(view['name'] for view in views)], rows)}"
+        f"<h2>Variance explained</h2>{_table(['factor', *(view['name'] for view in views)], rows)}"
         f'<p class="key">{ended} after {bound["sweeps"]} sweeps at {bound["values"][-1]:.2f} nats.</p>'
     )
+
+
+def _leading(factors: dict[str, Any]) -> str:
+    """The first features of every factor, a column for each view."""
+    views = factors["views"]
+    rows = [
+        (
+            name,
+            [html.escape(", ".join(f"{f} ({loading:.2g})" for f, loading, _ in v["top"][k][:LEADING])) for v in views],
+        )
+        for k, name in enumerate(factors["names"])
+    ]
+    return f"<h2>Leading features (loadings)</h2>{_table(['factor', *(view['name'] for view in views)], rows)}"
+
+
+def _sets(factors: dict[str, Any]) -> str:
+    """The gene sets that were found, a row for each."""
+    if factors["sets"] is None:
+        return ""
+    below = factors["sets"]["below"]
+    rows = [
+        (name, [html.escape(one["set"]), html.escape(one["view"]), one["direction"], f"{one['q']:.1e}"])
+        for name, best in zip(factors["names"], factors["sets"]["best"], strict=True)
+        for one in best
+        if one["q"] < below
+    ]
+    none = f"<p>No gene set has q &lt; {below:g}.</p>"
+    return f"<h2>Gene sets</h2>{_table(['factor', 'set', 'view', 'direction', 'q'], rows) if rows else none}"
 
 
 def _table(head: Iterable[str], rows: Iterable[tuple[str, Sequence[str]]]) -> str:
@@ -92,14 +126,12 @@ def _figure(facts: dict[str, Any], now: dict[str, Any]) -> str:
     """Mean alignment against coupling along lambda, fitted and held out, and the point of the model."""
     along = [measured(facts, "tunable", float(lam)) for lam in np.linspace(0, 1, 21)]
     curves = {
-        "fitted": [_point(found) for found in along],
-        "held": [_point(f["held_out"]) for f in along if f["held_out"]],
+        "fitted": _known(_point(found) for found in along),
+        "held": _known(_point(found["held_out"]) for found in along if found["held_out"]),
     }
-    dots = {"fitted": _point(now)} | ({} if now["held_out"] is None else {"held": _point(now["held_out"])})
-    points = np.array([*curves["fitted"], *curves["held"], *dots.values()])
-    right, low, high = max(points[:, 0].max(), 1e-3) * 1.05, np.nanmin(points[:, 1]), np.nanmax(points[:, 1])
-    margin = 0.08 * max(high - low, 1e-2)
-    low, high = low - margin, high + margin
+    here = {"fitted": now, **({} if now["held_out"] is None else {"held": now["held_out"]})}
+    dots = {kind: point for kind, found in here.items() for point in _known([_point(found)])}
+    right, low, high = _extent([*curves["fitted"], *curves["held"], *dots.values()])
 
     def at(x: float, y: float) -> tuple[float, float]:
         across, up = x / right * (WIDTH - EDGE - RIM), (y - low) / (high - low) * (HEIGHT - EDGE - RIM)
@@ -114,6 +146,15 @@ def _figure(facts: dict[str, Any], now: dict[str, Any]) -> str:
         x, y = at(*point)
         lines += f'<circle class="now {kind}" cx="{x}" cy="{y}" r="7"/>'
     return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="Frontier">{lines}</svg>'
+
+
+def _extent(points: list[tuple[float, float]]) -> tuple[float, float, float]:
+    """The right end of the axis of coupling, and both ends of the axis of alignment."""
+    right = max([*(1.05 * x for x, _ in points), LEAST_AXES["coupling"]])
+    ys = [y for _, y in points] or [0.0, 1.0]
+    spread = max(ys) - min(ys)
+    margin = 0.08 * spread + max(0.0, LEAST_AXES["alignment"] - spread) / 2
+    return right, min(ys) - margin, max(ys) + margin
 
 
 def _axes(at: Callable[[float, float], tuple[float, float]], right: float, low: float, high: float) -> str:
@@ -148,3 +189,8 @@ def ticks(low: float, high: float) -> list[tuple[float, str]]:
 
 def _point(found: dict[str, Any]) -> tuple[float, float]:
     return found["coupling"], mean_or_nan(found["alignment"])
+
+
+def _known(points: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The points that have a place: where nothing can be judged there is no alignment."""
+    return [point for point in points if not np.isnan(point).any()]

@@ -361,7 +361,16 @@ const arithmetic = (() => {
     return regime === "as fitted" ? view.stage_1 : [...shares(view.live, mixing(fitted, regime, lam)), ...view.free];
   }
 
-  return { point, measured, mixing, lamWithin, allShares, mean };
+  // The pairs of a symmetric matrix, the largest in absolute value first.
+  function pairs(matrix) {
+    const found = [];
+    matrix.forEach((row, q) => {
+      for (let p = 0; p < q; p += 1) if (!Number.isNaN(row[p])) found.push({ value: row[p], p, q });
+    });
+    return found.sort((a, b) => Math.abs(b.value) - Math.abs(a.value));
+  }
+
+  return { point, measured, mixing, lamWithin, allShares, mean, pairs };
 })();
 
 if (typeof module !== "undefined") module.exports = arithmetic;

@@ -1,4 +1,4 @@
-// Drawing: elements, scales, labels, a heat map that is drawn once and then only recoloured, and one tooltip.
+// Drawing: elements, scales, labels, tables, matrices that are drawn once and then only recoloured, and one tooltip.
 // Names are only ever set as text, so nothing in them is markup.
 "use strict";
 
@@ -19,7 +19,7 @@ const drawing = (() => {
   // A name within a sentence. Right-to-left names are isolated, so that numbers beside them keep their order.
   const TURNS = /[\u0590-\u08ff\u200e\u200f\u202a-\u202e\u2066-\u2069\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
   const isolated = (name) => (TURNS.test(name) ? `\u2068${name}\u2069` : name);
-  const quoted = (name) => (/\s/.test(name) ? `“${isolated(short(name, 80))}”` : isolated(short(name, 80)));
+  const quoted = (name) => (/\s/.test(name) ? `“${isolated(name)}”` : isolated(name));
 
   function made(element, attributes, text, parent) {
     for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
@@ -31,42 +31,71 @@ const drawing = (() => {
     made(document.createElementNS(SVG, tag), attributes, text, parent);
   const write = (parent, tag, text = null, attributes = {}) => made(document.createElement(tag), attributes, text, parent);
 
-  function canvas(id, width, height, label) {
+  function canvas(id, width, height, label = "") {
     const svg = typeof id === "string" ? byId(id) : id;
     svg.replaceChildren();
     svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
-    svg.setAttribute("aria-label", label);
+    if (label) svg.setAttribute("aria-label", label);
     return svg;
   }
 
   // The available width, so that letters keep their size on a phone.
   const roomOf = (id, most) => Math.max(260, Math.min(most, byId(id).parentElement.clientWidth - 36));
 
-  // Long names keep their beginning and their end: names of columns often differ only in the last letters.
-  function short(name, most) {
-    const letters = [...name];
-    if (letters.length <= most) return name;
-    const tail = Math.floor((most - 1) * 0.4);
-    return `${letters.slice(0, most - 1 - tail).join("")}…${tail ? letters.slice(-tail).join("") : ""}`;
-  }
-
-  // Widths of letters differ between fonts: names are measured, and shortened until they fit.
+  // A name on as many lines as it needs, at spaces where it has some.
   const pen = document.createElement("canvas").getContext("2d");
   const { fontFamily } = getComputedStyle(document.body);
-  function widthOf(text, size = 12) {
-    pen.font = `${size}px ${fontFamily}`;
-    return pen.measureText(text).width;
-  }
-  function fit(name, most, room, size = 12) {
-    let letters = most;
-    while (letters > 2 && widthOf(short(name, letters), size) > room) letters -= 1;
-    return short(name, letters);
+  function wrapped(name, room, most = 4) {
+    pen.font = `12px ${fontFamily}`;
+    const fits = (text) => pen.measureText(text).width <= room;
+    const lines = [""];
+    for (const word of name.split(/(?<=[\s_.:/-])/u)) {
+      if (lines[lines.length - 1] && !fits(lines[lines.length - 1] + word)) lines.push("");
+      for (const letter of word) {
+        if (lines[lines.length - 1] && !fits(lines[lines.length - 1] + letter)) lines.push("");
+        lines[lines.length - 1] += letter;
+      }
+    }
+    return lines.length <= most ? lines : [...lines.slice(0, most - 1), `${lines[most - 1]}…`];
   }
 
-  function named(parent, attributes, name, text) {
-    const label = draw(parent, "text", attributes, text);
-    if (text !== name) label.said = () => name;
-    return label;
+  function label(parent, attributes, name, room) {
+    const lines = wrapped(name, room);
+    const text = draw(parent, "text", { class: "label", "text-anchor": "middle", ...attributes });
+    lines.forEach((line, i) => draw(text, "tspan", { x: attributes.x, dy: i ? 14 : 0 }, line));
+    return text;
+  }
+  // The room that a name takes below or beside a plot.
+  const labelHeight = (name, room) => 14 * wrapped(name, room).length;
+
+  // -- tables ---------------------------------------------------------------------------------------------------------
+
+  // A cell of text that may break anywhere, but not within a word of usual length.
+  function words(parent, tag, text, attributes = {}) {
+    const cell = write(parent, tag, text, attributes);
+    const longest = Math.max(...text.split(/[\s_.:/-]/u).map((word) => word.length));
+    cell.style.minWidth = `${Math.min(19, Math.ceil(1.2 * longest) + 2)}ch`;
+    return cell;
+  }
+
+  // A table of text; the first column names the rows.
+  function table(id, head, rows) {
+    const place = typeof id === "string" ? byId(id) : id;
+    place.replaceChildren();
+    const above = write(write(place, "thead"), "tr");
+    for (const text of head) write(above, "th", text, { scope: "col" });
+    const body = write(place, "tbody");
+    for (const cells of rows) {
+      const row = write(body, "tr");
+      cells.forEach((text, i) => (i ? words(row, "td", text) : words(row, "th", text, { scope: "row" })));
+    }
+    return place;
+  }
+
+  function options(id, items, chosen) {
+    const select = byId(id);
+    items.forEach((item, i) => write(select, "option", item, { value: i, ...(i === chosen ? { selected: "" } : {}) }));
+    return select;
   }
 
   function ticks(low, high, count) {
@@ -92,9 +121,9 @@ const drawing = (() => {
       draw(svg, "line", { x1: left, x2: W - right, y1: y(tick), y2: y(tick), class: "grid" });
       draw(svg, "text", { x: left - 7, y: y(tick) + 4, class: "tick", "text-anchor": "end" }, ys.text(tick));
     }
-    draw(svg, "text", { x: (left + W - right) / 2, y: H - 6, class: "label", "text-anchor": "middle" }, across);
+    label(svg, { x: (left + W - right) / 2, y: H - bottom + 36 }, across, W - left - right);
     const middle = (H - bottom + top) / 2;
-    draw(svg, "text", { x: 13, y: middle, class: "label", "text-anchor": "middle", transform: `rotate(-90 13 ${middle})` }, up);
+    label(svg, { x: 13, y: middle, transform: `rotate(-90 13 ${middle})` }, up, H - top - bottom);
     return { x, y };
   }
 
@@ -103,59 +132,67 @@ const drawing = (() => {
     return [low - share * spread, high + share * spread];
   };
 
-  // A matrix of numbers; returns a function that recolours it. ``signed`` ones have two colours, others one.
-  function heat(id, rows, columns, label, { signed = true, digits = 2, most = 1, cell = 50 } = {}) {
-    const many = Math.max(rows.length, columns.length);
-    const size = Math.max(7, Math.min(cell, 420 / many));
-    const [font, tiny] = size < 11 ? [8, " tiny"] : [12, ""];
-    const labels = [[rows, 18], [columns, 16]].map(([list, limit]) => list.map((name) => fit(name, limit, limit * 0.55 * font, font)));
-    const [long, high] = labels.map((list) => Math.max(font, ...list.map((text) => widthOf(text, font))));
-    const [left, top] = [long + 12, high * 0.87 + 14];
-    const over = high * 0.5 + 8;  // rotated names extend to the right
-    const svg = canvas(id, left + size * columns.length + over, top + size * rows.length + 6, label);
-    svg.style.maxWidth = `${Math.round((left + size * columns.length + over) * (many > 30 ? 1.25 : 1.15))}px`;
-    const every = Math.ceil(9 / size);  // names that do not fit are in the tooltip
-    columns.forEach((name, q) => {
-      if (q % every) return;
-      const [a, b] = [left + size * (q + 0.5) + 3, top - 6];
-      named(svg, { x: a, y: b, class: `name${tiny}`, transform: `rotate(-60 ${a} ${b})` }, name, labels[1][q]);
-    });
-    rows.forEach((name, p) => {
-      const beside = { x: left - 7, y: top + size * (p + 0.5) + (tiny ? 3 : 4), class: `name${tiny}`, "text-anchor": "end" };
-      if (p % every === 0) named(svg, beside, name, labels[0][p]);
-    });
-    const place = (p, q) => ({ x: left + size * q, y: top + size * p });
-    const look = (value) => ({
-      strength: known(value) ? Math.min(1, Math.abs(value) / most) : 0,
-      kind: !known(value) ? "cell unknown" : !signed ? "cell share" : value < 0 ? "cell negative" : "cell positive",
-    });
-    const said = (p, q, value) => `${isolated(rows[p])}, ${isolated(columns[q])}: ${shown(value, digits + 1)}`;
-    const shape = [rows.length, columns.length];
-    return many <= 12 ? cells(svg, shape, size, place, look, said, digits) : mosaic(svg, shape, size, place, look, said);
-  }
+  // Ends of an axis that is at least so long.
+  const atLeast = (low, high, least, share) => {
+    const missing = Math.max(0, least - (high - low)) / 2;
+    const margin = share * Math.max(high - low, least);
+    return [low - missing - margin, high + missing + margin];
+  };
 
-  // Few cells: each is an element with its number written in it.
-  function cells(svg, [height, width], size, place, look, said, digits) {
-    const all = Array.from({ length: height }, (_, p) => Array.from({ length: width }, (__, q) => {
-      const { x, y } = place(p, q);
-      const rect = draw(svg, "rect", { x, y, width: size - 1, height: size - 1, rx: Math.min(3, size / 8) });
-      const text = draw(svg, "text", { x: x + size / 2 - 0.5, y: y + size / 2 + 4, "text-anchor": "middle" });
-      return { rect, text };
-    }));
-    return (matrix) => all.forEach((row, p) => row.forEach(({ rect, text }, q) => {
-      const value = matrix[p][q];
-      const { strength, kind } = look(value);
-      rect.setAttribute("class", kind);
-      rect.style.fillOpacity = strength.toFixed(3);
-      rect.said = () => said(p, q, value);
-      text.textContent = shown(value, digits).replace("0.", ".");
-      text.setAttribute("class", strength > 0.55 ? "value strong" : "value");
+  // -- matrices -------------------------------------------------------------------------------------------------------
+
+  const look = (value, signed, most) => ({
+    strength: known(value) ? Math.min(1, Math.abs(value) / most) : 0,
+    kind: !known(value) ? "cell unknown" : !signed ? "cell share" : value < 0 ? "cell negative" : "cell positive",
+  });
+
+  // A matrix as a table: names in full, a number and a colour in each cell. ``signed`` ones have two colours, others one.
+  // Returns a function that fills it in. ``notes`` are further columns of text: their heads, and functions of the row.
+  function grid(id, rows, columns, label, { signed = true, most = 1, head = "", upright = false, notes = [] } = {}) {
+    const place = byId(id).tagName === "TABLE" ? byId(id) : write(byId(id), "table");
+    place.classList.add("matrix");
+    write(place, "caption", label, { class: "unseen" });
+    const above = write(write(place, "thead"), "tr");
+    write(above, head ? "th" : "td", head, head ? { scope: "col" } : {});
+    for (const name of columns) {
+      if (upright) words(above, "th", name, { scope: "col" });
+      else write(write(above, "th", null, { scope: "col" }), "span", name, { class: "turned" });
+    }
+    for (const [name] of notes) words(above, "th", name, { scope: "col", class: "note" });
+    const body = write(place, "tbody");
+    const all = rows.map((name, p) => {
+      const row = write(body, "tr");
+      words(row, "th", name, { scope: "row" });
+      const cells = columns.map(() => write(row, "td"));
+      for (const [, of] of notes) words(row, "td", of(p), { class: "note" });
+      return cells;
+    });
+    return (matrix) => all.forEach((cells, p) => cells.forEach((cell, q) => {
+      const { strength, kind } = look(matrix[p][q], signed, most);
+      cell.className = kind;
+      cell.style.setProperty("--strength", strength.toFixed(3));
+      cell.textContent = shown(matrix[p][q]).replace("0.", ".");
+      cell.said = () => `${isolated(rows[p])}, ${isolated(columns[q])}: ${shown(matrix[p][q], 3)}`;
     }));
   }
 
   // Many cells: one path for all cells of the same shade. Thousands of elements would be slow to restyle.
   const SHADES = 64;
-  function mosaic(svg, [height, width], size, place, look, said) {
+  function mosaic(id, rows, columns, label) {
+    const [height, width] = [rows.length, columns.length];
+    const size = Math.max(6, Math.min(26, 520 / Math.max(height, width)));
+    const [left, top] = [30, 22];
+    const svg = canvas(draw(byId(id), "svg", { role: "img", class: "heat" }), left + size * width + 2, top + size * height + 2, label);
+    svg.style.maxWidth = `${Math.round(left + size * width + 2)}px`;
+    const place = (p, q) => ({ x: left + size * q, y: top + size * p });
+    const said = (p, q, value) => `${isolated(rows[p])}, ${isolated(columns[q])}: ${shown(value, 3)}`;
+    const every = [1, 2, 5, 10, 20, 50, 100].find((step) => step * size >= 20);
+    for (let p = 0; p < Math.max(height, width); p += 1) {
+      if ((p + 1) % every && every > 1) continue;
+      const at = place(p, p);
+      if (p < height) draw(svg, "text", { x: left - 6, y: at.y + size / 2 + 4, class: "tick", "text-anchor": "end" }, String(p + 1));
+      if (p < width) draw(svg, "text", { x: at.x + size / 2, y: top - 7, class: "tick", "text-anchor": "middle" }, String(p + 1));
+    }
     const small = size < 14;  // outlines would hide the colours
     svg.classList.toggle("bare", small);
     const side = (size - (small ? 0.4 : 1)).toFixed(2);
@@ -178,7 +215,7 @@ const drawing = (() => {
       now = matrix;
       const parts = new Map();
       squares.forEach((row, p) => row.forEach((square, q) => {
-        const { strength, kind } = look(matrix[p][q]);
+        const { strength, kind } = look(matrix[p][q], true, 1);
         const shade = Math.round(strength * SHADES);
         const name = `${kind} ${shade}`;
         if (!parts.has(name)) parts.set(name, { kind, shade, squares: [] });
@@ -210,5 +247,5 @@ const drawing = (() => {
   document.addEventListener("pointerleave", () => tip.classList.remove("seen"));
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") tip.classList.remove("seen"); });
 
-  return { byId, roomOf, known, shown, plain, lamShown, isolated, quoted, draw, write, canvas, short, fit, named, ticks, axes, padded, heat };
+  return { byId, roomOf, known, shown, plain, lamShown, quoted, draw, write, canvas, labelHeight, words, table, options, ticks, axes, padded, atLeast, grid, mosaic };
 })();
