@@ -16,7 +16,7 @@ setup: $(STAMP)
 $(LIGHT): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "covalign needs Python >= 3.11; choose one with make PYTHON=...")'
 	$(PYTHON) -m venv $(VENV)
-	$(RUN) -m pip --disable-pip-version-check install --quiet --editable '.[plot,cli]'
+	$(RUN) -m pip --disable-pip-version-check install --quiet --no-compile --editable '.[plot,cli]'
 	touch $@
 
 $(STAMP): $(LIGHT)
