@@ -58,6 +58,7 @@ figures: setup
 	$(if $(TCGA),$(RUN) examples/gallery.py --out docs/img/gallery --page docs/gallery.md --tcga $(TCGA))
 	$(RUN) examples/choosing_picture.py --out docs/img
 	$(RUN) examples/tutorials.py --write docs/tutorial_digits.md docs/tutorial_omics.md
+	$(if $(CLL),CLL=$(CLL) MOFA=$(CURDIR)/examples/cll_mofaflex.h5 $(RUN) examples/tutorials.py --write docs/tutorial_cll.md)
 
 # The pages, in docs/_build/html. Warnings are errors: broken links, unknown names, wrong equations.
 docs: setup

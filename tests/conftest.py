@@ -21,6 +21,7 @@ settings.load_profile("covalign")
 # Long files run first: otherwise one process may still be busy with one of them when the others are done.
 LONGEST = [
     "test_report_browser.py",
+    "test_pages_browser.py",
     "test_commands.py",
     "test_embed.py",
     "test_cluster_estimators.py",
