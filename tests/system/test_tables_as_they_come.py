@@ -399,7 +399,8 @@ def test_check_says_what_it_understood_and_its_command_runs():
         **{"sample": "identifier", "weight": "unusable"},
     }
     assert answer["covariates"]["age"]["gaps"] == 4
-    assert answer["covariates"]["weight"]["why"] == f"'-' in row '{PATIENTS[2]}' is no number"
+    why = f"'-' in row '{PATIENTS[2]}' is no number: use --na - if it marks a gap"
+    assert answer["covariates"]["weight"]["why"] == why
     assert "rna.csv has samples as columns" in answer["notes"][0]
     words = shlex.split(answer["command"])
     assert words[:2] == ["covalign", "fit"]
