@@ -1,7 +1,9 @@
-# make demo and make test work in a fresh clone: they create .venv and install into it.
+# make demo and make test work in a fresh clone: they create .venv and install into it. make demo installs covalign with
+# figures and commands; the other targets add the tools of developers.
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
+LIGHT := $(VENV)/.light
 STAMP := $(VENV)/.installed
 PEERS := .venv-peers
 PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --maxprocesses 4 --dist loadfile \
@@ -11,14 +13,18 @@ PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --ma
 
 setup: $(STAMP)
 
-$(STAMP): pyproject.toml
+$(LIGHT): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "covalign needs Python >= 3.11; choose one with make PYTHON=...")'
 	$(PYTHON) -m venv $(VENV)
+	$(RUN) -m pip --disable-pip-version-check install --quiet --no-compile --editable '.[plot,cli]'
+	touch $@
+
+$(STAMP): $(LIGHT)
 	$(RUN) -m pip install --quiet --upgrade pip
 	$(RUN) -m pip install --quiet --editable '.[dev]'
 	touch $@
 
-demo: setup
+demo: $(LIGHT)
 	$(RUN) examples/demo.py --out demo_output
 
 # Each process gets one test file at a time and one thread, so that processes do not slow each other down. tests/conftest.py has
@@ -52,6 +58,7 @@ figures: setup
 	$(if $(TCGA),$(RUN) examples/gallery.py --out docs/img/gallery --page docs/gallery.md --tcga $(TCGA))
 	$(RUN) examples/choosing_picture.py --out docs/img
 	$(RUN) examples/tutorials.py --write docs/tutorial_digits.md docs/tutorial_omics.md
+	$(if $(CLL),CLL=$(CLL) MOFA=$(CURDIR)/examples/cll_mofaflex.h5 $(RUN) examples/tutorials.py --write docs/tutorial_cll.md)
 
 # The pages, in docs/_build/html. Warnings are errors: broken links, unknown names, wrong equations.
 docs: setup

@@ -18,7 +18,7 @@ author = "The covalign developers"
 copyright = author
 release = version = covalign.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "mathml", "plain_docstrings", "nothing_remote"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "mathml", "plain_docstrings", "figure_sizes", "nothing_remote"]
 exclude_patterns = ["_build", "_ext", "study/**"]  # pages include the tables of the study
 highlight_language = "none"  # blocks without a language are commands or formulas
 smartquotes = False  # quoted text is often code

@@ -47,6 +47,13 @@ views["protein"] = views["protein"].drop(tumours[::4])  # not measured
 clinic.loc[tumours[5::9], "ER-alpha"] = None  # unknown
 clinic.loc[tumours[7::15], "subtype"] = None
 """
+TCGA_DATA = """\
+`tcga` is the path of `breast.TCGA.rda`, a data set of the R package mixOmics. Get it from the folder `data` of [its
+repository](https://github.com/mixOmicsTeam/mixOmics), or write it in R with `library(mixOmics)`, `data(breast.TCGA)`
+and `save(breast.TCGA, file = "breast.TCGA.rda")`; `pip install '.[rdata]'` reads it. A folder with `mrna.csv.gz`,
+`mirna.csv.gz`, `protein.csv.gz` and `subtype.csv` works, too. Without `--tcga` the script simulates tumours with the
+same names, and all figures are of these.
+"""
 FIT = """\
 fa = ca.InformedFactorAnalysis(n_factors=10).fit(views, clinic[["ER-alpha", "subtype"]])
 fa = fa.realign(lam=0.5)
@@ -189,7 +196,7 @@ def save(axes: Any, path: Path) -> None:
     figure = np.ravel(axes)[0].figure
     for dpi in DPI:
         figure.savefig(path, dpi=dpi)
-        Image.open(path).convert("RGB").save(path, optimize=True)
+        Image.open(path).convert("RGB").save(path, optimize=True, dpi=(dpi, dpi))  # the page shows inches
         if path.stat().st_size < LARGEST:
             break
     plt.close(figure)
@@ -205,8 +212,7 @@ def written(opening: str, asked: argparse.Namespace, page: Path) -> str:
         "Every function of `covalign.plot` takes the frame that a method returns, draws it into `ax` (or a new figure) "
         "and returns the Axes. A plot function computes nothing.\n",
         f"`python examples/gallery.py --out docs/img/gallery {made}--page docs/gallery.md` runs the code shown here "
-        "and writes this page and its figures. "
-        + ("`tcga` is the folder of the data.\n" if asked.tcga else "The data are simulated.\n"),
+        "and writes this page and its figures. " + (TCGA_DATA if asked.tcga else "The data are simulated.\n"),
         f"```python\n{opening}```\n",
     ]
     for figure in FIGURES:

@@ -22,6 +22,7 @@ settings.load_profile("covalign")
 LONGEST = [
     "test_report_browser.py",
     "test_report_access.py",
+    "test_pages_browser.py",
     "test_commands.py",
     "test_embed.py",
     "test_cluster_estimators.py",

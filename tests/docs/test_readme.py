@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import subprocess
+import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -87,6 +91,34 @@ def test_commands_the_readme_names_are_targets():
     makefile = (ROOT / "Makefile").read_text()
     for target in set(re.findall(r"make (demo|test|bench|check|\w+)\b", README)) - {"and"}:
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+def test_the_readme_lists_every_extra_for_users():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    rows = re.findall(r"^\| (`.+?) \|", README.partition("| extra |")[2].partition("\n\n")[0], re.MULTILINE)
+    assert {name for row in rows for name in re.findall(r"`(\w+)`", row)} == {*extras} - {"test", "dev", "docs"}
+
+
+def test_the_demo_installs_no_tools_of_developers():
+    """make demo runs one installation; its extras have every package that the demo imports."""
+    steps = subprocess.run(["make", "-n", "-B", "demo"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    (extras,) = re.findall(r"--editable '\.\[(.+?)\]'", steps)
+    named = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    needs = [
+        *named["dependencies"],
+        *(one for extra in extras.split(",") for one in named["optional-dependencies"][extra]),
+    ]
+    installed = {re.split("[>=\\[]", need)[0].replace("scikit-learn", "sklearn") for need in needs}
+    tree = ast.parse((ROOT / "examples/demo.py").read_text())
+    names = [
+        node.module if isinstance(node, ast.ImportFrom) else node.names[0].name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    ]
+    ours = {name.split(".")[0] for name in names} - {*sys.stdlib_module_names} - {"covalign"}
+    assert ours <= installed
+    assert "covalign[dev]" not in needs
+    assert not {"pytest", "ruff", "mypy", "sphinx"} & installed
 
 
 def test_one_version_everywhere():

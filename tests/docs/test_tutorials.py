@@ -6,21 +6,24 @@
 from __future__ import annotations
 
 import importlib.util
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+from tests import fits
 
 ROOT = Path(__file__).resolve().parents[2]
 spec = importlib.util.spec_from_file_location("tutorials", ROOT / "examples" / "tutorials.py")
 tutorials = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(tutorials)
 
-# tests/docs/test_gallery.py tests the gallery, because a script writes it.
+# tests/docs/test_gallery.py tests the gallery, because a script writes it. The page on leukaemia has its own test.
 PAGES = [
     page
     for page in sorted((ROOT / "docs").glob("*.md"))
-    if page.stem != "gallery" and tutorials.BLOCK.search(page.read_text())
+    if page.stem not in ("gallery", "tutorial_cll") and tutorials.BLOCK.search(page.read_text())
 ]
 FEWER_ROWS = "40000"  # instead of a million
 
@@ -36,14 +39,33 @@ def prepare(page: Path, folder: Path) -> None:
 def test_it_says_what_its_code_says(page, tmp_path, monkeypatch):
     plt = pytest.importorskip("matplotlib.pyplot", reason="matplotlib is not installed")
     monkeypatch.setenv("ROWS", FEWER_ROWS)
-    if "import anndata" in page.read_text():
-        pytest.importorskip("anndata", reason="anndata is not installed")
+    for package in ("anndata", "scanpy"):
+        if f"import {package}" in page.read_text() and importlib.util.find_spec(package) is None:
+            pytest.skip(f"{package} is not installed")
     prepare(page, tmp_path)
-    assert tutorials.differences(tutorials.run(page, tmp_path)) == []
+    with warnings.catch_warnings():
+        if "import scanpy" in page.read_text():
+            warnings.simplefilter("ignore")  # those of scanpy and of what it imports
+        assert tutorials.differences(tutorials.run(page, tmp_path)) == []
     for picture in (tmp_path / "img").iterdir():
         assert f"img/{picture.name}" in page.read_text(), "a picture that is not shown"
         assert (ROOT / "docs" / "img" / picture.name).exists()
     plt.close("all")
+
+
+def test_leukaemia_has_its_drugs_and_mutations(shared_data, tmp_path, monkeypatch):
+    """With fits that stop early: the same outputs but for numbers, and the findings that the page names."""
+    page = ROOT / "docs" / "tutorial_cll.md"
+    fits.loosen(monkeypatch, 1e-3)
+    monkeypatch.setenv("CLL", str(shared_data("cll")))
+    monkeypatch.setenv("MOFA", str(ROOT / "examples" / "cll_mofaflex.h5"))
+    *_, factors, flex, named = tutorials.run(page, tmp_path)
+    of_ighv, of_trisomy = factors.printed.partition("free")[0].split("trisomy12")
+    for text, findings in ((of_ighv, ("-dasatinib", "+del11q22.3")), (of_trisomy, ("-duvelisib", "-del13q14_any"))):
+        for finding in findings:
+            assert finding in text
+            assert finding in page.read_text()
+    assert tutorials.differences([flex, named]) == []  # no fit of ours is in these
 
 
 def test_the_tutorials_are_found():

@@ -24,8 +24,8 @@ COMMANDS = get_command(app).commands
 FILES = {"view", "covariates", "covariate", "index", "by_position", "key", "out", "report", "save", "figure"}
 FILES |= {"sets", "factors_out", "loadings_out", "mofa_out", "force", "json", "list", "quick", "tiny"}
 FILES |= {"read_gbs", "network_gbs"}
-# How tables are read; no_scale names the views for which scale is False.
-TABLES = {*Layout._fields, *NameRule._fields, ca.covariates.ordered.__name__, "no_scale"}
+# How tables are read; na is a parameter of read_table, and no_scale names the views for which scale is False.
+TABLES = {*Layout._fields, *NameRule._fields, ca.covariates.ordered.__name__, "no_scale", "na"}
 
 
 def options(command):

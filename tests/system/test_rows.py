@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import gzip
 import importlib.util
 import io
 import os
@@ -26,6 +27,7 @@ import pytest
 import zarr
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import io as matrix_io
 from scipy import sparse
 
 from covalign.exceptions import ColumnLayoutWarning
@@ -138,6 +140,21 @@ def as_backed(X):
     return make
 
 
+def as_mtx(names, suffix=""):
+    """Features as rows with names of cells and features beside, as Cell Ranger writes it; else cells as rows."""
+
+    def make(folder):
+        opened = gzip.open if suffix else open
+        with opened(folder / f"matrix.mtx{suffix}", "wb") as file:
+            matrix_io.mmwrite(file, sparse.coo_matrix(numbers().T if names else numbers()), precision=17)
+        for stem, lines in {"barcodes": frame().index, "features": NAMES}.items() if names else ():
+            with opened(folder / f"{stem}.tsv{suffix}", "wt") as file:
+                file.write("\n".join(lines))
+        return folder if names else folder / f"matrix.mtx{suffix}"
+
+    return make
+
+
 def as_hdf5(folder):
     with h5py.File(folder / "a.h5", "w") as file:
         file.create_dataset("table", data=numbers(), chunks=(8, 2))
@@ -180,6 +197,8 @@ FORMATS = {
     "h5ad sparse": as_h5ad(sparse.csr_matrix(numbers())),
     "backed": as_backed(numbers()),
     "backed sparse": as_backed(sparse.csr_matrix(numbers())),
+    "mtx": as_mtx(names=False),
+    "mtx framed by names": as_mtx(names=True, suffix=".gz"),
     "hdf5": as_hdf5,
     "torch": lambda folder: torch.tensor(numbers(), requires_grad=True),
     "dask array": lambda folder: dask.array.from_array(numbers(), chunks=(9, 3)),

@@ -399,7 +399,8 @@ def test_check_says_what_it_understood_and_its_command_runs():
         **{"sample": "identifier", "weight": "unusable"},
     }
     assert answer["covariates"]["age"]["gaps"] == 4
-    assert answer["covariates"]["weight"]["why"] == f"'-' in row '{PATIENTS[2]}' is no number"
+    why = f"'-' in row '{PATIENTS[2]}' is no number: use --na - if it marks a gap"
+    assert answer["covariates"]["weight"]["why"] == why
     assert "rna.csv has samples as columns" in answer["notes"][0]
     words = shlex.split(answer["command"])
     assert words[:2] == ["covalign", "fit"]
@@ -431,3 +432,104 @@ def test_errors_of_commands_give_no_advice_for_python():
         said = run(*words, "-o", "m.npy", code=2).stderr
         assert "covalign: " in said
         assert not [word for word in ("columns=", "astype", "drop_first", "pandas") if word in said], said
+
+
+# -- gaps with a mark -------------------------------------------------------------------------------------------------
+
+
+def with_mark(mark="-", values=None):
+    """The covariates with a mark in the column of ages, which has few distinct values."""
+    clinic = study()[1].assign(age=np.arange(N) % 7 if values is None else values).astype({"age": object})
+    clinic.iloc[3, 0] = mark
+    clinic.to_csv("clinic.csv", index_label="patient")
+    return clinic
+
+
+@pytest.mark.parametrize("distinct", [3, 7, N])
+def test_a_mark_among_the_numbers_of_a_covariate_is_named_with_its_remedy(distinct):
+    """However few distinct numbers there are: they are no levels."""
+    clinic = with_mark(values=np.arange(N) % distinct)
+    views = study()[0]
+    with pytest.raises(
+        ValueError, match=r"got '-' among the numbers of column 'age' \(row .*read_table\(path, na='-'\)"
+    ):
+        ca.InformedFactorAnalysis(3).fit(views["protein"], clinic.astype(str))
+    with pytest.raises(ValueError, match=r"if these are levels, use \.astype"):
+        ca.LatentAligner().fit("protein.csv", "clinic.csv")
+    for command in (["fit", *VIEWS, "-o", "m"], ["align", "protein.csv", "clinic.csv", "-o", "a.csv"]):
+        said = run(*command, code=2).stderr
+        assert f"got '-' among the numbers of column 'age' (row '{PATIENTS[3]}')" in said
+        assert "read the table with --na -; if these are levels, put a letter before every number" in said
+    assert "use --na - if it marks a gap" in run("check", *VIEWS).stdout
+
+
+def test_the_remedy_for_a_mark_works_in_all_places():
+    clinic = with_mark()
+    gap = clinic.assign(age=clinic["age"].where(clinic["age"] != "-").astype(float))
+    factors, _, _ = fitted("--na", "-")
+    np.testing.assert_allclose(factors.to_numpy(), expected(clinic=gap), atol=1e-6)
+    pd.testing.assert_frame_equal(ca.read_table("clinic.csv", na="-"), gap, check_names=False)
+    for suffix in ("parquet", "xlsx"):
+        table = Path(f"clinic.{suffix}")
+        getattr(clinic.astype({"age": str}), {"parquet": "to_parquet", "xlsx": "to_excel"}[suffix])(table)
+        pd.testing.assert_frame_equal(ca.read_table(table, na=["-", "?"]), gap, check_names=False)
+    views = pd.read_csv("protein.csv", index_col=0).astype(object)
+    views.iloc[4, 2] = "-"
+    views.to_csv("protein.csv")
+    fitted("--na", "-")
+    run("align", "protein.csv", "clinic.csv", "--na", "-", "--na", "?", "-o", "a.csv", code=2)  # a gap in Z is refused
+
+
+def test_semicolons_decimal_commas_and_a_mark():
+    Path("c.csv").write_text("id;age;sex\na;1,5;f\nb;-;m\nc;2,25;f\n")
+    assert ca.read_table("c.csv", na="-")["age"].tolist()[::2] == [1.5, 2.25]
+
+
+def test_a_mark_is_no_mark_in_names_and_other_kinds():
+    Path("c.csv").write_text("id,age\n-,1\nb,2\nc,3\n")
+    assert ca.read_table("c.csv", na="-").index.tolist() == ["-", "b", "c"]
+    with pytest.raises(ValueError, match="na needs a text or several, got 3"):
+        ca.read_table("c.csv", na=3)
+
+
+# -- new rows ---------------------------------------------------------------------------------------------------------
+
+
+def test_transform_matches_names_and_turns_views_as_fit_does():
+    run("fit", *VIEWS, *QUICK, "-o", "m.covalign")
+    run("transform", "m.covalign", *VIEWS, "-o", "plain.csv")
+    views, want = study()[0], pd.read_csv("plain.csv", index_col=0)
+    views["rna"].set_axis(barcodes(PATIENTS), axis=0).T.to_csv("rna.csv", index_label="gene")
+    views["protein"].set_axis([f"x{name}-02B" for name in PATIENTS], axis=0).to_csv("protein.csv")
+    rules = ["--match", "prefix", "--strip", "^x", "--transpose", "rna"]
+    said = run("transform", "m.covalign", *VIEWS, *rules, "-o", "t.csv").stderr
+    assert f"'x{PATIENTS[0]}-02B' is '{PATIENTS[0]}'" in said
+    got = pd.read_csv("t.csv", index_col=0)
+    assert got.index.tolist() == PATIENTS
+    np.testing.assert_allclose(got, want.loc[PATIENTS], atol=1e-9)
+    run("transform", "m.covalign", *VIEWS, "-o", "u.csv", code=2)
+
+
+def test_transform_without_tables_matches_views_with_each_other():
+    run("fit", *VIEWS, *QUICK, "-o", "m.covalign")
+    study()[0]["rna"].set_axis(barcodes(PATIENTS), axis=0).to_csv("rna.csv")
+    run("transform", "m.covalign", *VIEWS[:4], "--match", "prefix", "-o", "t.csv")
+    assert pd.read_csv("t.csv", index_col=0).index.tolist() == PATIENTS
+
+
+def test_transform_of_an_aligner_matches_its_confounders_by_prefix():
+    clinic = study()[1].assign(batch=["a", "b"] * (N // 2))
+    clinic.to_csv("clinic.csv", index_label="patient")
+    fit = ["align", "protein.csv", "clinic.csv", "--confounder", "batch", "-o", "a.csv", "--save", "m.covalign"]
+    run(*fit)
+    study()[0]["protein"].set_axis(barcodes(PATIENTS), axis=0).T.to_csv("protein.csv", index_label="feature")
+    new = ["transform", "m.covalign", "protein.csv", "--confounders", "clinic.csv", "-o", "t.csv"]
+    run(*new, "--match", "prefix", "--transpose", "all")
+    got, want = pd.read_csv("t.csv", index_col=0), pd.read_csv("a.csv", index_col=0)
+    np.testing.assert_allclose(got, want, atol=1e-9)
+    assert got.index.tolist() == PATIENTS
+
+
+def test_fit_says_how_new_rows_are_read():
+    said = run("fit", *VIEWS, *QUICK, "--match", "first", "--strip", "^x", "--na", "-", "-o", "m.covalign").stderr
+    assert "next: covalign transform m.covalign --view rna=NEW --match first --strip '^x' --na - -o OUT" in said

@@ -20,6 +20,7 @@ GIVE_COVARIATES = "pass a table of covariates, or the names of columns of that f
 MATCH_PREFIX = "match them with covalign.covariates.match_rows(Z, Y, match='prefix')"
 KEEP_FIRST = "drop all but one of them, or use match='first' to keep the first of each"
 AS_NUMBERS = "use pandas.to_numeric, or .astype('category') if these are levels"
+AS_CATEGORY = "if these are levels, use .astype('category')"
 AS_LEVELS = "drop it, or use .astype('category') if these really are levels"
 OTHER_COLUMNS = "convert it, or choose the others with columns="
 DECLARE_FIRST = "declare another level first: pandas.Categorical(values, categories=[...])"

@@ -11,13 +11,14 @@ def suffix_of(path: Path) -> str:
 
 
 def file_of(path: Path) -> Path:
-    """The file; ``book.xlsx::Sheet`` is a sheet of ``book.xlsx``."""
+    """The file; ``book.xlsx::Sheet`` is a sheet of it, ``folder::Gene Expression`` has features of one type."""
     name, sign, sheet = str(path).rpartition("::")
-    return Path(name) if sign and sheet and name.lower().endswith((".xlsx", ".xlsm", ".ods")) else path
+    parts = name.lower().endswith((".xlsx", ".xlsm", ".ods", ".mtx", ".mtx.gz"))
+    return Path(name) if sign and sheet and (parts or Path(name).is_dir()) else path
 
 
 def sheet_of(path: Path) -> str | None:
-    """The name of the sheet after ``::``, if there is one."""
+    """The name of the sheet, or the type of features, after ``::``, if there is one."""
     return None if file_of(path) == path else str(path).rpartition("::")[2]
 
 

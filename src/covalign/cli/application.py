@@ -19,6 +19,7 @@ from covalign._core.files import target_exists
 from covalign._core.interrupts import Interrupted, interruptible
 from covalign._core.json_values import json_value
 from covalign._core.messages import (
+    AS_CATEGORY,
     AS_LEVELS,
     AS_NUMBERS,
     BY_POSITION,
@@ -69,6 +70,7 @@ REMEDIES = {
     MATCH_PREFIX: "use --match prefix",
     KEEP_FIRST: "use --match first to keep the first of each",
     AS_NUMBERS: "write plain numbers, or levels that are not numbers, or choose other columns with --covariate",
+    AS_CATEGORY: "if these are levels, put a letter before every number",
     AS_LEVELS: "choose other columns with --covariate",
     OTHER_COLUMNS: "write numbers in this column, or remove it from the file",
     DECLARE_FIRST: "choose other columns with --covariate",
@@ -203,7 +205,7 @@ def in_flags(text: Any, command: Any = None) -> str:
     ``--confounder batch``. Bare names are replaced at the start ("lam needs ...") and where they have an underscore.
     Quoted text, such as the name of a file, stays as it is, and so do arguments that the command has no flag for.
     """
-    line = re.sub(r"read_table\(path, (index=[^)]*)\)", r"\1", " ".join(str(text).split()))
+    line = re.sub(r"read_table\(path, ((?:index|na)=[^)]*)\)", r"\1", " ".join(str(text).split()))
     for remedy, here in REMEDIES.items():
         line = line.replace(remedy, here)
     known = _arguments(RUNNING.get() if command is None else command)

@@ -42,6 +42,7 @@ def align(
     transpose: options.Transpose = None,
     match: options.MatchNames = options.Match.exact,
     strip: options.Strip = None,
+    na: options.Na = None,
     log: options.Log = None,
     ordered: options.Ordered = None,
     key: options.Key = None,
@@ -85,7 +86,7 @@ def align(
             raise ValueError(message("--exact excludes --lam, --regime and --report", remedy="Leave one of them out"))
         chosen = options.shrinkage_of(shrinkage)
         folds = options.checked_folds(folds)
-        reading = options.reading(transpose, match, strip, log, None, ordered, by_position)
+        reading = options.reading(transpose, match, strip, log, None, ordered, by_position, na=na)
         check_inputs(z, tables=[covariates])
 
         from covalign.aligner.latent import LatentAligner

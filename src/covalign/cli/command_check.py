@@ -39,6 +39,7 @@ def check(
     transpose: options.Transpose = None,
     match: options.MatchNames = Match.exact,
     strip: options.Strip = None,
+    na: options.Na = None,
     log: options.Log = None,
     top_variable: options.TopVariable = None,
     ordered: options.Ordered = None,
@@ -54,7 +55,7 @@ def check(
     with working(as_json):
         paths = named_paths(view, data)
         views = options.views_in(data, paths)
-        reading = options.reading(transpose, match, strip, log, top_variable, ordered, by_position, views)
+        reading = options.reading(transpose, match, strip, log, top_variable, ordered, by_position, views, na=na)
         check_inputs(data, *paths.values(), tables=[covariates])
 
         from covalign.cli.data_files import aligned_views
@@ -72,6 +73,7 @@ def check(
         samples = None if by_position or study.together else study.table.index
         found = {name: overview.of_view(one, samples) for name, one in study.views.items()}
         known = {str(name): overview.of_column(str(name), Y[name]) for name in Y.columns}
+        known = {name: {**facts, "why": facts["why"] and in_flags(facts["why"])} for name, facts in known.items()}
         chosen = usable(known, [*(confounder or []), *([] if groups is None else [groups])])
         words = suggested(found, known, chosen, reading, Y, data is not None)
         again = options.again(ctx, "fit", without=("covariate", "match"))

@@ -58,6 +58,7 @@ def compare(
     transpose: options.Transpose = None,
     match: options.MatchNames = options.Match.exact,
     strip: options.Strip = None,
+    na: options.Na = None,
     log: options.Log = None,
     top_variable: options.TopVariable = None,
     ordered: options.Ordered = None,
@@ -117,7 +118,7 @@ def compare(
         outputs = {"--out": (out, TABLES), "--figure": (figure, FIGURES)}
         check_outputs(outputs, [data, table_file, *paths.values()], force=force)
         views = options.views_in(data, paths)
-        reading = options.reading(transpose, match, strip, log, top_variable, ordered, by_position, views)
+        reading = options.reading(transpose, match, strip, log, top_variable, ordered, by_position, views, na=na)
         check_inputs(data, *paths.values(), tables=[table_file])
 
         from covalign.cli.data_files import aligned_views, counted_groups

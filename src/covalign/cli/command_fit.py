@@ -50,7 +50,9 @@ def fit(
     data: Annotated[
         Path | None,
         typer.Argument(
-            metavar="DATA", help="One view (.csv, .tsv, .parquet, .npy, .npz, .zarr or .h5ad), or several (.h5mu)."
+            metavar="DATA",
+            help="One view (.csv, .tsv, .parquet, .npy, .npz, .zarr, .h5ad, .mtx or a folder of Cell Ranger), or "
+            "several (.h5mu).",
         ),
     ] = None,
     view: options.View = None,
@@ -63,6 +65,7 @@ def fit(
     transpose: options.Transpose = None,
     match: options.MatchNames = options.Match.exact,
     strip: options.Strip = None,
+    na: options.Na = None,
     log: options.Log = None,
     top_variable: options.TopVariable = None,
     no_scale: Annotated[
@@ -142,7 +145,7 @@ def fit(
         files = check_outputs(outputs, [data, covariates, *paths.values()], force=force, needed=True)
         options.check_setting(regime, lam, max_coupling)
         views = options.views_in(data, paths)
-        reading = options.reading(transpose, match, strip, log, top_variable, ordered, by_position, views)
+        reading = options.reading(transpose, match, strip, log, top_variable, ordered, by_position, views, na=na)
         options.check_views("--no-scale", no_scale or (), views)
         folds = options.checked_folds(folds)
         number = options.auto_or(int, "--n-factors", n_factors)

@@ -47,6 +47,7 @@ def frontier(
     transpose: options.Transpose = None,
     match: options.MatchNames = options.Match.exact,
     strip: options.Strip = None,
+    na: options.Na = None,
     log: options.Log = None,
     ordered: options.Ordered = None,
     key: options.Key = None,
@@ -76,7 +77,7 @@ def frontier(
             along = options.numbers("--lams", lams, "numbers between 0 and 1", "0,0.5,1", lambda lam: 0 <= lam <= 1)
         weight = options.shrinkage_of(shrinkage)
         folds = options.checked_folds(folds)
-        reading = options.reading(transpose, match, strip, log, None, ordered, by_position)
+        reading = options.reading(transpose, match, strip, log, None, ordered, by_position, na=na)
         check_inputs(z, tables=[covariates])
 
         from covalign.aligner.nested_frontier import cross_validated_frontier

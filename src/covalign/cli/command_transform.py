@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -52,6 +51,10 @@ def transform(
     ] = None,
     index: options.Index = None,
     by_position: options.ByPosition = False,
+    transpose: options.Transpose = None,
+    match: options.MatchNames = options.Match.exact,
+    strip: options.Strip = None,
+    na: options.Na = None,
     log: options.Log = None,
     key: options.Key = None,
     out: Annotated[Path, option(OUTPUT, "PATH", f"The transformed rows ({', '.join(NUMBERS)}).", "--out", "-o")],
@@ -69,7 +72,8 @@ def transform(
         paths = named_paths(view, new)
         inputs = [model_file, new, covariates, confounders, *paths.values()]
         check_outputs({"--out": (out, NUMBERS)}, inputs, force=force)
-        options.check_views("--log", log or (), options.views_in(new, paths))
+        views_named = options.views_in(new, paths)
+        reading = options.reading(transpose, match, strip, log, None, None, by_position, views_named, na=na)
         files = [path for path in (new, *paths.values(), confounders, covariates) if path is not None]
         check_inputs(new, *paths.values(), tables=[confounders, covariates], model=model_file)
 
@@ -79,14 +83,13 @@ def transform(
 
         tables.check_index(index, {path: tables.columns_in(path) for path in files if index is not None})
         model: Any = load(model_file)
-        known = Known(covariates, confounders, index, by_position)
+        known = Known(covariates, confounders, index, reading)
         if isinstance(model, LatentAligner):
             refuse_for_aligner({"--view": view, "--return-std": return_std}, model, covariates)
             assert new is not None  # there is no view
-            n, columns = of_aligner(model, new, key, known, out, force, log or ())
+            n, columns = of_aligner(model, new, key, known, out, force)
         else:
-            views = opened_views(model, new, paths, key, index)
-            views = logged_views(views, log or ())
+            views = opened_views(model, new, paths, key, known)
             n, columns = of_factors(model, views, known, new, out, return_std, force)
     facts = {"model": type(model).__name__, "rows": n, "columns": columns, "files": [str(out)]}
     shown = f"{', '.join(columns[:5])}{', ...' if len(columns) > 5 else ''}"
@@ -99,28 +102,49 @@ class Known(NamedTuple):
     covariates: Path | None
     confounders: Path | None
     index_column: str | None
-    by_position: bool
+    reading: options.Reading
 
-    def matched(self, path: Path, frame: pd.DataFrame, rows: Representation, needed: bool = False) -> pd.DataFrame:
+    def arranged(
+        self, views: dict[str, Representation], encoding: Encoding, new: Path | None
+    ) -> tuple[dict[str, Representation], dict[str, pd.DataFrame]]:
+        """Views with logarithms where these were asked for, and the tables by path, with names of rows that match.
+
+        ``encoding`` is that of the confounders of the model: if there are any, obs of the new rows is a table, too.
+        """
+        from covalign.cli.data_files import notes
+        from covalign.tables import confounders as nuisance
+        from covalign.tables.table_files import read_table
+        from covalign.tables.view_layout import check_layout, named_alike, numbers
+
+        if not encoding.columns and self.confounders is not None:
+            raise nuisance.none_fitted()
+        layout = self.reading.settings["layout"]
+        check_layout(layout, [*views])
+        obs = new if new is not None and suffix_of(new) in (".h5ad", ".h5mu") and encoding.columns else None
+        paths = [str(path) for path in (self.confounders, self.covariates, obs) if path is not None]
+        tables = {path: read_table(path, self.index_column, self.reading.na) for path in paths}
+        if layout.by_name:
+            views, tables, said = named_alike(views, tables, layout.names)
+            notes(said)
+        return numbers(views, layout), tables
+
+    def matched(self, path: str, frame: pd.DataFrame, rows: Representation, needed: bool = False) -> pd.DataFrame:
         """The table in the order of the rows."""
         from covalign.cli.data_files import matched
 
-        return matched(rows, frame, str(path), by_position=self.by_position, needed=needed)
+        return matched(rows, frame, path, by_position=self.reading.by_position, needed=needed)
 
-    def confounders_of(self, encoding: Encoding, rows: Representation, new: Path | None) -> pd.DataFrame | None:
+    def confounders_of(
+        self, encoding: Encoding, rows: Representation, tables: dict[str, pd.DataFrame]
+    ) -> pd.DataFrame | None:
         """The confounders of a model, from the first table that has them; None if the model has none."""
         from covalign.tables import confounders as nuisance
-        from covalign.tables.table_files import read_table
 
         wanted = [column.source for column in encoding.columns]
-        if not wanted and self.confounders is not None:
-            raise nuisance.none_fitted()
         if not wanted:
             return None
-        obs = new if new is not None and suffix_of(new) in (".h5ad", ".h5mu") else None
-        for path in (self.confounders, self.covariates, obs):
-            frame = None if path is None else read_table(path, self.index_column)
-            if path is not None and frame is not None and {*wanted} <= {*frame.columns}:
+        for path, frame in tables.items():
+            if {*wanted} <= {*frame.columns}:
                 return self.matched(path, frame[wanted], rows, needed=True)
         raise nuisance.needed(wanted)
 
@@ -134,32 +158,25 @@ def refuse_for_aligner(asked: dict[str, Any], model: LatentAligner, covariates: 
 
 
 def of_aligner(
-    model: LatentAligner, new: Path, key: str | None, known: Known, out: Path, force: bool, log: Sequence[str]
+    model: LatentAligner, new: Path, key: str | None, known: Known, out: Path, force: bool
 ) -> tuple[int, list[str]]:
     """Write the aligned rows; return the number of rows and the names of columns."""
     import pandas as pd
 
     from covalign.cli.data_files import names_for, watched
-    from covalign.tables.representations import SINGLE, open_representation
+    from covalign.tables.representations import SINGLE, open_views
 
-    features = getattr(model, "feature_names_in_", None)
-    rows = watched(
-        logged_views({SINGLE: open_representation(new, key, known.index_column, only=features)}, log)[SINGLE]
-    )
+    features, encoding = getattr(model, "feature_names_in_", None), model._coding.confounders
+    only = None if features is None else {SINGLE: list(features)}
+    opened = open_views({SINGLE: new}, key, known.index_column, only, known.reading.na, known.reading.transpose)
+    views, tables = known.arranged(opened, encoding, new)
+    rows = watched(views[SINGLE])
     check_features(rows, features)
     if features is None and isinstance(rows.data, pd.DataFrame):  # the model knows positions only
         rows = replace(rows, data=rows.data.set_axis(range(rows.data.shape[1]), axis=1))
-    C = known.confounders_of(model._coding.confounders, rows, new)
+    C = known.confounders_of(encoding, rows, tables)
     write_aligned(model, rows.data, C, out, names_for(rows, C), force=force)
     return rows.n, [str(name) for name in model.get_feature_names_out()]
-
-
-def logged_views(views: dict[str, Representation], log: Sequence[str]) -> dict[str, Representation]:
-    """The views, with logarithms where the model was fitted to logarithms."""
-    from covalign.tables.view_layout import Layout, check_layout, numbers
-
-    check_layout(Layout(log=log), [*views])
-    return numbers(views, Layout(log=log))
 
 
 def check_features(rows: Representation, features: Any) -> None:
@@ -175,15 +192,17 @@ def check_features(rows: Representation, features: Any) -> None:
 
 
 def opened_views(
-    model: InformedFactorAnalysis, new: Path | None, paths: dict[str, Path], key: str | None, index: str | None
+    model: InformedFactorAnalysis, new: Path | None, paths: dict[str, Path], key: str | None, tables: Known
 ) -> dict[str, Representation]:
     """Views of the new samples, under the names that they have in the model."""
     from covalign._core.checks import unknown_views
     from covalign.tables.representations import is_study, modalities, open_views
+    from covalign.tables.view_layout import asked, transposed
 
-    known = {name: scale.names for name, scale in model._table.views.items()}
+    known, reading = {name: scale.names for name, scale in model._table.views.items()}, tables.reading
     if new is not None and is_study(new):
-        return modalities(new, key, list(known))
+        views = modalities(new, key, list(known))
+        return {name: transposed(view) if asked(reading.transpose, name) else view for name, view in views.items()}
     if new is not None and len(known) > 1:
         remedy = f"Name it with --view NAME=PATH, where NAME is one of {listed(known)}"
         raise ValueError(message(f"The model has several views and {str(new)!r} could be any of them", remedy=remedy))
@@ -192,7 +211,7 @@ def opened_views(
     unknown = [name for name in paths if name not in known]
     if unknown:  # before anything is read
         raise unknown_views(unknown, list(known))
-    return open_views(paths, key, index, only=known)
+    return open_views(paths, key, tables.index_column, known, reading.na, reading.transpose)
 
 
 def of_factors(
@@ -208,13 +227,14 @@ def of_factors(
     import pandas as pd
 
     from covalign.cli.data_files import joined, names_for
-    from covalign.tables.table_files import read_table
 
-    X, rows = joined(views, known.by_position)
-    C = known.confounders_of(model._table.nuisance.coding.confounders, rows, new)
+    encoding = model._table.nuisance.coding.confounders
+    views, tables = known.arranged(views, encoding, new)
+    X, rows = joined(views, known.reading.by_position)
+    C = known.confounders_of(encoding, rows, tables)
     y = None
     if known.covariates is not None:
-        y = known.matched(known.covariates, read_table(known.covariates, known.index_column), rows)
+        y = known.matched(str(known.covariates), tables[str(known.covariates)], rows)
     columns = with_deviations(model.factor_names_) if std else list(model.factor_names_)
     place = partial(model.transform, X, y, confounders=C, return_std=std)
     whole = all(isinstance(part, pd.DataFrame) for part in X.values())

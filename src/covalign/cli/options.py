@@ -81,7 +81,7 @@ Representation = Annotated[
     Path,
     typer.Argument(
         metavar="Z",
-        help="The representation (.npy, .npz, .zarr, .parquet, .h5ad, .csv or .tsv), or a model of MOFA (.hdf5).",
+        help="The representation (.npy, .npz, .zarr, .parquet, .h5ad, .mtx, .csv or .tsv), or a model of MOFA (.hdf5).",
         show_default=False,
     ),
 ]
@@ -154,6 +154,10 @@ MatchNames = Annotated[
 ]
 Strip = Annotated[
     str | None, option(DATA, "REGEX", "Remove what matches this regular expression from all names of rows.")
+]
+Na = Annotated[
+    list[str] | None,
+    option(DATA, "TEXT", "Text that marks a missing value, such as -. Empty cells, NA and NaN always do."),
 ]
 Log = Annotated[list[str] | None, option(DATA, "VIEW", "Use log(1 + x) of this view, or of all. Meant for counts.")]
 TopVariable = Annotated[
@@ -278,6 +282,7 @@ class Reading(NamedTuple):
     top_variable: dict[str, int]
     ordered: dict[str, list[str]]
     by_position: bool
+    na: list[str]
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -287,11 +292,13 @@ class Reading(NamedTuple):
 
         rule = NameRule(self.match, self.strip)
         layout = Layout(self.transpose, rule, self.log, self.top_variable, not self.by_position)
-        return {"layout": layout, "ordered": self.ordered}
+        return {"layout": layout, "ordered": self.ordered, "na": self.na}
 
     def repeated(self, views: Sequence[str]) -> list[str]:
         """The flags that a later command needs for new rows of these views."""
-        return [word for name in self.log if name in (*views, "all") for word in ("--log", name)]
+        names = {"--match": [] if self.match == Match.exact.value else [self.match], "--strip": [self.strip or ""]}
+        marked = {"--na": self.na, "--log": [name for name in self.log if name in (*views, "all")]}
+        return [word for flag, values in {**names, **marked}.items() for one in values if one for word in (flag, one)]
 
 
 def reading(
@@ -303,6 +310,7 @@ def reading(
     ordered: Sequence[str] | None,
     by_position: bool,
     views: Sequence[str] | None = (),
+    na: Sequence[str] | None = None,
 ) -> Reading:
     """The options of tables. Without names of ``views`` there is one view, which only ``all`` can mean.
 
@@ -319,7 +327,7 @@ def reading(
     most = dict(_most(text) for text in top_variable or ())
     check_views("--top-variable", [*most], views)
     levels = dict(_levels(text) for text in ordered or ())
-    return Reading([*(transpose or ())], match.value, strip, [*(log or ())], most, levels, by_position)
+    return Reading([*(transpose or ())], match.value, strip, [*(log or ())], most, levels, by_position, [*(na or ())])
 
 
 def check_views(flag: str, names: Sequence[str], views: Sequence[str] | None) -> None:

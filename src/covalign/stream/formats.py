@@ -17,6 +17,7 @@ from covalign.stream.chunked import HdfRows, from_backed_sparse, from_zarr, open
 from covalign.stream.dask_rows import DaskArrayRows, DaskFrameRows
 from covalign.stream.h5ad import element, from_h5ad
 from covalign.stream.memory import ArrayRows, FrameRows, MappedRows, SparseRows, TorchRows, in_pandas
+from covalign.stream.mtx import from_mtx, is_mtx
 from covalign.stream.npy import from_npy, from_npz
 from covalign.stream.parquet import ParquetRows
 from covalign.stream.source import CHUNK_BYTES, Source, Table, is_source, no_key, packages_of, unknown_source
@@ -34,10 +35,11 @@ def open_rows(
     """The rows of ``data`` as a Source, read a chunk at a time and as often as needed.
 
     ``data`` is an array, DataFrame, sparse matrix, memmap, torch tensor, zarr array, dask array or DataFrame, AnnData,
-    HDF5 dataset, or a path to ``.npy``, ``.npz``, ``.zarr``, ``.parquet`` (file or folder) or ``.h5ad``. ``columns``
-    chooses columns by name (by position where they have no names); ``key`` names the array within an ``.npz``,
-    ``.zarr`` group, ``.h5ad`` or AnnData (``"obsm/X_pca"``). ``chunk_rows`` overrides the number of rows in a chunk.
-    ``single`` lets data of one dimension be one column. ``name`` is what messages call the data.
+    HDF5 dataset, or a path to ``.npy``, ``.npz``, ``.zarr``, ``.parquet`` (file or folder), ``.h5ad`` or ``.mtx`` (file
+    or folder of Cell Ranger, cells become rows). ``columns`` chooses columns by name (by position where they have no
+    names); ``key`` names the array within an ``.npz``, ``.zarr`` group, ``.h5ad`` or AnnData (``"obsm/X_pca"``), or the
+    type of features in a folder of Cell Ranger (``"Gene Expression"``). ``chunk_rows`` overrides the number of rows
+    in a chunk. ``single`` lets data of one dimension be one column. ``name`` is what messages call the data.
 
     >>> import numpy as np
     >>> from covalign import open_rows
@@ -83,6 +85,8 @@ def _from_path(path: Path, key: str | None, name: str, options: dict[str, Any]) 
         return from_npz(path, key, **options)
     if suffix in (".h5ad", ".h5", ".hdf5"):
         return from_h5ad(path, key, **options)
+    if is_mtx(path):
+        return from_mtx(path, key, **options)
     if key is not None:
         raise no_key(str(path), key)
     if suffix == ".npy":

@@ -216,7 +216,9 @@ def which_array(where: Any, key: Any, have: Iterable[Any]) -> ValueError:
 
 def no_key(name: str, key: Any) -> ValueError:
     """The error for a key if there is only one array."""
-    remedy = "a key names an array within an .npz, .zarr or .h5ad; leave it out here"
+    remedy = (
+        "a key names an array within an .npz, .zarr or .h5ad, or a type of features beside an .mtx; leave it out here"
+    )
     return ValueError(message(f"{name} needs no key=", got=repr(key), remedy=remedy))
 
 
@@ -224,7 +226,7 @@ def unknown_source(name: str, got: str) -> ValueError:
     """The error for data of a kind that cannot be read."""
     problem = (
         f"{name} needs an array or DataFrame, a scipy sparse matrix, a numpy.memmap, a torch tensor, a zarr array, a "
-        "dask array or DataFrame, an AnnData, an HDF5 dataset, or a path to .npy, .npz, .zarr, .parquet (file or "
-        "folder) or .h5ad"
+        "dask array or DataFrame, an AnnData, an HDF5 dataset, or a path to .npy, .npz, .zarr, .parquet or .mtx (file "
+        "or folder) or .h5ad"
     )
     return ValueError(message(problem, got=got, remedy="convert the data to one of these"))

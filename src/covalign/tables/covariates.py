@@ -27,11 +27,12 @@ from covalign._core.checks import (
     not_two_dimensional,
     too_few_observed,
 )
-from covalign._core.messages import AS_LEVELS, AS_NUMBERS, DECLARE_ALL, DECLARE_FIRST, listed, message
+from covalign._core.messages import AS_CATEGORY, AS_LEVELS, AS_NUMBERS, DECLARE_ALL, DECLARE_FIRST, listed, message
 from covalign._core.user_arrays import check_names, numbers_among_objects, plain
 from covalign.stream import Kept, is_source
 from covalign.stream.memory import in_pandas
 from covalign.tables.join import match_rows
+from covalign.tables.table_files import gap_mark, odd_cell
 
 __all__ = [
     "Column",
@@ -365,6 +366,10 @@ def _levels_of_text(name: str, values: pd.Series) -> tuple[Any, ...]:
     if pd.to_numeric(pd.Series(distinct, dtype=object), errors="coerce").notna().all():
         got = f"numbers stored as text in column {name!r} (such as {distinct[0]!r})"
         raise _unusable(got, AS_NUMBERS)
+    cell = odd_cell(values)
+    if cell is not None:
+        got = f"{cell[1]!r} among the numbers of column {name!r} (row {cell[0]!r})"
+        raise _unusable(got, f"{gap_mark(cell[1])}; {AS_CATEGORY}")
     if (n > 2 and len(distinct) == n) or len(distinct) > max(10, n / 2):
         got = f"text with {len(distinct)} distinct values in {n} rows in column {name!r}"
         raise _unusable(got, AS_LEVELS)

@@ -73,7 +73,7 @@ def of_column(name: str, values: pd.Series) -> dict[str, Any]:
     facts: dict[str, Any] = {"kind": "unusable", "gaps": gaps, "levels": None, "why": None, "order": None}
     cell = None if pd.api.types.is_numeric_dtype(values.dtype) else odd_cell(values)
     if cell is not None:
-        return {**facts, "why": f"{cell[1]!r} in row {cell[0]!r} is no number"}
+        return {**facts, "why": f"{cell[1]!r} in row {cell[0]!r} is no number: use na={cell[1]!r} if it marks a gap"}
     if are_names(values):
         return {**facts, "kind": "identifier", "why": "another text in every row"}
     try:

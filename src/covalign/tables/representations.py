@@ -18,12 +18,13 @@ from covalign._core.checks import lengths_differ, repeated_views, source_without
 from covalign._core.extras import optional
 from covalign._core.files import data_not_found, reading
 from covalign._core.messages import GIVE_COVARIATES, message
-from covalign._core.paths import file_of, suffix_of
+from covalign._core.paths import file_of, sheet_of, suffix_of
 from covalign._core.user_arrays import check_names
 from covalign.exceptions import TransposedWarning
 from covalign.stream import is_source, open_rows
 from covalign.stream.h5ad import pulling
 from covalign.stream.memory import frame_dtype, frame_values
+from covalign.stream.mtx import is_mtx
 from covalign.stream.npy import members
 from covalign.stream.parquet import columns_of, schema_of
 from covalign.tables import covariates as coding
@@ -32,9 +33,10 @@ from covalign.tables import join, mofa_models
 from covalign.tables import table_files as files
 from covalign.tables.foreign_tables import is_foreign
 from covalign.tables.named_rows import Named, Representation, loaded
-from covalign.tables.view_layout import AS_IT_IS, Layout, arranged, transposed
+from covalign.tables.view_layout import AS_IT_IS, Layout, arranged, asked, transposed
 
 LOADED_BYTES = 2**28  # of all views as float64, up to which they are loaded into memory to be joined by name
+ROWS = (*files.PARQUET, ".h5ad", ".h5", ".hdf5", ".npy", ".npz", ".zarr")  # files that are streamed
 SINGLE = "X"  # the name of the view where X is one table
 
 
@@ -49,20 +51,29 @@ def open_representation(
     without: Sequence[str] = (),
     only: Sequence[str] | None = None,
     chunk_rows: int | None = None,
+    na: Sequence[str] = (),
+    turned: bool = False,
 ) -> Representation:
     """The rows in a file or folder.
 
-    ``without`` are columns with another role. ``only`` are the columns that a model knows, chosen if all are there. If
-    they are all names of rows, the file has samples as columns and is read transposed, with a warning.
+    ``na`` are texts that mark gaps. ``without`` are columns with another role. ``only`` are the columns that a model
+    knows, chosen if all are there. If they are all names of rows, the file has samples as columns and is read
+    transposed, with a warning; ``turned`` says that it has.
     """
-    view = _opened(path, key, index, without, only, chunk_rows)
+    view = _opened(path, key, index, without, None if turned else only, chunk_rows, na)
+    if turned:
+        return chosen(transposed(view), only)
     if only is None or view.names is None or view.features is None or {*only} & {*view.features}:
         return view
     if not {*only} <= {*view.names}:
         return view
     warnings.warn(f"{path} has samples as columns: it is read transposed", TransposedWarning, stacklevel=2)
-    turned = transposed(view)
-    return replace(turned, data=turned.data[list(only)])
+    return chosen(transposed(view), only)
+
+
+def chosen(view: Representation, only: Sequence[str] | None) -> Representation:
+    """The columns that a model knows, if all are there."""
+    return view if only is None or not {*only} <= {*view.data.columns} else replace(view, data=view.data[list(only)])
 
 
 def _opened(
@@ -72,15 +83,19 @@ def _opened(
     without: Sequence[str],
     only: Sequence[str] | None,
     chunk_rows: int | None,
+    na: Sequence[str],
 ) -> Representation:
     """The rows in a file or folder, as they are there."""
     if not file_of(path).exists():
         raise data_not_found(path, "a file or folder of rows")
     if files.is_text(path) and key is None:
-        return from_frame(files.read_text(path, index), str(path), without, only)
+        return from_frame(files.read_text(path, index, na), str(path), without, only)
     if is_foreign(path):
-        return from_frame(files.read_table(path, index), str(path), without, only)
-    if path.is_file() and suffix_of(path) not in (*files.PARQUET, ".h5ad", ".h5", ".hdf5", ".npy", ".npz", ".zarr"):
+        return from_frame(files.read_table(path, index, na), str(path), without, only)
+    if is_mtx(file_of(path)):
+        rows = open_rows(file_of(path), key=sheet_of(path) or key, chunk_rows=chunk_rows)
+        return Representation(rows, str(path))
+    if path.is_file() and suffix_of(path) not in ROWS:
         raise files.unknown_format(path)
     if files.is_parquet(path) and key is None:
         return _from_parquet(path, index, without, only, chunk_rows)
@@ -134,13 +149,26 @@ def _text(path: Path, name: str, kind: Any) -> pd.Series | None:
 
 
 def open_views(
-    paths: Mapping[str, Path], key: str | None, index: str | None, only: Mapping[str, list[str]] | None = None
+    paths: Mapping[str, Path],
+    key: str | None,
+    index: str | None,
+    only: Mapping[str, list[str]] | None = None,
+    na: Sequence[str] = (),
+    turned: Sequence[str] = (),
 ) -> dict[str, Representation]:
-    """Views from files. ``key`` is for files of several arrays; ``only`` has the features that a model knows."""
-    several = [name for name, path in paths.items() if suffix_of(path) in (".h5ad", ".h5", ".npz", ".zarr")]
+    """Views from files. ``key`` is for files of several arrays; ``only`` has the features that a model knows.
+
+    ``turned`` are views whose samples are columns.
+    """
+    several = [name for name, path in paths.items() if suffix_of(path) in (".h5ad", ".h5", ".npz", ".zarr", ".mtx")]
+    settings: dict[str, Any] = {"index": index, "na": na}
     return {
         name: open_representation(
-            path, key if name in several or not several else None, index, only=(only or {}).get(name)
+            path,
+            key if name in several or not several else None,
+            only=(only or {}).get(name),
+            turned=asked(turned, name),
+            **settings,
         )
         for name, path in paths.items()
     }
@@ -201,11 +229,12 @@ def open_study(
     groups: str | None = None,
     layout: Layout = AS_IT_IS,
     ordered: Mapping[str, Sequence[str]] | None = None,
+    na: Sequence[str] = (),
 ) -> Study:
     """One file of rows, or views by name, and a table. Without a table its columns come from the file of the rows.
 
     ``layout`` says what to do with the views: samples as columns, other names, logarithms, a choice of features.
-    ``ordered`` has the levels of ordered columns, lowest first.
+    ``ordered`` has the levels of ordered columns, lowest first. ``na`` are texts that mark gaps in all tables.
     """
     several = data is None or is_study(data)
     source = table or data
@@ -217,19 +246,19 @@ def open_study(
     among = together and suffix_of(source) not in (".h5ad", ".npz")  # covariates are columns among the rows
     if among:
         asked = [*covariates, *(confounders or []), *([] if groups is None else [groups])] if covariates else []
-        every_column = _columns_beside(source, asked, index)
+        every_column = _columns_beside(source, asked, index, na)
     else:
-        every_column = files.read_table(source, index)
+        every_column = files.read_table(source, index, na)
     notes = [] if covariates else files.numbers_as_names(every_column, source)
     known = coding.ordered(files.chosen(every_column, covariates, confounders, source, groups), ordered or {})
     likely = grouping.likely_column(known, every_column) if groups is None else None
     without = list(known.columns) if among else []
     if data is None:
-        views = open_views(paths, key, index)
+        views = open_views(paths, key, index, na=na)
     elif several:
         views = modalities(data, key)
     else:
-        views = {SINGLE: open_representation(data, key, index, without=without, chunk_rows=chunk_rows)}
+        views = {SINGLE: open_representation(data, key, index, without=without, chunk_rows=chunk_rows, na=na)}
     if together and layout.transpose:
         problem = f"transpose needs covariates in a table of their own, and they are read from {str(source)!r}"
         raise ValueError(message(problem, remedy=GIVE_COVARIATES))
@@ -237,16 +266,16 @@ def open_study(
     return Study(found.views, found.table, str(source), together, [*notes, *found.notes], likely)
 
 
-def _columns_beside(path: Path, names: Sequence[str], index: str | None) -> pd.DataFrame:
+def _columns_beside(path: Path, names: Sequence[str], index: str | None, na: Sequence[str]) -> pd.DataFrame:
     """Columns in the file of the rows; of a parquet file only these are read."""
     if names and files.is_parquet(path):
         have = files.columns_in(path)
         wrong = [name for name in dict.fromkeys(names) if name not in have]
         if wrong:
             raise files.unknown_columns(path, wrong, have)
-        return files.read_parquet(path, list(dict.fromkeys(names)))
+        return files.with_gaps(files.read_parquet(path, list(dict.fromkeys(names))), na)
     if names and files.is_text(path):
-        return files.read_table(path, index)
+        return files.read_table(path, index, na)
     if not path.exists():
         raise data_not_found(path, "a file or folder of rows")
     raise files.covariates_needed(path)

@@ -29,7 +29,7 @@ from covalign._core.checks import not_two_dimensional, repeated_columns
 from covalign._core.extras import optional
 from covalign._core.files import data_not_found, reading
 from covalign._core.linalg import dense
-from covalign._core.messages import GIVE_COVARIATES, listed, message
+from covalign._core.messages import GIVE_COVARIATES, listed, message, shown
 from covalign._core.paths import file_of, is_zarr, suffix_of
 from covalign.stream import open_rows
 from covalign.stream.h5ad import obs_of
@@ -54,7 +54,7 @@ def is_table_path(data: Any) -> bool:
     if not is_path(data):
         return False
     path = Path(data)
-    known = (*TEXT, *PARQUET, ".h5ad", ".h5mu", ".npy", ".npz", ".zarr", ".zip")
+    known = (*TEXT, *PARQUET, ".h5ad", ".h5mu", ".npy", ".npz", ".zarr", ".zip", ".mtx")
     return path.exists() or suffix_of(path) in known or is_foreign(path)
 
 
@@ -68,13 +68,14 @@ def is_parquet(path: Path) -> bool:
     return path.suffix.lower() in PARQUET or (path.is_dir() and any(path.glob("*.parquet")))
 
 
-def read_table(path: Any, index: str | None = None) -> pd.DataFrame:
+def read_table(path: Any, index: str | None = None, na: str | Sequence[str] = ()) -> pd.DataFrame:
     """The table in a file, with row names as its index where it has any, else a RangeIndex.
 
     Files are .csv, .tsv or .txt (also compressed, .gz or .zip), .xlsx or .ods (the first sheet, or
     ``book.xlsx::Sheet``), .parquet (a file or a folder), .rds or .rda of R, .npy, .npz, .zarr, and .h5ad or .h5mu, of
     which ``obs`` is read. ``index`` is the column with the row names; without it they are the first column,
-    if its header is empty or if it is text that never repeats.
+    if its header is empty or if it is text that never repeats. ``na`` is a text that marks a gap, such as ``"-"``, or
+    several; an empty cell, NA, NaN and what else pandas knows always do.
 
     >>> import pathlib, tempfile, covalign as ca
     >>> file = pathlib.Path(tempfile.mkdtemp()) / "clinic.csv"
@@ -82,11 +83,11 @@ def read_table(path: Any, index: str | None = None) -> pd.DataFrame:
     >>> ca.read_table(file)["age"].to_dict()
     {'p1': 40, 'p2': 52}
     """
-    path = Path(path)
+    path, na = Path(path), marks(na)
     if not file_of(path).exists():
         raise data_not_found(path, "a table of covariates")
     if is_text(path):
-        return read_text(path, index)
+        return read_text(path, index, na)
     if is_foreign(path):
         frame = read_foreign(path)
     elif is_parquet(path):
@@ -103,7 +104,27 @@ def read_table(path: Any, index: str | None = None) -> pd.DataFrame:
         frame = _columns(np.concatenate([dense(chunk) for chunk in open_rows(path, single=True).chunks()]), None, path)
     else:
         raise unknown_format(path)
-    return named(frame.set_axis([str(name) for name in frame.columns], axis=1), index, path)
+    return with_gaps(named(frame.set_axis([str(name) for name in frame.columns], axis=1), index, path), na)
+
+
+def marks(na: Any) -> tuple[str, ...]:
+    """Texts that mark a gap."""
+    texts = (na,) if isinstance(na, str) else tuple(na) if isinstance(na, list | tuple | set) else (na,)
+    if not all(isinstance(text, str) for text in texts):
+        raise ValueError(message("na needs a text or several", got=shown(na), remedy="write for example na='-'"))
+    return texts
+
+
+def with_gaps(frame: pd.DataFrame, na: Sequence[str]) -> pd.DataFrame:
+    """The table with gaps in place of the marks; a column whose other cells are numbers becomes numbers."""
+    filled = frame.copy(deep=False)
+    for name, column in frame.items():
+        gaps = column.isin(na) if na and not types.is_numeric_dtype(column.dtype) else None
+        if gaps is not None and gaps.any():
+            rest = column.astype(object).mask(gaps)
+            numbers = pd.to_numeric(rest, errors="coerce").notna().equals(rest.notna())
+            filled[name] = rest.astype(np.float64) if numbers else rest
+    return filled
 
 
 def unknown_format(path: Path) -> ValueError:
@@ -114,12 +135,12 @@ def unknown_format(path: Path) -> ValueError:
     return ValueError(message(f"{need}.npy, .npz or .zarr", got=repr(str(path)), remedy="save it as .csv"))
 
 
-def read_text(path: Path, index: str | None = None) -> pd.DataFrame:
+def read_text(path: Path, index: str | None = None, na: Sequence[str] = ()) -> pd.DataFrame:
     """A table as text, also compressed; ``index`` is used if the table has such a column."""
     if suffix_of(path) == ".zip":
         _check_archive(path)
     with reading(path, NEED_TEXT):
-        frame, names, wrong = _parsed(path, index)
+        frame, names, wrong = _parsed(path, index, na)
     if wrong is not None:
         raise wrong
     if names is None:
@@ -144,7 +165,7 @@ class _Names(NamedTuple):
     labels: pd.Series
 
 
-def _parsed(path: Path, index: str | None) -> tuple[pd.DataFrame, _Names | None, ValueError | None]:
+def _parsed(path: Path, index: str | None, na: Sequence[str]) -> tuple[pd.DataFrame, _Names | None, ValueError | None]:
     """The table, the names of its rows if it has any, and what is wrong with it."""
     separator, header = _layout(path)
     repeated = [name for name in dict.fromkeys(header) if header.count(name) > 1]
@@ -152,7 +173,7 @@ def _parsed(path: Path, index: str | None) -> tuple[pd.DataFrame, _Names | None,
         return pd.DataFrame(), None, repeated_columns(str(path), repeated)
     options: dict[str, Any] = {"sep": separator, "float_precision": "round_trip", "encoding": "utf-8-sig"}
     try:
-        frame = _read_csv(path, options)
+        frame = _read_csv(path, {**options, "na_values": list(na)})
     except pd.errors.ParserError:
         wrong = _wrong_lengths(path, separator, len(header))
         if wrong is None:
@@ -361,7 +382,12 @@ def refuse_text(frame: pd.DataFrame, where: str) -> None:
         if cell is not None:
             row, text = cell
             problem, got = f"{where} needs numbers in every column", f"{text!r} in row {row!r} of column {str(name)!r}"
-            raise ValueError(message(problem, got=got, remedy="leave cells without a number empty"))
+            raise ValueError(message(problem, got=got, remedy=f"leave cells without a number empty; {gap_mark(text)}"))
+
+
+def gap_mark(text: str) -> str:
+    """The remedy for a text that may stand for a missing number."""
+    return f"if it marks a gap, read the table with read_table(path, na={text!r})"
 
 
 def odd_cell(column: pd.Series) -> tuple[str, str] | None:

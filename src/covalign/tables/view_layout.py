@@ -49,19 +49,15 @@ def arranged(
 ) -> Arranged:
     """Views and their table of covariates (in the file ``where``) with names that can be compared."""
     check_layout(layout, [*views])
-    found = {name: transposed(view) if _asked(layout.transpose, name) else view for name, view in views.items()}
+    found = {name: transposed(view) if asked(layout.transpose, name) else view for name, view in views.items()}
     if not layout.by_name or isinstance(table.index, pd.RangeIndex):
         return Arranged(numbers(found, layout), table, [])
     rule, index = layout.names, stripped(table.index, layout.names, where)
     for name, view in found.items():
         if name not in layout.transpose and ALL not in layout.transpose:
             found[name] = upright(view, index, rule, where)
-    renamed, index, notes = _renamed(found, index, rule)
-    if index is not table.index:
-        keep = kept(index, table.index, rule, where)
-        notes += _left_out(keep, where)
-        table = table.set_axis(index, axis=0).loc[keep]
-    return Arranged(numbers(renamed, layout), table, notes)
+    renamed, tables, notes = named_alike(found, {where: table}, rule)
+    return Arranged(numbers(renamed, layout), tables[where], notes)
 
 
 def check_layout(layout: Layout, views: Sequence[str]) -> None:
@@ -74,7 +70,8 @@ def check_layout(layout: Layout, views: Sequence[str]) -> None:
             raise ValueError(message(problem, got=listed(wrong), remedy="correct the name", wrong=wrong, known=views))
 
 
-def _asked(names: Sequence[str] | Mapping[str, Any], name: str) -> bool:
+def asked(names: Sequence[str] | Mapping[str, Any], name: str) -> bool:
+    """Whether a view is among those named."""
     return name in names or ALL in names
 
 
@@ -126,28 +123,43 @@ def _is_count(names: pd.Index) -> bool:
 # -- names ------------------------------------------------------------------------------------------------------------
 
 
-def _renamed(
-    views: Mapping[str, Representation], index: pd.Index, rule: NameRule
-) -> tuple[dict[str, Representation], pd.Index, list[str]]:
-    """Views and index by the rule, and what was matched by it."""
+def named_alike(
+    views: Mapping[str, Representation], tables: Mapping[str, pd.DataFrame], rule: NameRule
+) -> tuple[dict[str, Representation], dict[str, pd.DataFrame], list[str]]:
+    """Views and tables (by their files) with row names by the rule, and what was matched by it.
+
+    Names of tables come first: names of views are shortened to them, then to names of views before.
+    """
     if rule == EXACT:
-        return dict(views), index, []
-    short = {name: stripped(view.names, rule, view.where) for name, view in views.items() if view.names is not None}
-    every = pd.Index([one for names in short.values() for one in names], dtype=object)
-    _, index = unified(every, index, rule)
-    found, notes = dict(views), []
-    for name, names in short.items():
-        view, written = views[name], views[name].names
-        assert written is not None  # it has a short form
-        new, _ = unified(names, index, rule)
-        keep = kept(new, written, rule, view.where)
-        changed = np.flatnonzero(new != written)
-        if len(changed):
-            example = f"{str(written[changed[0]])!r} is {str(new[changed[0]])!r}"
-            notes.append(f"{len(changed)} of {len(new)} rows of {view.where} were renamed to match: {example}")
-        notes += _left_out(keep, view.where)
-        found[name] = _with_names(view, new, keep)
-    return found, index, notes
+        return dict(views), dict(tables), []
+    parts: list[tuple[str, Any, pd.Index]] = [(where, table, table.index) for where, table in tables.items()]
+    parts = [part for part in parts if not isinstance(part[2], pd.RangeIndex)]
+    parts += [(name, view, view.names) for name, view in views.items() if view.names is not None]
+    called = [one if isinstance(part, pd.DataFrame) else part.where for one, part, _ in parts]
+    short = [stripped(names, rule, where) for (*_, names), where in zip(parts, called, strict=True)]
+    pool: pd.Index = pd.Index([], dtype=object)
+    for names in short:
+        ours, pool = unified(names, pool, rule)
+        pool = pool.append(ours).unique()
+    renamed, frames, notes = dict(views), dict(tables), []
+    for (one, part, written), where, names in zip(parts, called, short, strict=True):
+        new, _ = unified(names, pool, rule)
+        keep = kept(new, written, rule, where)
+        if isinstance(part, pd.DataFrame):
+            frames[one] = part.set_axis(new, axis=0).loc[keep]
+        else:
+            renamed[one] = _with_names(part, new, keep)
+            notes += _matched(new, written, where)
+        notes += _left_out(keep, where)
+    return renamed, frames, notes
+
+
+def _matched(new: pd.Index, written: pd.Index, where: str) -> list[str]:
+    changed = np.flatnonzero(new != written)
+    if not len(changed):
+        return []
+    example = f"{str(written[changed[0]])!r} is {str(new[changed[0]])!r}"
+    return [f"{len(changed)} of {len(new)} rows of {where} were renamed to match: {example}"]
 
 
 def _left_out(keep: Any, where: str) -> list[str]:
@@ -168,7 +180,7 @@ def _with_names(view: Representation, names: pd.Index, keep: Any) -> Representat
 
 def numbers(views: Mapping[str, Representation], layout: Layout) -> dict[str, Representation]:
     """Views with logarithms, then only with the features that vary most."""
-    found = {name: logged(view) if _asked(layout.log, name) else view for name, view in views.items()}
+    found = {name: logged(view) if asked(layout.log, name) else view for name, view in views.items()}
     most = layout.top_variable
     limits = {name: most.get(name, most.get(ALL)) for name in found}
     return {name: view if (n := limits[name]) is None else most_variable(view, n) for name, view in found.items()}
