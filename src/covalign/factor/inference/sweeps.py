@@ -141,7 +141,7 @@ def settled(elbo: list[float], tol: float, ahead: bool) -> bool:
     gains = np.diff(elbo[-4:])
     if gains[-1] < tol * abs(elbo[-1]):
         return True
-    if not ahead or len(gains) < 3 or gains.min() <= 0:
+    if not ahead or len(elbo) <= SINGLE or gains.min() <= 0:  # the first gains say nothing of the last
         return False
     rate = min(float(np.max(gains[1:] / gains[:-1])), SLOWEST)
     return bool(gains[-1] * rate / (1 - rate) < LEFT * min(tol / 1e-8, 1.0))
