@@ -44,6 +44,7 @@ from covalign._core.checks import (
 )
 from covalign._core.linalg import (
     Array,
+    Whitening,
     is_constant,
     orthonormal_range,
     range_eigh,
@@ -83,8 +84,13 @@ class Polar(NamedTuple):
     M_inverse: Array | None
     null: Array
     basis: Array  # U V' (k x P): column p is the whitened direction of dimension p
-    whitener: Array  # W (k x K)
+    whitening: Whitening
     covariate_names: tuple[str, ...]
+
+    @property
+    def whitener(self) -> Array:
+        """W (k x K)."""
+        return self.whitening.matrix
 
     @property
     def dependent(self) -> list[str]:
@@ -227,16 +233,16 @@ def polar_if_spanned(m: Moments, shrinkage: float = 0.0, scale: str = "raw") -> 
     """
     k, p = m.cov_zy.shape
     S_zy = standardised_cross_covariance(m)
-    W = whitener(m.cov_z, is_constant(m.mean_z, np.diag(m.cov_z)), m.root)
-    if len(W) < p:
-        return len(W)
-    A = W @ S_zy
+    W = Whitening(m.cov_z, is_constant(m.mean_z, np.diag(m.cov_z)), m.root)
+    if W.rank < p:
+        return W.rank
+    A = W.of(S_zy)
     U, d, Vt = np.linalg.svd(A, full_matrices=False)
     # S_zy has rounding errors on the scale of unit variances, and W on that scale multiplies them.
-    r = int(np.sum(d > rank_cutoff(k, float(np.linalg.norm(W * np.sqrt(np.diag(m.cov_z)))))))
+    r = int(np.sum(d > rank_cutoff(k, W.size)))
     U, d, V, null = U[:, :r], d[:r], Vt[:r].T, Vt[r:].T
     if shrinkage > 0 and r > 0:
-        span = np.linalg.qr(W @ (m.cov_z @ (ridge(m, shrinkage, scale) @ V)))[0]
+        span = np.linalg.qr(W.of(m.cov_z @ (ridge(m, shrinkage, scale) @ V)))[0]
         U_span, d, Vt_span = np.linalg.svd(span.T @ (A @ V))
         U, V = span @ U_span, V @ Vt_span.T
     if r < p:
@@ -245,12 +251,12 @@ def polar_if_spanned(m: Moments, shrinkage: float = 0.0, scale: str = "raw") -> 
         U, d, V = _symmetric(U, A, V)
     basis = U @ np.hstack([V, null]).T
     return Polar(
-        T_0=basis.T @ W,
+        T_0=W.rows(basis),
         M=(V * d) @ V.T,
         M_inverse=(V / d) @ V.T if r == p else None,
         null=null,
         basis=basis,
-        whitener=W,
+        whitening=W,
         covariate_names=m.covariate_names,
     )
 
@@ -269,7 +275,7 @@ def _symmetric(U: Array, A: Array, V: Array) -> tuple[Array, Array, Array]:
     return np.hstack([U @ left[:, :r], U @ (spare @ (near @ far))]), d, V @ right.T
 
 
-def _nearest_completion(m: Moments, W: Array, A: Array, U: Array, null: Array) -> Array:
+def _nearest_completion(m: Moments, W: Whitening, A: Array, U: Array, null: Array) -> Array:
     """P - r whitened directions for the covariates' null space, as close as possible to the first P columns of Z.
 
     They are orthogonal to U and, if the dimensions suffice, to all that correlates with a covariate in sample (which
@@ -277,15 +283,19 @@ def _nearest_completion(m: Moments, W: Array, A: Array, U: Array, null: Array) -
     """
     need = null.shape[1]
     used = orthonormal_range(np.hstack([U, A]), scale=1.0)
-    if len(W) - used.shape[1] < need:
+    if W.rank - used.shape[1] < need:
         used = U
-    own = W @ m.cov_z / np.sqrt(np.where(np.diag(m.cov_z) > 0, np.diag(m.cov_z), 1.0))
-    own -= used @ (used.T @ own)
-    left, strength, right = np.linalg.svd(own[:, : len(null)] @ null, full_matrices=False)
+    unit = np.sqrt(np.where(np.diag(m.cov_z) > 0, np.diag(m.cov_z), 1.0))
+
+    def own(columns: Any) -> Array:
+        found = W.of(m.cov_z[:, columns] / unit[columns])
+        return np.asarray(found - used @ (used.T @ found))
+
+    left, strength, right = np.linalg.svd(own(slice(len(null))) @ null, full_matrices=False)
     if strength[-1] > 1e-6:
         return np.asarray(left @ right)
     # The first P columns do not determine the directions: take the columns of Z in the order of what they add.
-    Q, R, _ = scipy.linalg.qr(own, mode="economic", pivoting=True)
+    Q, R, _ = scipy.linalg.qr(own(slice(None)), mode="economic", pivoting=True)
     return np.asarray(Q[:, :need] * np.where(np.diag(R)[:need] < 0, -1.0, 1.0))
 
 
