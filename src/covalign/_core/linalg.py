@@ -58,10 +58,12 @@ class Whitening:
     def __init__(self, cov: Array, constant: NDArray[np.bool_], root: Array | None = None) -> None:
         self._sd = np.sqrt(np.diag(cov))
         self._factor: Array | None = None
+        self.gram = np.empty((0, 0))  # C'C
         if root is not None:
             scale = np.where(constant, 0.0, 1 / np.where(constant, 1.0, self._sd))[:, None]
             C = root * scale
-            self._factor, self._weighted = regular_cholesky(C.T @ C, len(cov)), C * scale
+            self.gram = C.T @ C
+            self._factor, self._weighted = regular_cholesky(self.gram, len(cov)), C * scale
         if self._factor is None:
             self._matrix: Array | None = _dense_whitener(cov, constant)
             self.rank = len(self._matrix)
@@ -81,6 +83,11 @@ class Whitening:
         if self._factor is None:
             return float(np.linalg.norm(self.matrix * self._sd))
         return float(np.linalg.norm(lapack.dtrtri(self._factor, lower=1)[0]))
+
+    @property
+    def has_root(self) -> bool:
+        """Whether W root = I of the root that was given."""
+        return self._factor is not None
 
     def of(self, M: Array) -> Array:
         """W M."""
@@ -323,7 +330,7 @@ def add_gram(C: Array, B: Array) -> None:
     )
 
 
-def mirror(C: Array) -> Array:
+def mirror(C: Any) -> Any:
     """C, after its upper triangle was copied to the lower one, in place."""
     step = 128
     for i in range(0, len(C), step):
