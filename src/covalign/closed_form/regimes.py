@@ -258,7 +258,7 @@ def _ridge_of_root(m: Moments, W: Whitening, rho: float, scale: str, c: Array) -
     """W S_z B = G ((1 - rho) G + rho I)^-1 c with S_z = L L', G = L'D^-1 L and S_zy = L c (``ridge_path``)."""
     root, D = m.root, penalty(m, scale)
     assert root is not None  # the caller asked for it
-    same = scale == "standard" and bool(np.all(D > 0.99 * np.diag(m.cov_z))) and bool(np.all(np.diag(m.cov_z) > 0))
+    same = scale == "standard" and not is_constant(m.mean_z, np.diag(m.cov_z)).any()
     if same:
         G = W.gram
     else:

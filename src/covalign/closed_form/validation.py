@@ -3,14 +3,14 @@
 ``FoldValidation`` works with the moments of training sets. ``WideValidation`` does the same for data with fewer rows
 than columns, without gaps and confounders, in the space of the rows (``wide_rows``): there a shrinkage costs one
 inverse for all training sets together, those inside of training sets included. If rows are many, not all shrinkages of
-the grid are tried: a search climbs from its middle in steps of four, two and one. Training sets choose among the
-shrinkages that were tried for all rows.
+the grid are tried: a search climbs from its middle in steps of four, for each scale of the columns, and from the best
+of all in steps of two and one. Training sets choose among the shrinkages that were tried for all rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache, cached_property
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -168,26 +168,21 @@ class WideValidation:
 
     def path(self) -> pd.DataFrame:
         """``shrinkage_path``: raw columns first, other scales if they can change something."""
-        few = len(self._rows.v) > ALL_SHRINKAGES
-        raw = self._searched("raw", LAST // 2 + 1, STEPS) if few else self._frame("raw", range(LAST + 1))
+        if len(self._rows.v) <= ALL_SHRINKAGES:
+            first: Callable[[str], pd.DataFrame] = self._full
+            few: Callable[[str, int], pd.DataFrame] = self._every_fourth
+            rest: Callable[[str], pd.DataFrame] = self._full
+        else:
+            first, few, rest = self._coarse, self._coarse, self._fine
+        raw = first("raw")
         best = best_ridge(raw)
         if best is None or not self._scale_matters(best, float(raw["alignment"].max())):
-            return raw
-        start = _place(best)
-
-        def coarse(scale: str) -> pd.DataFrame:
-            return self._searched(scale, start, STEPS[:1]) if few else self._frame(scale, range(LAST + 1)[COARSE])
-
-        some = pd.concat([coarse(scale) for scale in ("root", "standard")])
+            return rest("raw")
+        some = pd.concat([few(scale, _place(best)) for scale in ("root", "standard")])
         better = best_ridge(some)
         if better is None or not some["alignment"].max() > raw["alignment"].max():
-            return raw
-        if few:
-            self._searched(better.scale, _place(better), STEPS[1:])
-            whole = self._frame(better.scale, sorted(i for scale, i in self._few if scale == better.scale))
-        else:
-            whole = self._frame(better.scale, range(LAST + 1))
-        return pd.concat([raw, whole], ignore_index=True)
+            return rest("raw")
+        return pd.concat([raw, rest(better.scale)], ignore_index=True)
 
     def _scale_matters(self, best: Ridge, held: float) -> bool:
         """``shrinkage._scale_matters``, by the deviations of all rows."""
@@ -196,17 +191,29 @@ class WideValidation:
             return False
         return self._trial(best.scale, _place(best)).fitted - held > WORTH_IT
 
-    def _searched(self, scale: str, start: int, steps: Sequence[int]) -> pd.DataFrame:
-        """The shrinkages that a search for the highest held-out alignment tries."""
-        seen: list[int] = []
+    def _full(self, scale: str) -> pd.DataFrame:
+        return self._frame(scale, range(LAST + 1))
 
-        @cache
-        def value(i: int) -> float:
-            seen.append(i)
-            return float(np.nan_to_num(self._frame(scale, [i])["alignment"].iloc[0], nan=-np.inf))
+    def _every_fourth(self, scale: str, _: int) -> pd.DataFrame:
+        return self._frame(scale, range(LAST + 1)[COARSE])
 
-        highest(value, start, steps)
-        return self._frame(scale, sorted(seen))
+    def _coarse(self, scale: str, start: int = LAST // 2 + 1) -> pd.DataFrame:
+        """The shrinkages that a search in long steps tries."""
+        highest(lambda i: self._value(scale, i), start, STEPS[:1])
+        return self._seen(scale)
+
+    def _fine(self, scale: str) -> pd.DataFrame:
+        """The same, and those that short steps from the best of them try."""
+        best = best_ridge(self._seen(scale))
+        if best is not None:
+            highest(lambda i: self._value(scale, i), _place(best), STEPS[1:])
+        return self._seen(scale)
+
+    def _value(self, scale: str, place: int) -> float:
+        return float(np.nan_to_num(self._frame(scale, [place])["alignment"].iloc[0], nan=-np.inf))
+
+    def _seen(self, scale: str) -> pd.DataFrame:
+        return self._frame(scale, sorted(i for of, i in self._few if of == scale))
 
     def _frame(self, scale: str, places: Sequence[int]) -> pd.DataFrame:
         trials = [self._trial(scale, i) for i in places]
@@ -219,19 +226,20 @@ class WideValidation:
         return self._few[scale, place]
 
     def _tried(self, ridge: Ridge) -> Trial:
-        inner = [self._training(self._parts_of(pieces)) for pieces in self._wanted]
-        sets = [of.left_out for of in (*self._made, *inner)]
+        sets = [of.left_out for of in (*self._made, *self._inner)]
         found = self._rows.without(ridge.scale, self._penalty(ridge), sets, single=True)
-        folds = [
-            self._sums(one, of, of.left_out) for one, of in zip(found[: len(self._made)], self._made, strict=True)
-        ]
+        folds = [self._sums(one, of, of.left_out) for one, of in zip(found[: len(self._made)], self._made, strict=True)]
         nested = [
             (fold, self._sums(one, of, self._parts_of(some)))
-            for one, of, scored in zip(found[len(self._made) :], inner, self._wanted.values(), strict=True)
+            for one, of, scored in zip(found[len(self._made) :], self._inner, self._wanted.values(), strict=True)
             for fold, some in scored
             if of.n
         ]
         return Trial(folds, nested, self._fitted(found[0], self._made[0]))
+
+    @cached_property
+    def _inner(self) -> list[Training]:
+        return [self._training(self._parts_of(pieces)) for pieces in self._wanted]
 
     def _parts_of(self, pieces: Sequence[int] | frozenset[int]) -> list[int]:
         return np.flatnonzero(np.isin(self._pieces, list(pieces))).tolist()

@@ -60,7 +60,9 @@ class WideRows:
         self.spans = [slice(end - root.shape[1] - 1, end) for end, root in zip(ends, roots, strict=True)]
         self.R, self.v = np.empty((ends[-1], len(self.mean))), np.zeros(ends[-1])
         self.y = np.zeros((ends[-1], len(self.origin)))
-        self.yy = np.array([n * (np.diag(m.cov_y) + (m.mean_y - self.origin) ** 2) for n, m in zip(self.n, parts)])
+        self.yy = np.array(
+            [n * (np.diag(m.cov_y) + (m.mean_y - self.origin) ** 2) for n, m in zip(self.n, parts, strict=True)]
+        )
         for part, root, at, n in zip(parts, roots, self.spans, self.n, strict=True):
             self.R[at.start] = np.sqrt(n) * (part.mean_z - self.mean)
             self.R[at.start + 1 : at.stop] = np.sqrt(n) * root.T
@@ -254,6 +256,4 @@ class TrainingRows:
 
         A = self.centred(self.space.y) / sd / root
         cutoff = rank_cutoff(self.space.R.shape[1], self.size)
-        return regimes.polar_of(
-            Whitened(A, cutoff, None if ridged is None else regressions, columns, self), names
-        )
+        return regimes.polar_of(Whitened(A, cutoff, None if ridged is None else regressions, columns, self), names)

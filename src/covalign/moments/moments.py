@@ -565,7 +565,9 @@ def merge(parts: Iterable[Moments | None]) -> Moments | None:
         whole = sum(there[1:], there[0])
     else:
         (whole,) = merge_groups(there, [dict.fromkeys(range(len(there)), range(len(there[0].mean_y)))])
-    known = is_wide(whole.n or 0, len(whole.mean_z)) and all(part.n == 1 or part.known_root is not None for part in there)
+    known = is_wide(whole.n or 0, len(whole.mean_z)) and all(
+        part.n == 1 or part.known_root is not None for part in there
+    )
     return whole.with_root(_joined_root(there)) if known else whole
 
 
