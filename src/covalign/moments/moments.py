@@ -420,6 +420,10 @@ class Accumulator:
             self.mean += d * (c / (n + c))
         self.n, self._filled = n + c, 0
 
+    def forget_rows(self) -> None:
+        """Keep no rows: they will not be few."""
+        self._kept = None
+
     def _keep(self, B: Array) -> None:
         """Keep rows of Z, from which the root of few rows follows."""
         if self._kept is None:
@@ -501,12 +505,20 @@ class FoldSums:
         self._new, self._names = partial(accumulator, block_bytes=block_bytes(expected or folds)), names
         self._sorter = FoldSorter(folds, n_confounders, grouped)
         self._sums: list[Any] = [None] * folds
+        self._n = 0
 
     def add(self, start: int, Z: Any, Y: Array) -> None:
         """Add rows of Z and Y."""
+        self._n += len(Y)
+        many = not is_wide(self._n, Z.shape[1])
+        for sums in self._sums if many else ():
+            if sums is not None:
+                sums.forget_rows()
         for fold, z, y in self._sorter.sorted(Z, Y):
             if self._sums[fold] is None and len(y):
                 self._sums[fold] = self._new(z.shape[1], y.shape[1])
+                if many:
+                    self._sums[fold].forget_rows()
             if len(y):
                 self._sums[fold].add(z, y)
 
