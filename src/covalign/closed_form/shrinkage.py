@@ -16,7 +16,7 @@ from covalign.closed_form import regimes
 from covalign.closed_form.fold_packing import packed
 from covalign.closed_form.measures import quotient
 from covalign.closed_form.pooled_correlation import Pairs, pair_sums
-from covalign.closed_form.ridge_path import RidgePath, ridge_path
+from covalign.closed_form.ridge_path import EigenPath, RidgePath, ridge_path
 from covalign.closed_form.splits import Split, all_rows, mean_of_y, splits, training
 from covalign.moments.incomplete import Rows, merged, merged_with_terms
 from covalign.moments.moments import Moments
@@ -215,7 +215,7 @@ def _change_scores(split: Split) -> Array:
     return np.asarray(change.mean(axis=1) / np.trace(split.train.cov_z))
 
 
-def _sums(path: RidgePath, split: Split, origin: Array) -> Pairs:
+def _sums(path: RidgePath | EigenPath, split: Split, origin: Array) -> Pairs:
     """Sums over left-out rows (1 x shrinkages x P) of b'(z - mean of the training set), for regressions b, and y."""
     found = np.zeros((len(Pairs._fields), *path.own.shape))
     for columns, seen in split.test.pairs:
