@@ -9,7 +9,7 @@ PEERS := .venv-peers
 PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --maxprocesses 4 --dist loadfile \
   --no-loadscope-reorder
 
-.PHONY: demo test test-all check bench figures docs setup peers study clean
+.PHONY: demo test test-all check bench bench-all figures docs setup peers study clean
 
 setup: $(STAMP)
 
@@ -42,7 +42,11 @@ check: setup
 	$(RUN) -m mypy
 	$(RUN) -m pytest -q tests/core/test_architecture.py
 
+# One table: shapes of real work, each next to its reference and the ratio that is wanted; less than 15 minutes.
 bench: setup
+	$(RUN) benchmarks/shapes.py --write docs
+
+bench-all: bench
 	$(RUN) benchmarks/aligner.py
 	$(RUN) benchmarks/scale.py
 	$(RUN) benchmarks/factor.py

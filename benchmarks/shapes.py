@@ -1,25 +1,30 @@
 """Shapes of real work: every row next to its reference and the ratio that is wanted, in one run.
 
-python benchmarks/shapes.py [--repeats 3] [--only wide]
+python benchmarks/shapes.py [--repeats 3] [--only wide] [--write docs]
 
-A row is a function in SHAPES. Times are medians of interleaved runs; the clock is that of the processor (all threads),
-or with --wall that of the wall.
+A row is a line of a function in SHAPES. Each function runs in a process of its own, which has a time limit; times are
+medians of interleaved runs; the clock is that of the processor (all threads), or with --wall that of the wall. --write
+puts the table into shapes.csv and benchmarks.md of a folder.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from timing import Work, head, median_seconds, row
+from timing import Work, median_seconds
 
 import covalign as ca
 
@@ -110,11 +115,146 @@ def many_classes(measure: Measure) -> Iterator[Row]:
     yield Row("700 classes: summary()", "fit", took["summary"], took["fit"], 0.1)
 
 
+def single(measure: Measure) -> Iterator[Row]:
+    """200,000 x 768 in float32, 20 covariates: sums of all folds in float32, next to the bare product of chunks."""
+    rng = np.random.default_rng(0)
+    Z = rng.standard_normal((200_000, 768), dtype=np.float32)
+    Y = pd.DataFrame(Z[:, :20] + rng.standard_normal((len(Z), 20)))
+
+    def bare() -> None:
+        G = np.zeros((768, 768))
+        for i in range(0, len(Z), 2048):
+            G += Z[i : i + 2048].T @ Z[i : i + 2048]
+
+    took = measure({"bare": bare, "fit": lambda: ca.LatentAligner(precision="single", shrinkage=0.1).fit(Z, Y)})
+    yield Row("200,000 x 768, precision='single'", "Z.T @ Z in float32", took["fit"], took["bare"], 1.2)
+
+
+def blocks(measure: Measure) -> Iterator[Row]:
+    """92 samples, 5 views of 33 to 471 features, a third of the blocks missing, next to seconds that are wanted."""
+    s = ca.simulate.scenario("PN", n_samples=92, n_features=1200, n_factors=10, random_state=1)
+    rng, sizes = np.random.default_rng(0), (33, 120, 200, 376, 471)
+    ends = np.cumsum((0, *sizes))
+    views = {f"v{i}": s.X[:, a:b].copy() for i, (a, b) in enumerate(pairwise(ends))}
+    for name in list(views)[1:]:
+        views[name][rng.random(92) < 0.33] = np.nan
+    took = measure({"fit": lambda: ca.InformedFactorAnalysis(10).fit(views, s.Y)})
+    yield Row("iFA, 92 samples, 5 views, blocks missing", "1 s", took["fit"], 1.0, 1)
+
+
+def cells(measure: Measure) -> Iterator[Row]:
+    """150 x 526, a fifth of the cells missing at random; summary() next to the fit."""
+    s = ca.simulate.scenario("PN", n_samples=150, n_features=526, n_factors=10, random_state=1)
+    X = np.where(np.random.default_rng(1).random(s.X.shape) < 0.2, np.nan, s.X)
+    took = measure({"fit": lambda: ca.InformedFactorAnalysis(10).fit(X, s.Y)})
+    yield Row("iFA, 150 x 526, a fifth of cells missing", "1 s", took["fit"], 1.0, 3)
+
+
+def complete(measure: Measure) -> Iterator[Row]:
+    """500 x 100, complete, next to scikit-learn; summary() next to the fit."""
+    from sklearn.decomposition import PCA, FactorAnalysis
+
+    s = ca.simulate.scenario("PN", n_samples=500, n_features=100, n_factors=10, random_state=1)
+    fitted = [ca.InformedFactorAnalysis(10)]
+
+    def fit() -> None:
+        fitted[0] = ca.InformedFactorAnalysis(10).fit(s.X, s.Y)
+
+    took = measure(
+        {
+            "fa": lambda: FactorAnalysis(10).fit(s.X),
+            "pca": lambda: PCA(10).fit(s.X),
+            "fit": fit,
+            "summary": lambda: fitted[0].summary(),
+        }
+    )
+    yield Row("iFA, 500 x 100, 10 factors", "FactorAnalysis of scikit-learn", took["fit"], took["fa"], 1)
+    yield Row("iFA, 500 x 100, 10 factors", "PCA of scikit-learn", took["fit"], took["pca"], 3)
+    yield Row("iFA, 500 x 100: summary()", "fit", took["summary"], took["fit"], 1.5)
+
+
+def sparse_features(measure: Measure) -> Iterator[Row]:
+    """1,000 x 50,000 sparse features in two views, next to a truncated SVD of the same rank."""
+    from scipy import sparse
+    from sklearn.utils.extmath import randomized_svd
+
+    rng = np.random.default_rng(0)
+    X = sparse.random(1000, 50_000, 0.05, "csr", random_state=0)
+    Y, views = rng.normal(size=(1000, 3)), {"rna": X[:, :20_000], "atac": X[:, 20_000:]}
+    took = measure(
+        {
+            "svd": lambda: randomized_svd(X, 20, random_state=0),
+            "fit": lambda: ca.InformedFactorAnalysis(20).fit(views, Y),
+        }
+    )
+    yield Row("iFA, 1,000 x 50,000 sparse, 20 factors", "randomised SVD, rank 20", took["fit"], took["svd"], 3)
+
+
+def start(measure: Measure) -> Iterator[Row]:
+    """Starting the program, next to importing scikit-learn and pandas; processor time of the processes."""
+
+    def process(*words: str) -> Work:
+        return lambda: subprocess.run([sys.executable, *words], capture_output=True, check=False)
+
+    def clock() -> float:
+        used = os.times()
+        return used.children_user + used.children_system
+
+    took = measure._replace(clock=clock)(
+        {
+            "libraries": process("-c", "import sklearn.utils, sklearn.base, pandas"),
+            "nothing": process("-c", ""),
+            "import": process("-c", "import covalign"),
+            "help": process("-m", "covalign", "--help"),
+        }
+    )
+    yield Row("covalign --help", "import of scikit-learn and pandas", took["help"], took["libraries"], 0.3)
+    yield Row("import covalign, less Python itself", "0.2 s", took["import"] - took["nothing"], 0.2, 1)
+
+
 SHAPES: dict[str, Callable[[Measure], Iterator[Row]]] = {
     "wide": wide,
     "command": command,
     "many_classes": many_classes,
+    "single": single,
+    "complete": complete,
+    "blocks": blocks,
+    "cells": cells,
+    "sparse_features": sparse_features,
+    "start": start,
 }
+COLUMNS = ("what", "relative to", "seconds", "reference", "ratio", "wanted")
+HEAD, END = "<!-- shapes -->\n", "<!-- end of shapes -->"
+
+
+def measured(name: str, words: list[str], limit: float) -> list[dict[str, object]]:
+    """The rows of one function, from a process of its own; one row without numbers if it takes too long."""
+    command = [sys.executable, __file__, "--rows", name, *words]
+    try:
+        done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=limit)
+    except subprocess.TimeoutExpired:
+        return [dict(zip(COLUMNS, (f"{name}: more than {limit:g} s", "", "", "", "", ""), strict=True))]
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def as_cells(found: Row) -> dict[str, object]:
+    numbers = (f"{found.ours:.3g}", f"{found.theirs:.3g}", f"{found.ours / found.theirs:.2f}", f"{found.wanted:g}")
+    return dict(zip(COLUMNS, (found.what, found.reference, *numbers), strict=True))
+
+
+def table(rows: pd.DataFrame) -> str:
+    """The rows as a table of a page."""
+    lines = ["| " + " | ".join(rows.columns) + " |", "|---" * len(rows.columns) + "|"]
+    lines += ["| " + " | ".join(cells) + " |" for cells in rows.astype(str).to_numpy()]
+    return "\n".join(lines) + "\n"
+
+
+def write(rows: pd.DataFrame, folder: Path) -> None:
+    """shapes.csv, and the table in benchmarks.md."""
+    rows.to_csv(folder / "shapes.csv", index=False)
+    page = folder / "benchmarks.md"
+    before, _, rest = page.read_text().partition(HEAD)
+    page.write_text(before + HEAD + table(rows) + END + rest.partition(END)[2])
 
 
 def main() -> None:
@@ -122,12 +262,29 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--only", nargs="+", choices=SHAPES, default=list(SHAPES))
     parser.add_argument("--wall", action="store_true", help="Measure the time of the wall.")
+    parser.add_argument("--limit", type=float, default=180, help="Seconds for each function.")
+    parser.add_argument("--write", type=Path, help="The folder of the page and of the table.")
+    parser.add_argument("--rows", choices=SHAPES, help=argparse.SUPPRESS)
     args = parser.parse_args()
-    head()
-    measure = Measure(args.repeats, time.perf_counter if args.wall else time.process_time)
+    if args.rows:
+        warnings.simplefilter("ignore")  # fits that do not converge are timed as they are
+        measure = Measure(args.repeats, time.perf_counter if args.wall else time.process_time)
+        for found in SHAPES[args.rows](measure):
+            print(json.dumps(as_cells(found)), flush=True)
+        return
+    words, rows = ["--repeats", str(args.repeats), *(["--wall"] if args.wall else [])], []
+    print(
+        f"{COLUMNS[0]:44} {COLUMNS[1]:34} {COLUMNS[2]:>9} {COLUMNS[3]:>9} {COLUMNS[4]:>8} {COLUMNS[5]:>8}", flush=True
+    )
     for name in args.only:
-        for found in SHAPES[name](measure):
-            row(*found)
+        for found in measured(name, words, args.limit):
+            what, reference, *numbers = found.values()
+            print(
+                f"{what:44} {reference:34} {numbers[0]:>9} {numbers[1]:>9} {numbers[2]:>8} {numbers[3]:>8}", flush=True
+            )
+            rows.append(found)
+    if args.write:
+        write(pd.DataFrame(rows), args.write)
 
 
 if __name__ == "__main__":

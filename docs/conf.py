@@ -27,6 +27,7 @@ nitpicky = True
 nitpick_ignore_regex = [("py:.*", r"(?!covalign\.).*")]
 # Signatures contain these classes, which are not public.
 nitpick_ignore = [
+    ("py:class", "covalign._core.linalg.Whitening"),
     ("py:class", "covalign.moments.incomplete.IncompleteMoments"),
     ("py:class", "covalign.stream.source.Source"),
     ("py:class", "covalign.show.report.inline.Inline"),

@@ -318,7 +318,8 @@ def test_another_scale_is_the_ridge_of_rescaled_columns(scale):
             rtol=1e-6,
             atol=1e-10,
         )
-    B, variance, _ = ridge_path(m, shrinkage.SHRINKAGE_GRID, scale)
+    path = ridge_path(m, shrinkage.SHRINKAGE_GRID, scale)
+    B, variance = path.predictions(np.eye(12)), path.own
     for at in (3, 12, -1):
         expected = regimes.ridge(m, shrinkage.SHRINKAGE_GRID[at], scale)
         np.testing.assert_allclose(B[:, at], expected, rtol=1e-7)

@@ -10,7 +10,7 @@ import pytest
 
 import covalign as ca
 from covalign._core.linalg import banded, is_constant, range_root, whitener
-from covalign.closed_form import regimes, ridge_path
+from covalign.closed_form import regimes, ridge_path, validation
 from covalign.closed_form.shrinkage import SHRINKAGE_GRID
 from covalign.moments import moments
 from covalign.moments.incomplete import merged_with_terms
@@ -97,6 +97,24 @@ def test_rows_and_columns_give_the_same_regressions(scale):
     np.testing.assert_allclose(fast.products(test.cov_zy), slow.products(test.cov_zy), rtol=1e-8)
 
 
+def test_many_covariates_have_the_variance_of_few():
+    """Few regressions are multiplied by the columns of Z, many by the eigenvectors."""
+    rng = np.random.default_rng(0)
+    Z, Y = rng.normal(size=(300, 12)) @ rng.normal(size=(12, 12)), rng.normal(size=(300, 10))
+    train, test = ca.Moments.from_arrays(Z[:200], Y[:200]), ca.Moments.from_arrays(Z[200:], Y[200:])
+    for scale in SCALES:
+        many = ridge_path.ridge_path(train, SHRINKAGE_GRID[::4], scale)
+        assert many.own.size > 2 * 12
+        few = ridge_path.ridge_path(train, SHRINKAGE_GRID[::4], scale, columns=[3])
+        assert few.own.size < 2 * 12
+        np.testing.assert_allclose(many.of([3]).own, few.own, rtol=1e-12)
+        np.testing.assert_allclose(many.unit.variance(test)[:, [3]], few.unit.variance(test), rtol=1e-10)
+        B = np.stack([regimes.ridge(train, rho, scale) for rho in SHRINKAGE_GRID[::4]])
+        expected = np.einsum("rkp,kl,rlp->rp", B, test.cov_z, B)
+        np.testing.assert_allclose(many.variance(test), expected, rtol=1e-8)
+        np.testing.assert_allclose(many.predictions(Z[:2].T), np.einsum("nk,rkp->nrp", Z[:2], B), rtol=1e-7, atol=1e-9)
+
+
 def _gaps(Y: pd.DataFrame) -> pd.DataFrame:
     some = np.random.default_rng(1).random((len(Y), 2))
     return Y.assign(stage=Y["stage"].where(some[:, 0] > 0.2), age=Y["age"].where(some[:, 1] > 0.3))
@@ -116,6 +134,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_rows_and_columns_give_the_same_aligner(case, monkeypatch):
     Z, Y, more = CASES[case](*wide())
+    monkeypatch.setattr(validation, "wide_rows", lambda parts: None)  # tests/core/test_wide_rows.py
     used = []
     original = ridge_path.of_root
     monkeypatch.setattr(ridge_path, "of_root", lambda *args: used.append(found := original(*args)) or found)

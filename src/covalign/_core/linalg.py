@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.linalg import cython_blas, lapack, solve_triangular
+from scipy.linalg import cho_solve, cython_blas, lapack, solve_triangular
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -44,14 +44,64 @@ def whitener(cov: Array, constant: NDArray[np.bool_], root: Array | None = None)
     """W (k x K) with W cov W' = I_k, where k is the rank of cov; constant variables get zero columns.
 
     Results of this package do not depend on which of the many possible whitenings W is. ``root`` is that of cov, if it
-    is known (``range_root``); then W = (C'C)^-1 C' D^-1/2 with C = D^-1/2 root, D = diag cov.
+    is known (``range_root``).
     """
-    if root is not None:
-        scale = np.where(constant, 0.0, 1 / np.sqrt(np.where(constant, 1.0, np.diag(cov))))[:, None]
-        factor = regular_cholesky((root * scale).T @ (root * scale), len(cov))
-        if factor is not None:
-            half = solve_triangular(factor, (root * scale**2).T, lower=True)
-            return np.asarray(solve_triangular(factor, half, lower=True, trans="T"))
+    return Whitening(cov, constant, root).matrix
+
+
+class Whitening:
+    """The W of ``whitener``. With a root of cov, products with W need no W, which takes the time of a decomposition.
+
+    W = (C'C)^-1 C' D^-1/2 with C = D^-1/2 root, D = diag cov.
+    """
+
+    def __init__(self, cov: Array, constant: NDArray[np.bool_], root: Array | None = None) -> None:
+        self._sd = np.sqrt(np.diag(cov))
+        self._factor: Array | None = None
+        self.gram = np.empty((0, 0))  # C'C
+        if root is not None:
+            scale = np.where(constant, 0.0, 1 / np.where(constant, 1.0, self._sd))[:, None]
+            C = root * scale
+            self.gram = C.T @ C
+            self._factor, self._weighted = regular_cholesky(self.gram, len(cov)), C * scale
+        if self._factor is None:
+            self._matrix: Array | None = _dense_whitener(cov, constant)
+            self.rank = len(self._matrix)
+        else:
+            self._matrix, self.rank = None, len(self._factor)
+
+    @property
+    def matrix(self) -> Array:
+        """W."""
+        if self._matrix is None:
+            self._matrix = self._solved(self._weighted.T)
+        return self._matrix
+
+    @property
+    def size(self) -> float:
+        """The norm of W D^1/2."""
+        if self._factor is None:
+            return float(np.linalg.norm(self.matrix * self._sd))
+        return float(np.linalg.norm(lapack.dtrtri(self._factor, lower=1)[0]))
+
+    @property
+    def has_root(self) -> bool:
+        """Whether W root = I of the root that was given."""
+        return self._factor is not None
+
+    def of(self, M: Array) -> Array:
+        """W M."""
+        return self.matrix @ M if self._factor is None else self._solved(self._weighted.T @ M)
+
+    def rows(self, F: Array) -> Array:
+        """F'W, combinations of the rows of W."""
+        return F.T @ self.matrix if self._factor is None else np.asarray((self._weighted @ self._solved(F)).T)
+
+    def _solved(self, M: Array) -> Array:
+        return np.asarray(cho_solve((self._factor, True), M, check_finite=False))
+
+
+def _dense_whitener(cov: Array, constant: NDArray[np.bool_]) -> Array:
     keep = np.flatnonzero(~constant)
     scale = 1 / np.sqrt(np.diag(cov)[keep])
     on_kept = _correlation_whitener(cov[np.ix_(keep, keep)] * scale * scale[:, None]) * scale
@@ -280,7 +330,7 @@ def add_gram(C: Array, B: Array) -> None:
     )
 
 
-def mirror(C: Array) -> Array:
+def mirror(C: Any) -> Any:
     """C, after its upper triangle was copied to the lower one, in place."""
     step = 128
     for i in range(0, len(C), step):

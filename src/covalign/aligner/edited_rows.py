@@ -248,7 +248,7 @@ def why_inexact(s: Solution) -> str | None:
     """Why there is no exact inverse; None if there is one."""
     if s.singular:
         return "the transformation is singular"
-    if len(s.mixing) + len(s.rest) < len(s.polar.whitener):
+    if len(s.mixing) + len(s.rest) < s.polar.whitening.rank:
         return "the rest of the space was not kept (keep_rest=True keeps it)"
     return None
 

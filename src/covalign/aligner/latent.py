@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -29,10 +28,8 @@ from covalign.closed_form.shrinkage import (
     best_ridge,
     erasure_path,
     least_change,
-    ridges_of_splits,
-    shrinkage_path,
 )
-from covalign.closed_form.splits import Split, splits
+from covalign.closed_form.validation import Validation, validation
 from covalign.exceptions import NotHeldOutWarning, SingularTransformWarning
 from covalign.moments.adjustment import Adjustment, adjusted
 from covalign.moments.incomplete import IncompleteMoments, Rows, merged
@@ -146,6 +143,7 @@ class LatentAligner(EditedRows, BaseEstimator):
     _solved: Solution | None
     _adjusted: tuple[Moments, Adjustment] | None
     _held: heldout.HeldOut | None
+    _validation: Validation | None
     _least_change: float | None  # the shrinkage of erasing
 
     def __init__(
@@ -264,6 +262,7 @@ class LatentAligner(EditedRows, BaseEstimator):
         self._coding, self._folds, self._dtype, self._groups = found
         self._whole = whole
         self._solved, self._held, self._adjusted, self._least_change = None, None, None, None
+        self._validation = None
         self.covariate_names_ = self._coding.covariates.names
         self.confounder_names_ = self._coding.confounders.names
 
@@ -284,7 +283,7 @@ class LatentAligner(EditedRows, BaseEstimator):
         fixed, path = check_shrinkage(self.shrinkage), None
         ridge = None if fixed is None else Ridge(fixed)
         if ridge is None:
-            path = shrinkage_path(self._folds, int(self.folds), self._coding.q)
+            path = self._validated().path()
             ridge = best_ridge(path)
         rho, scale = Ridge(analytic_shrinkage(self.moments_)) if ridge is None else ridge
         found = solved(self.moments_, self.regime, self.lam, rho, self.keep_rest, path, self._budget, scale)
@@ -503,20 +502,25 @@ class LatentAligner(EditedRows, BaseEstimator):
         """Fits without each fold; None where a fixed shrinkage needed no folds."""
         polar = self._polar()
         if self._held is None and len(self._folds) > 1:
-            made = splits(self._folds, int(self.folds), self._coding.q)
-            grouped = self._groups is not None
-            self._held = heldout.held_out(polar, made, self._ridges(made), grouped=grouped) if made else None
+            overall, path = Ridge(self.shrinkage_, self.scale_), self.shrinkage_path_
+            checked = self._validated()
+            ridges = checked.ridges(path if self._nested() else None, overall)
+            self._held, self._validation = checked.held_out(polar, ridges, self._groups is not None), None
         return self._held
 
-    def _ridges(self, made: Sequence[Split]) -> list[Ridge]:
-        """The ridge of every training set: its own choice, so that left-out rows take no part in it.
+    def _validated(self) -> Validation:
+        """The cross-validation of these rows, with what it has computed so far."""
+        if self._validation is None:
+            self._validation = validation(self._folds, int(self.folds), self._coding.q, self._nested())
+        return self._validation
+
+    def _nested(self) -> bool:
+        """Whether every training set makes its own choice of a ridge, so that left-out rows take no part in it.
 
         With many labelled rows (or groups), the choice for all rows serves as well: its optimism falls with 1/n.
         """
-        path, labels = self.shrinkage_path_, int(self._whole.n_pairs.min())
-        if path is None or min(labels, self.n_groups_ or labels) > MANY_ROWS:
-            return [Ridge(self.shrinkage_, self.scale_)] * len(made)
-        return ridges_of_splits(self._folds, made, int(self.folds), self._coding.q, path["scale"].unique().tolist())
+        labels = int(self._whole.n_pairs.min())
+        return min(labels, self.n_groups_ or labels) <= MANY_ROWS
 
     def _alignment_on(self, X: Any, y: Any, confounders: Any) -> Array:
         how = self._fitting(partial=True)._replace(buckets=1, missing="pairs")

@@ -10,9 +10,9 @@ import pandas as pd
 from covalign._core.checks import check_folds, check_shrinkage, too_few_rows
 from covalign.aligner.latent import LatentAligner, refuse_unused_reference
 from covalign.closed_form import regimes
-from covalign.closed_form.heldout import held_out, held_out_frontier
-from covalign.closed_form.shrinkage import Ridge, analytic_shrinkage, best_ridge, ridges_of_splits, shrinkage_path
-from covalign.closed_form.splits import splits
+from covalign.closed_form.heldout import held_out_frontier
+from covalign.closed_form.shrinkage import Ridge, analytic_shrinkage, best_ridge
+from covalign.closed_form.validation import validation
 from covalign.moments.adjustment import adjusted
 from covalign.moments.incomplete import merged
 
@@ -52,18 +52,15 @@ def cross_validated_frontier(
     assert whole is not None  # empty input was refused before
     refuse_unused_reference(coding.covariates, whole)
     fitted, _ = adjusted(whole, coding.q)
-    made = splits(buckets, folds, coding.q)
-    if not made:
+    checked = validation(buckets, folds, coding.q, nested=fixed is None)
+    if not checked.possible:
         raise too_few_rows(whole.n or 0, 2 * folds)
-    if fixed is None:
-        path = shrinkage_path(buckets, folds, coding.q)
-        overall = best_ridge(path) or Ridge(analytic_shrinkage(fitted))
-        chosen = ridges_of_splits(buckets, made, folds, coding.q, path["scale"].unique().tolist())
-    else:
-        overall = Ridge(fixed)
-        chosen = [overall] * len(made)
+    path = checked.path() if fixed is None else None
+    best = Ridge(fixed or 0.0) if path is None else best_ridge(path)
+    overall = best or Ridge(analytic_shrinkage(fitted))
+    chosen = checked.ridges(path, overall)
     polar = regimes.whitened_polar(fitted, *overall)
-    left_out = held_out(polar, made, chosen, grouped=groups is not None)
+    left_out = checked.held_out(polar, chosen, groups is not None)
     if left_out is None:
         raise too_few_rows(whole.n or 0, 2 * folds)
     held = held_out_frontier(left_out, lams, whole.covariate_names)

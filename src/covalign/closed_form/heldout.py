@@ -160,13 +160,18 @@ def held_out(whole: Polar, made: Sequence[Split], ridges: Sequence[Ridge], *, gr
     fitted = [(of, polar) for of, polar in zip(made, polars, strict=True) if isinstance(polar, Polar)]
     if not fitted:
         return None
-    most = max(1, PART_NUMBERS // (2 * len(whole.M) ** 2 * len(fitted)))
     found = []
     for split, polar in fitted:
-        few = [merged(split.parts[i::most]) for i in range(min(most, len(split.parts)))]
-        parts = [part.shifted(-split.train.mean_z).transform(polar.T_0) for part in few if part is not None]
+        parts = reduced(split.parts, split.train.mean_z, polar, len(fitted))
         found.append(LeftOut(polar, parts, split.known, split.train.n or 0))
     return HeldOut(whole, found, grouped)
+
+
+def reduced(parts: Sequence[Rows], mean: Array, polar: Polar, folds: int) -> list[Rows]:
+    """Moments of (T_0 (z - mean), y) of left-out parts, which are joined if there are too many of them."""
+    most = max(1, PART_NUMBERS // (2 * len(polar.M) ** 2 * folds))
+    few = [merged(parts[i::most]) for i in range(min(most, len(parts)))]
+    return [part.shifted(-mean).transform(polar.T_0) for part in few if part is not None]
 
 
 def held_out_frontier(held: HeldOut, lams: Iterable[float] | None, names: Sequence[str]) -> pd.DataFrame:

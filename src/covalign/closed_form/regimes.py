@@ -23,7 +23,7 @@ A covariate that is uncorrelated with Z keeps its T_0 dimension under ``stronges
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,6 +44,7 @@ from covalign._core.checks import (
 )
 from covalign._core.linalg import (
     Array,
+    Whitening,
     is_constant,
     orthonormal_range,
     range_eigh,
@@ -83,8 +84,13 @@ class Polar(NamedTuple):
     M_inverse: Array | None
     null: Array
     basis: Array  # U V' (k x P): column p is the whitened direction of dimension p
-    whitener: Array  # W (k x K)
+    whitening: Whitening
     covariate_names: tuple[str, ...]
+
+    @property
+    def whitener(self) -> Array:
+        """W (k x K)."""
+        return self.whitening.matrix
 
     @property
     def dependent(self) -> list[str]:
@@ -227,31 +233,89 @@ def polar_if_spanned(m: Moments, shrinkage: float = 0.0, scale: str = "raw") -> 
     """
     k, p = m.cov_zy.shape
     S_zy = standardised_cross_covariance(m)
-    W = whitener(m.cov_z, is_constant(m.mean_z, np.diag(m.cov_z)), m.root)
-    if len(W) < p:
-        return len(W)
-    A = W @ S_zy
-    U, d, Vt = np.linalg.svd(A, full_matrices=False)
+    W = Whitening(m.cov_z, is_constant(m.mean_z, np.diag(m.cov_z)), m.root)
+    if W.rank < p:
+        return W.rank
+    unit = np.sqrt(np.where(np.diag(m.cov_z) > 0, np.diag(m.cov_z), 1.0))
+
+    A = W.of(S_zy)
+
+    def regressions(V: Array) -> Array:
+        if W.has_root:
+            return _ridge_of_root(m, W, shrinkage, scale, A @ V)
+        return W.of(m.cov_z @ (ridge(m, shrinkage, scale) @ V))
+
+    def columns(at: Any) -> Array:
+        return W.of(m.cov_z[:, at] / unit[at])
+
     # S_zy has rounding errors on the scale of unit variances, and W on that scale multiplies them.
-    r = int(np.sum(d > rank_cutoff(k, float(np.linalg.norm(W * np.sqrt(np.diag(m.cov_z)))))))
+    cutoff = rank_cutoff(k, W.size)
+    whitened = Whitened(A, cutoff, regressions if shrinkage > 0 else None, columns, W)
+    return polar_of(whitened, m.covariate_names)
+
+
+def _ridge_of_root(m: Moments, W: Whitening, rho: float, scale: str, c: Array) -> Array:
+    """W S_z B = G ((1 - rho) G + rho I)^-1 c with S_z = L L', G = L'D^-1 L and S_zy = L c (``ridge_path``)."""
+    root, D = m.root, penalty(m, scale)
+    assert root is not None  # the caller asked for it
+    same = scale == "standard" and not is_constant(m.mean_z, np.diag(m.cov_z)).any()
+    if same:
+        G = W.gram
+    else:
+        S = root / np.sqrt(D)[:, None]
+        G = S.T @ S
+    ridged = (1 - rho) * G
+    ridged[np.diag_indices_from(ridged)] += rho
+    return np.asarray(G @ scipy.linalg.cho_solve((np.linalg.cholesky(ridged), True), c, check_finite=False))
+
+
+class Whitened(NamedTuple):
+    """What ``polar_of`` needs of moments: everything in the k coordinates of a whitening W.
+
+    >>> import covalign as ca
+    >>> ca.regimes.Whitened._fields
+    ('A', 'cutoff', 'regressions', 'columns', 'whitening')
+    """
+
+    A: Array  # W S_zy
+    cutoff: float  # singular values of A up to it are rounding
+    regressions: Callable[[Array], Array] | None  # V -> W S_z B V, B the ridge regressions; None without shrinkage
+    columns: Callable[[Any], Array]  # W S_z / sd of these columns of Z
+    whitening: Any  # ``rank``, ``rows(F)`` = F'W and ``matrix``, as of ``Whitening``
+
+
+def polar_of(whitened: Whitened, names: Sequence[str]) -> Polar:
+    """``whitened_polar`` in whitened coordinates.
+
+    >>> import covalign as ca
+    >>> m = ca.simulate.population_moments("PN")
+    >>> W = ca.regimes.whitened_polar(m).whitening
+    >>> A = W.of(ca.regimes.standardised_cross_covariance(m))
+    >>> ca.regimes.polar_of(ca.regimes.Whitened(A, 1e-12, None, W.of, W), m.covariate_names).M.shape
+    (5, 5)
+    """
+    A, p = whitened.A, whitened.A.shape[1]
+    U, d, Vt = np.linalg.svd(A, full_matrices=False)
+    r = int(np.sum(d > whitened.cutoff))
     U, d, V, null = U[:, :r], d[:r], Vt[:r].T, Vt[r:].T
-    if shrinkage > 0 and r > 0:
-        span = np.linalg.qr(W @ (m.cov_z @ (ridge(m, shrinkage, scale) @ V)))[0]
+    shrunk = whitened.regressions is not None and r > 0
+    if whitened.regressions is not None and r > 0:
+        span = np.linalg.qr(whitened.regressions(V))[0]
         U_span, d, Vt_span = np.linalg.svd(span.T @ (A @ V))
         U, V = span @ U_span, V @ Vt_span.T
     if r < p:
-        U = np.hstack([U, _nearest_completion(m, W, A, U, null)])
-    if r < p and shrinkage > 0 and r > 0:
+        U = np.hstack([U, _nearest_completion(whitened, U, null)])
+    if r < p and shrunk:
         U, d, V = _symmetric(U, A, V)
     basis = U @ np.hstack([V, null]).T
     return Polar(
-        T_0=basis.T @ W,
+        T_0=whitened.whitening.rows(basis),
         M=(V * d) @ V.T,
         M_inverse=(V / d) @ V.T if r == p else None,
         null=null,
         basis=basis,
-        whitener=W,
-        covariate_names=m.covariate_names,
+        whitening=whitened.whitening,
+        covariate_names=tuple(names),
     )
 
 
@@ -269,23 +333,26 @@ def _symmetric(U: Array, A: Array, V: Array) -> tuple[Array, Array, Array]:
     return np.hstack([U @ left[:, :r], U @ (spare @ (near @ far))]), d, V @ right.T
 
 
-def _nearest_completion(m: Moments, W: Array, A: Array, U: Array, null: Array) -> Array:
+def _nearest_completion(whitened: Whitened, U: Array, null: Array) -> Array:
     """P - r whitened directions for the covariates' null space, as close as possible to the first P columns of Z.
 
     They are orthogonal to U and, if the dimensions suffice, to all that correlates with a covariate in sample (which
     shrinkage leaves out).
     """
     need = null.shape[1]
-    used = orthonormal_range(np.hstack([U, A]), scale=1.0)
-    if len(W) - used.shape[1] < need:
+    used = orthonormal_range(np.hstack([U, whitened.A]), scale=1.0)
+    if whitened.whitening.rank - used.shape[1] < need:
         used = U
-    own = W @ m.cov_z / np.sqrt(np.where(np.diag(m.cov_z) > 0, np.diag(m.cov_z), 1.0))
-    own -= used @ (used.T @ own)
-    left, strength, right = np.linalg.svd(own[:, : len(null)] @ null, full_matrices=False)
+
+    def own(columns: Any) -> Array:
+        found = whitened.columns(columns)
+        return np.asarray(found - used @ (used.T @ found))
+
+    left, strength, right = np.linalg.svd(own(slice(len(null))) @ null, full_matrices=False)
     if strength[-1] > 1e-6:
         return np.asarray(left @ right)
     # The first P columns do not determine the directions: take the columns of Z in the order of what they add.
-    Q, R, _ = scipy.linalg.qr(own, mode="economic", pivoting=True)
+    Q, R, _ = scipy.linalg.qr(own(slice(None)), mode="economic", pivoting=True)
     return np.asarray(Q[:, :need] * np.where(np.diag(R)[:need] < 0, -1.0, 1.0))
 
 
@@ -341,7 +408,17 @@ def penalty(m: Moments, scale: str = "raw") -> Array:
     >>> ca.regimes.penalty(m).tolist(), ca.regimes.penalty(m, "standard").tolist()
     ([5.0, 5.0], [1.0, 9.0])
     """
-    a, variance = POWERS[check_choice("scale", scale, tuple(POWERS))], np.diag(m.cov_z)
+    return penalty_of(np.diag(m.cov_z), scale)
+
+
+def penalty_of(variance: Array, scale: str = "raw") -> Array:
+    """``penalty``, from the variances of the columns.
+
+    >>> import numpy as np, covalign as ca
+    >>> ca.regimes.penalty_of(np.array([1.0, 9.0]), "root").tolist()
+    [2.0, 6.0]
+    """
+    a = POWERS[check_choice("scale", scale, tuple(POWERS))]
     if a == 0:
         return np.full(len(variance), np.mean(variance))
     units = np.where(variance > 0, variance, np.mean(variance)) ** a

@@ -70,7 +70,49 @@ class RidgePath(NamedTuple):
         return np.asarray(np.sum(self.predictions(root) ** 2, axis=0))
 
 
-def ridge_path(train: Moments, shrinkages: Array, scale: str = "raw", columns: Any = ALL) -> RidgePath:
+class EigenPath(NamedTuple):
+    """The same from S_z = E diag(l) E', with weights c / ridged of the eigenvectors, which are not kept.
+
+    With many covariates, weights of all shrinkages are large; sums over them are products of small matrices.
+    """
+
+    vectors: Array  # E (K x k)
+    c: Array  # E'S_zy (k x P)
+    ridged: Array  # (1 - rho) l + rho (k x shrinkages)
+    own: Array  # b'S_z b on the training set (shrinkages x P)
+    scale: Array  # of the regressions (shrinkages x P)
+
+    @property
+    def unit(self) -> EigenPath:
+        """``RidgePath.unit``."""
+        scale = quotient(1.0, np.sqrt(self.own))
+        return self._replace(scale=self.scale * scale, own=self.own * scale**2)
+
+    def of(self, columns: Any) -> EigenPath:
+        """The regressions of some covariates."""
+        return self._replace(c=self.c[:, columns], own=self.own[:, columns], scale=self.scale[:, columns])
+
+    def predictions(self, M: Array) -> Array:
+        """b'm of every column of M (K x m): m x shrinkages x P."""
+        return np.stack([(1 / self.ridged).T @ (self.c * m[:, None]) * self.scale for m in (self.vectors.T @ M).T])
+
+    def products(self, M: Array) -> Array:
+        """b_p'm_p of column p of M (shrinkages x P)."""
+        return np.asarray((1 / self.ridged).T @ (self.c * (self.vectors.T @ M)) * self.scale)
+
+    def variance(self, rows: Moments) -> Array:
+        """b'S_z b on these rows (shrinkages x P)."""
+        if self.own.size < 2 * len(self.vectors):  # few regressions are cheaper in the columns of Z
+            B = self.vectors @ (self.c[:, None] / self.ridged[:, :, None]).reshape(len(self.c), -1)
+            return np.asarray(np.sum(B * (rows.cov_z @ B), axis=0).reshape(self.own.shape) * self.scale**2)
+        S, found = self.vectors.T @ rows.cov_z @ self.vectors, np.empty(self.own.shape)
+        for i, ridged in enumerate(self.ridged.T):
+            weights = self.c / ridged[:, None]
+            found[i] = np.sum(weights * (S @ weights), axis=0)
+        return found * self.scale**2
+
+
+def ridge_path(train: Moments, shrinkages: Array, scale: str = "raw", columns: Any = ALL) -> RidgePath | EigenPath:
     """The ridge regressions of these covariates for every shrinkage, in the space of the rows if it is small."""
     S_zy = regimes.standardised_cross_covariance(train)[:, columns]
     if train.root is not None:
@@ -97,7 +139,7 @@ def of_root(train: Moments, L: Array, S_zy: Array, shrinkages: Array, scale: str
     return RidgePath(weights, np.sum(band.products(x) ** 2, axis=1), RowSpace(weighted, band))
 
 
-def of_eigenvectors(train: Moments, S_zy: Array, shrinkages: Array, scale: str = "raw") -> RidgePath:
+def of_eigenvectors(train: Moments, S_zy: Array, shrinkages: Array, scale: str = "raw") -> EigenPath:
     """From S_z = E diag(l) E':  B(rho) = E ((1 - rho) l + rho mean(diag S_z))^-1 E' S_zy.
 
     On another scale this is done with columns Z / u, u^2 proportional to the penalty, so that D = mean(diag S_z) I
@@ -109,6 +151,6 @@ def of_eigenvectors(train: Moments, S_zy: Array, shrinkages: Array, scale: str =
         S, S_zy = S / u / u.T, S_zy / u
     values, vectors = range_eigh(S)
     ridged = (1 - shrinkages) * values[:, None] + shrinkages * (np.mean(np.diag(S)) if scale == "raw" else 1.0)
-    G = (vectors.T @ S_zy)[:, None, :] / ridged[:, :, None]
-    B = (vectors @ G.reshape(len(G), -1)) / u  # all shrinkages side by side
-    return RidgePath(B.reshape(len(B), len(shrinkages), -1), np.einsum("k,krp->rp", values, G**2))
+    c = vectors.T @ S_zy
+    own = (values[:, None] / ridged**2).T @ c**2
+    return EigenPath(vectors / u, c, ridged, own, np.ones(own.shape))

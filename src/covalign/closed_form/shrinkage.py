@@ -16,7 +16,7 @@ from covalign.closed_form import regimes
 from covalign.closed_form.fold_packing import packed
 from covalign.closed_form.measures import quotient
 from covalign.closed_form.pooled_correlation import Pairs, pair_sums
-from covalign.closed_form.ridge_path import RidgePath, ridge_path
+from covalign.closed_form.ridge_path import EigenPath, RidgePath, ridge_path
 from covalign.closed_form.splits import Split, all_rows, mean_of_y, splits, training
 from covalign.moments.incomplete import Rows, merged, merged_with_terms
 from covalign.moments.moments import Moments
@@ -81,7 +81,7 @@ def _whole_path(made: Sequence[Split], scale: str, origin: Array, order: int) ->
     def sums(split: Split) -> Pairs:
         return _sums(ridge_path(split.train, SHRINKAGE_GRID, scale).unit, split, origin)
 
-    return _path_frame(in_threads(sums, made, order), scale)
+    return path_frame(in_threads(sums, made, order), scale)
 
 
 def _few_or_all(made: Sequence[Split], scale: str, origin: Array, order: int) -> pd.DataFrame:
@@ -95,7 +95,7 @@ def _few_or_all(made: Sequence[Split], scale: str, origin: Array, order: int) ->
         own = _variance(B.reshape(len(B), -1), split.train).reshape(B.shape[1:])
         return _sums(RidgePath(B, own).unit, split, origin)
 
-    return _path_frame(in_threads(sums, made, order), scale, grid)
+    return path_frame(in_threads(sums, made, order), scale, grid)
 
 
 def _order(buckets: Sequence[Rows | None]) -> int:
@@ -141,16 +141,8 @@ def nested_ridges(
     set are joined to INNER.
     """
     outer, origin = packed(buckets, folds), mean_of_y(part for part in buckets if part is not None)
-    pieces = 1 if len(outer) >= 4 else 3
-    inner = [(fold, pack[i::pieces]) for fold, pack in enumerate(outer) for i in range(pieces) if pack[i::pieces]]
+    inner, wanted = inner_sets(outer)
     rows = [merged(buckets[b] for b in piece) for _, piece in inner]
-    wanted: dict[frozenset[int], list[tuple[int, list[int]]]] = {}
-    for fold in range(len(outer)):
-        own = [i for i, (other, _) in enumerate(inner) if other == fold]
-        others = [i for i, (other, _) in enumerate(inner) if other != fold]
-        count = len(others) if len(outer) <= PAIRED else INNER
-        for some in (others[i::count] for i in range(count)):
-            wanted.setdefault(frozenset([*own, *some]), []).append((fold, some))
 
     def sums_without(left_out: frozenset[int]) -> list[tuple[int, str, Pairs]]:
         train = training(merged_with_terms(part for i, part in enumerate(rows) if i not in left_out), q)
@@ -170,8 +162,27 @@ def nested_ridges(
     sums: dict[tuple[int, str], list[Pairs]] = {}
     for fold, scale, of_piece in chain.from_iterable(in_threads(sums_without, list(wanted), _order(buckets))):
         sums.setdefault((fold, scale), []).append(of_piece)
-    paths = [[_path_frame(sums.get((fold, scale), []), scale) for scale in scales] for fold in range(len(outer))]
+    paths = [[path_frame(sums.get((fold, scale), []), scale) for scale in scales] for fold in range(len(outer))]
     return [best_ridge(pd.concat(of_fold, ignore_index=True)) for of_fold in paths]
+
+
+def inner_sets(
+    outer: Sequence[Sequence[int]],
+) -> tuple[list[tuple[int, Sequence[int]]], dict[frozenset[int], list[tuple[int, list[int]]]]]:
+    """Pieces of the outer folds (fold, buckets), and what is left out together.
+
+    {pieces left out: [(outer fold, pieces that are scored for it), ...]}
+    """
+    pieces = 1 if len(outer) >= 4 else 3
+    inner = [(fold, pack[i::pieces]) for fold, pack in enumerate(outer) for i in range(pieces) if pack[i::pieces]]
+    wanted: dict[frozenset[int], list[tuple[int, list[int]]]] = {}
+    for fold in range(len(outer)):
+        own = [i for i, (other, _) in enumerate(inner) if other == fold]
+        others = [i for i, (other, _) in enumerate(inner) if other != fold]
+        count = len(others) if len(outer) <= PAIRED else INNER
+        for some in (others[i::count] for i in range(count)):
+            wanted.setdefault(frozenset([*own, *some]), []).append((fold, some))
+    return inner, wanted
 
 
 def erasure_path(buckets: Sequence[Rows | None], folds: int | None = None, q: int = 0) -> pd.DataFrame:
@@ -204,7 +215,7 @@ def _change_scores(split: Split) -> Array:
     return np.asarray(change.mean(axis=1) / np.trace(split.train.cov_z))
 
 
-def _sums(path: RidgePath, split: Split, origin: Array) -> Pairs:
+def _sums(path: RidgePath | EigenPath, split: Split, origin: Array) -> Pairs:
     """Sums over left-out rows (1 x shrinkages x P) of b'(z - mean of the training set), for regressions b, and y."""
     found = np.zeros((len(Pairs._fields), *path.own.shape))
     for columns, seen in split.test.pairs:
@@ -214,7 +225,7 @@ def _sums(path: RidgePath, split: Split, origin: Array) -> Pairs:
     return Pairs(*np.where(split.known, found, 0.0)[:, None])
 
 
-def _path_frame(sums: Sequence[Pairs], scale: str, grid: Array = SHRINKAGE_GRID) -> pd.DataFrame:
+def path_frame(sums: Sequence[Pairs], scale: str, grid: Array = SHRINKAGE_GRID) -> pd.DataFrame:
     """The mean over covariates of pooled correlations, and its delete-one-fold standard error."""
     empty = np.full(len(grid), np.nan)
     unknown = pd.DataFrame({"scale": scale, "shrinkage": grid, "alignment": empty, "se": empty})

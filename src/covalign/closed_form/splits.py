@@ -51,11 +51,11 @@ def splits(buckets: Sequence[Rows | None], folds: int | None = None, q: int = 0)
             left = train.adjustment.apply
             made.append(Split(fold, train.moments, left(test), [left(part) for part in parts], train.known))
             raw.append((test, train.known))
-    varies = _varies(raw)
-    return [split._replace(known=split.known & varies) for split in made]
+    scored = varies(raw)
+    return [split._replace(known=split.known & scored) for split in made]
 
 
-def _varies(parts: Sequence[tuple[Rows, NDArray[np.bool_]]]) -> NDArray[np.bool_]:
+def varies(parts: Sequence[tuple[Rows, NDArray[np.bool_]]]) -> NDArray[np.bool_]:
     """Covariates with more than one value in parts, each with the covariates that count in it."""
     if not parts:
         return np.zeros(0, dtype=bool)

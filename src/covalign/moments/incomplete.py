@@ -399,6 +399,10 @@ class AnyAccumulator:
         self._complete.add(Z, Y, np.flatnonzero(~gaps))
         self._gaps.add(Z, Y, np.flatnonzero(gaps))
 
+    def forget_rows(self) -> None:
+        """``Accumulator.forget_rows``."""
+        self._complete.forget_rows()
+
     def moments(self, names: Sequence[str]) -> Rows | None:
         """Moments of all rows so far; None if there is no row."""
         both = (self._complete, self._gaps)

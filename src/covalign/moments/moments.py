@@ -197,7 +197,7 @@ class Moments:
         >>> m.shifted(-m.mean_z).mean_z.tolist()
         [0.0, 0.0, 0.0]
         """
-        return replace(self, mean_z=self.mean_z + by)
+        return replace(self, mean_z=self.mean_z + by).with_root(self.known_root)
 
     def regression(self, q: int) -> tuple[Array, Array, Array]:
         """c = mean(C), B_z = S_c^+ S_cz and b_y = S_c^+ S_cy, where C are the last q columns of what is Z here.
@@ -255,7 +255,7 @@ class Moments:
             cov_zy=self.cov_zy[:, at],
             cov_y=self.cov_y[np.ix_(at, at)],
             covariate_names=tuple(self.covariate_names[c] for c in at),
-        )
+        ).with_root(self.known_root)
 
     @cached_property
     def root(self) -> Array | None:
@@ -268,10 +268,35 @@ class Moments:
         >>> ca.Moments.from_arrays(rng.normal(size=(50, 300)), rng.normal(size=50)).root.shape
         (300, 49)
         """
-        k = len(self.mean_z)
-        if self.n is None or k < WIDE or not 1 < self.n <= 0.9 * k:
+        if self.n is None or self.n < 2 or not is_wide(self.n, len(self.mean_z)):
             return None
         return _joined_root(self._terms) if self._terms else range_root(self.cov_z)
+
+    def with_root(self, root: Array | None) -> Moments:
+        """The same moments, whose root is known, if they are wide.
+
+        >>> import numpy as np, covalign as ca
+        >>> Z = np.random.default_rng(0).normal(size=(50, 300))
+        >>> m = ca.Moments.from_arrays(Z, Z[:, 0])
+        >>> m.with_root(m.root).root is m.root
+        True
+        """
+        same = replace(self)
+        if root is not None and is_wide(self.n or 0, len(self.mean_z)):
+            vars(same)["root"] = root  # as cached_property keeps it
+        return same
+
+    @property
+    def known_root(self) -> Array | None:
+        """The root, if it is there already.
+
+        >>> import numpy as np, covalign as ca
+        >>> Z = np.random.default_rng(0).normal(size=(50, 300))
+        >>> ca.Moments.from_arrays(Z, Z[:, 0]).known_root.shape  # from the rows
+        (300, 49)
+        """
+        found: Array | None = vars(self).get("root")
+        return found
 
     @property
     def n_pairs(self) -> NDArray[np.int64]:
@@ -349,6 +374,7 @@ class Accumulator:
         self._block = np.empty((block_rows(k + p, block_bytes) + 1, k + p))
         self._first = np.empty(k + p)
         self._filled = 0
+        self._kept: list[Array] | None = []  # rows of Z, less the first of all, as long as they are few
 
     def add(self, Z: Any, Y: Array, rows: NDArray[np.intp] | None = None) -> None:
         """Add Z[rows], Y[rows] (all rows by default)."""
@@ -381,6 +407,7 @@ class Accumulator:
         if c == 0:
             return
         B = self._block[:c]
+        self._keep(B)
         with np.errstate(invalid="ignore", over="ignore"):
             centre = B.mean(axis=0)
             B -= centre
@@ -392,6 +419,34 @@ class Accumulator:
             add_gram(self._scatter, self._block[: c + 1])
             self.mean += d * (c / (n + c))
         self.n, self._filled = n + c, 0
+
+    def forget_rows(self) -> None:
+        """Keep no rows: they will not be few."""
+        self._kept = None
+
+    def _keep(self, B: Array) -> None:
+        """Keep rows of Z, from which the root of few rows follows."""
+        if self._kept is None:
+            return
+        if not is_wide(self.n + len(B), self.k):
+            self._kept = None
+            return
+        if not self._kept:
+            self._origin = self._first[: self.k].copy()
+        with np.errstate(invalid="ignore", over="ignore"):
+            self._kept.append(B[:, : self.k] + (self._first[: self.k] - self._origin))
+
+    def _root(self) -> Array | None:
+        """L (K x (n - 1)): the centred rows over sqrt(n), reflected so that one of them is 0 and left out."""
+        if not self._kept or self.n < 2:
+            return None
+        X = self._kept[0] if len(self._kept) == 1 else np.vstack(self._kept)
+        X = X - X.mean(axis=0)
+        # I - 2 u u' / u'u takes sqrt(n) e_1 to the vector of ones, and back.
+        u = np.ones(self.n)
+        u[0] -= np.sqrt(self.n)
+        X -= np.outer(2 / (u @ u) * u, u @ X)
+        return np.asarray(X[1:].T / np.sqrt(self.n))
 
     def _refuse(self, column: int) -> None:
         error = not_finite("Z", str(column)) if column < self.k else not_finite("Y", str(column - self.k))
@@ -417,18 +472,18 @@ class Accumulator:
         self._absorb()
         if self.empty:
             raise no_rows()
-        k, cov = self.k, mirror(self._scatter) / self.n
-        self._check_size(cov.diagonal(), names)
+        k, scatter = self.k, mirror(self._scatter)
+        self._check_size(scatter.diagonal() / self.n, names)
         return Moments(
             n=self.n,
             mean_z=self.mean[:k].copy(),
             mean_y=self.mean[k:].copy(),
-            # Copies, because sums over views run in another order than over what a file gives back.
-            cov_z=cov[:k, :k].copy(),
-            cov_zy=cov[:k, k:].copy(),
-            cov_y=cov[k:, k:].copy(),
+            # Not views, because sums over views run in another order than over what a file gives back.
+            cov_z=np.ascontiguousarray(scatter[:k, :k] / self.n),
+            cov_zy=np.ascontiguousarray(scatter[:k, k:] / self.n),
+            cov_y=np.ascontiguousarray(scatter[k:, k:] / self.n),
             covariate_names=tuple(names) if names is not None else _default_names(self.p),
-        )
+        ).with_root(self._root())
 
 
 class FoldSums:
@@ -450,12 +505,20 @@ class FoldSums:
         self._new, self._names = partial(accumulator, block_bytes=block_bytes(expected or folds)), names
         self._sorter = FoldSorter(folds, n_confounders, grouped)
         self._sums: list[Any] = [None] * folds
+        self._n = 0
 
     def add(self, start: int, Z: Any, Y: Array) -> None:
         """Add rows of Z and Y."""
+        self._n += len(Y)
+        many = not is_wide(self._n, Z.shape[1])
+        for sums in self._sums if many else ():
+            if sums is not None:
+                sums.forget_rows()
         for fold, z, y in self._sorter.sorted(Z, Y):
             if self._sums[fold] is None and len(y):
                 self._sums[fold] = self._new(z.shape[1], y.shape[1])
+                if many:
+                    self._sums[fold].forget_rows()
             if len(y):
                 self._sums[fold].add(z, y)
 
@@ -508,9 +571,27 @@ def merge_folds(several: Sequence[Sequence[Any]], merge: Callable[[Iterable[Any]
 def merge(parts: Iterable[Moments | None]) -> Moments | None:
     """The sum of all parts that are not None; None if there is none."""
     there = [part for part in parts if part is not None]
+    if len(there) < 2:
+        return there[0] if there else None
     if len(there) < 3 or (len(there) < 6 and len(there[0].mean_z) < 256):  # one product pays for many or large matrices
-        return sum(there[1:], there[0]) if there else None
-    return merge_groups(there, [dict.fromkeys(range(len(there)), range(len(there[0].mean_y)))])[0]
+        whole = sum(there[1:], there[0])
+    else:
+        (whole,) = merge_groups(there, [dict.fromkeys(range(len(there)), range(len(there[0].mean_y)))])
+    known = is_wide(whole.n or 0, len(whole.mean_z)) and all(
+        part.n == 1 or part.known_root is not None for part in there
+    )
+    return whole.with_root(_joined_root(there)) if known else whole
+
+
+def without_z(m: Moments) -> Moments:
+    """Moments of the covariates alone: Z has no columns."""
+    p = len(m.mean_y)
+    return replace(m, mean_z=np.empty(0), cov_z=np.empty((0, 0)), cov_zy=np.empty((0, p)))
+
+
+def is_wide(n: int, k: int) -> bool:
+    """Whether n rows with k columns are better treated in the space of the rows."""
+    return k >= WIDE and n <= 0.9 * k
 
 
 def _joined_root(parts: Sequence[Moments]) -> Array:
@@ -546,7 +627,7 @@ def merge_groups(parts: Sequence[Moments], groups: Sequence[Mapping[int, Sequenc
         W[g, list(group)] = [m.n or 0 for m in few]
         made.append(_merged_but_for_cov_z(few))
     W /= W.sum(axis=1, keepdims=True)
-    step = max(1, BLOCK_BYTES // (8 * k * len(parts)))
+    step = max(1, BLOCK_BYTES // (8 * max(k, 1) * len(parts)))
     for i in range(0, k, step):
         rows = np.stack([part.cov_z[i : i + step] for part in parts]).reshape(len(parts), -1)
         for m, within in zip(made, W @ rows, strict=True):
