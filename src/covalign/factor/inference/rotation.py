@@ -29,7 +29,7 @@ Indices: TypeAlias = NDArray[np.intp]
 
 NEWTON_STEPS, CG_STEPS, HALVINGS = 4, 40, 30
 ENOUGH = 1e-3  # nats; the next sweep moves everything again
-LONGEST = 0.5  # of the entries of E in one step: a Cayley curve goes far beyond what the second order sees
+LONGEST = 0.5  # of the entries of E: beyond what the second order sees, a shorter step is tried as well
 GAMMA_MAX = float(np.arctanh(BETA_MAX))
 
 
@@ -292,17 +292,29 @@ def ascend(landscape: Landscape, gamma: Array, moving: Moving = EVERYTHING) -> t
         E, delta = newton_direction(here.curvature(gamma, slope), slope, by_gamma, free)
         if (np.vdot(slope, E) + by_gamma @ delta) / 2 < ENOUGH:  # what this step promises
             break
-        length = min(1.0, LONGEST / max(float(np.abs(E).max()), LONGEST))
-        value = here.value(np.eye(len(R)), gamma)
-        for halving in range(HALVINGS):
-            part = length * 0.5**halving
-            step, ahead = cayley(part * E), np.clip(gamma + part * delta, -GAMMA_MAX, GAMMA_MAX)
-            if here.value(step, ahead) > value:
-                break
-        else:
+        longest = float(np.abs(E).max())
+        lengths = (1.0,) if longest <= LONGEST else (1.0, LONGEST / longest)
+        found = [searched(here, gamma, E, delta, length) for length in lengths]
+        value, step, ahead = max(found, key=lambda reached: reached[0])
+        if value == -np.inf:
             break
         R, gamma, here = step @ R, ahead, here.moved(step)
     return R, gamma
+
+
+def searched(here: Landscape, gamma: Array, E: Array, delta: Array, length: float) -> tuple[float, Array, Array]:
+    """The first point higher than here, steps halved from ``length`` times the direction: its value, R and gamma.
+
+    The value is -inf if there is none.
+    """
+    value = here.value(np.eye(len(E)), gamma)
+    for halving in range(HALVINGS):
+        part = length * 0.5**halving
+        step, ahead = cayley(part * E), np.clip(gamma + part * delta, -GAMMA_MAX, GAMMA_MAX)
+        reached = here.value(step, ahead)
+        if reached > value:
+            return reached, step, ahead
+    return -np.inf, step, ahead
 
 
 def cayley(E: Array) -> Array:
