@@ -154,5 +154,22 @@ def test_groups_that_share_a_fold_cannot_be_left_out(monkeypatch):
     with pytest.warns(NotHeldOutWarning, match="rest on 2 groups"):
         model = InformedFactorAnalysis(6).fit(X, Y, groups=["a", "b"] * 120)
     monkeypatch.setattr(crossvalidation, "buckets_of", lambda model, folds: np.zeros(240, dtype=int))
-    with pytest.raises(CannotHoldOutError, match="varying in the rest"):
-        model.summary()
+    with pytest.warns(NotHeldOutWarning, match="varying in the rest"):
+        assert model.summary()["held_out"].isna().all()
+
+
+@pytest.mark.filterwarnings("ignore::covalign.exceptions.OwnershipWarning")
+@pytest.mark.parametrize("n", [4, 12, 19])
+def test_a_model_of_few_samples_has_a_summary_and_says_why_nothing_is_held_out(n):
+    X, Y = data()
+    model = InformedFactorAnalysis(4).fit(X[:n], Y[:n])
+    with pytest.warns(NotHeldOutWarning, match=f"needs at least 20, .*, got {n} in all"):
+        table = model.summary()
+    assert table[["held_out", "se", "low", "high"]].isna().all(axis=None)
+    assert table["in_sample"].notna().all()
+    assert table.attrs["not_held_out"].startswith("leaving samples out needs at least 20")
+    assert model.informed_["verdict"].tolist() == ["unclear"] * 3  # without another warning
+    assert model.frontier([0, 1])["held_out_coupling"].isna().all()
+    assert "unknown" in model._repr_html_()
+    with pytest.raises(CannotHoldOutError, match="needs at least 20"):
+        model._judged()
