@@ -749,7 +749,7 @@ def test_few_cells_have_factors_and_nothing_held_out():
     with pytest.warns(NotHeldOutWarning, match="needs at least 20"):
         ca.scverse.ifa(few, ["age"], 3, folds=5, tol=1e-3, key_added="X_f")
     assert few.obsm["X_f"].shape == (15, 3)
-    assert few.uns["X_f"]["alignment"]["held_out"].isna().all()
+    assert few.uns["f"]["alignment"]["held_out"].isna().all()
 
 
 def test_names_that_no_file_can_hold():

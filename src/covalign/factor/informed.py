@@ -577,7 +577,8 @@ class InformedFactorAnalysis(Findings, SampleResults, Tables, BaseEstimator):
 
     def _circumstances(self) -> dict[str, Any]:
         found = self._held.get(int(self.folds))
-        return {**super()._circumstances(), "not_held_out": str(found) if isinstance(found, CannotHoldOutError) else None}
+        why = str(found) if isinstance(found, CannotHoldOutError) else None
+        return {**super()._circumstances(), "not_held_out": why}
 
     @property
     def informed_(self) -> pd.DataFrame:
