@@ -128,7 +128,7 @@ def coupling_on_new_rows(fitted: float, folds: Sequence[CoupledFold], grouped: b
     beyond = [
         of.n.sum() / n * (c - coupling_of(of.own)) * (1 - of.share) for of, c in zip(folds, left_out, strict=True)
     ]
-    return max(0.0, fitted + sum(beyond))
+    return max(0.0, fitted + float(sum(beyond)))
 
 
 def coupling_of_rows(of: CoupledFold) -> float:
