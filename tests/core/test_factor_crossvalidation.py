@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 
 import covalign as ca
 from covalign import InformedFactorAnalysis
@@ -120,19 +117,18 @@ def test_a_saved_model_can_be_judged_again(tmp_path):
     pd.testing.assert_frame_equal(ca.load(tmp_path / "m.covalign").summary(), model.summary())
 
 
-def test_what_cannot_be_judged_says_why(tmp_path):
-    X, Y = data(n=16)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        small = InformedFactorAnalysis(4).fit(X, Y)
-    with pytest.raises(ValueError, match=r"at least 20, .* got 16 in all"):
-        small.summary()
+def test_rows_that_are_read_by_chunks_cannot_be_judged_and_the_summary_says_why(tmp_path):
     X, Y = data()
     np.save(tmp_path / "x.npy", X)
     streamed = InformedFactorAnalysis(6).fit(tmp_path / "x.npy", Y)
-    with pytest.raises(ValueError, match="rows in memory"):
-        streamed.summary()
-    assert streamed.set_params(folds=0).summary()["in_sample"].notna().all()
+    with pytest.warns(NotHeldOutWarning, match="rows in memory"):
+        table = streamed.summary()
+    assert table["in_sample"].notna().all()
+    assert table["held_out"].isna().all()
+    assert "rows in memory" in table.attrs["not_held_out"]
+    without = streamed.set_params(folds=0).summary()
+    assert without.attrs["not_held_out"] is None
+    pd.testing.assert_frame_equal(without, table)
 
 
 def test_a_group_is_left_out_as_a_whole():
@@ -154,5 +150,22 @@ def test_groups_that_share_a_fold_cannot_be_left_out(monkeypatch):
     with pytest.warns(NotHeldOutWarning, match="rest on 2 groups"):
         model = InformedFactorAnalysis(6).fit(X, Y, groups=["a", "b"] * 120)
     monkeypatch.setattr(crossvalidation, "buckets_of", lambda model, folds: np.zeros(240, dtype=int))
-    with pytest.raises(CannotHoldOutError, match="varying in the rest"):
-        model.summary()
+    with pytest.warns(NotHeldOutWarning, match="varying in the rest"):
+        assert model.summary()["held_out"].isna().all()
+
+
+@pytest.mark.filterwarnings("ignore::covalign.exceptions.OwnershipWarning")
+@pytest.mark.parametrize("n", [4, 12, 19])
+def test_a_model_of_few_samples_has_a_summary_and_says_why_nothing_is_held_out(n):
+    X, Y = data()
+    model = InformedFactorAnalysis(4).fit(X[:n], Y[:n])
+    with pytest.warns(NotHeldOutWarning, match=f"needs at least 20, .*, got {n} in all"):
+        table = model.summary()
+    assert table[["held_out", "se", "low", "high"]].isna().all(axis=None)
+    assert table["in_sample"].notna().all()
+    assert table.attrs["not_held_out"].startswith("leaving samples out needs at least 20")
+    assert model.informed_["verdict"].tolist() == ["unclear"] * 3  # without another warning
+    assert model.frontier([0, 1])["held_out_coupling"].isna().all()
+    assert "unknown" in model._repr_html_()
+    with pytest.raises(CannotHoldOutError, match="needs at least 20"):
+        model._judged()

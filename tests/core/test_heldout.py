@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 import covalign as ca
-from covalign.closed_form import regimes, shrinkage
+from covalign.closed_form import heldout, regimes, shrinkage
 from covalign.closed_form.fold_packing import packed
 from covalign.closed_form.ridge_path import ridge_path
 from covalign.exceptions import NotHeldOutWarning
@@ -73,10 +73,9 @@ def test_standard_error_and_interval_are_those_of_a_jackknife_over_parts(heavy):
         assert (excess > 10) == heavy
         freedom = min(A, 3 * np.sum(d**2) ** 2 / np.sum(d**4), A / (1 + excess * A / 400)) - 1
         t = stats.t.ppf(0.95, max(1, np.floor(freedom + 1e-9)))
-        skew = -np.sum(d**3) / np.sum(d**2) ** 1.5 * (2 * t**2 + 1) / 6
-        tail = t * r / (1 - r**2) / 2 * np.sqrt(excess / 200)
-        low = np.tanh(np.arctanh(r) - np.hypot(sd * (t + max(-skew, 0)), tail))
-        expected = [r, sd * (1 - r**2), low, np.tanh(np.arctanh(r) + sd * (t + max(skew, 0)))]
+        tail = min((r / (1 - r**2) / 2) ** 2 * excess / 200, 1.5 * sd**2)
+        low = np.tanh(np.arctanh(r) - t * np.sqrt(sd**2 + tail))
+        expected = [r, sd * (1 - r**2), low, np.tanh(np.arctanh(r) + t * sd)]
         np.testing.assert_allclose(
             table.loc[f"y{p}", ["held_out", "se", "low", "high"]].to_numpy(float), expected, rtol=1e-7
         )
@@ -104,6 +103,52 @@ def test_held_out_coupling_from_rows(lam):
         own = squares(np.corrcoef((Z[fold != f] @ T.T).T))
         expected += len(z) / 240 * (among - own) * (240 - len(z)) / 240
     assert frame["coupling"].iloc[0] == pytest.approx(max(0, expected), abs=1e-9)
+
+
+@pytest.mark.parametrize("n_groups", [5, 7, 30])
+def test_held_out_coupling_from_groups(n_groups):
+    """From rows: groups of different sizes, one or more in a fold, and folds of different scales."""
+    rng = np.random.default_rng(0)
+    group = np.concatenate([np.arange(n_groups), rng.integers(n_groups, size=240 - n_groups)])
+    z = rng.standard_normal((240, 3)) @ rng.standard_normal((3, 3)) + 0.3 * rng.standard_normal((n_groups, 3))[group]
+    z *= (1 + group % 5)[:, None]
+    fold, sizes = group % 5, np.bincount(group)
+    made, left = [], [z[fold == f] for f in range(5)]
+    in_folds = np.array([np.mean(rows**2, axis=0) for rows in left]) / np.mean(z**2, axis=0)
+    in_groups = np.array([np.mean(z[group == g] ** 2, axis=0) for g in range(n_groups)]) / np.mean(z**2, axis=0)
+    m = np.array([np.sum(n) ** 2 / np.sum(n**2) for n in (sizes[f::5] for f in range(5))])
+    within = np.sum((in_groups - in_folds[np.arange(n_groups) % 5]) ** 2) / max(1, 3 * (n_groups - 5))
+    chance = 2 * within * np.mean(1 / m)
+    share = max(0, 1 - chance / np.mean((in_folds - 1) ** 2)) if n_groups > 5 else 0
+    assert (0.05 < share < 0.99) == (n_groups == 30)
+    expected = 9.0
+    for f in range(5):
+        C = np.array([z[group == g].T @ z[group == g] / sizes[g] for g in range(f, n_groups, 5)])
+        made.append(heldout.CoupledFold(sizes[f::5], C, np.cov(z[fold != f].T), np.sum(fold != f)))
+        u = left[f] / np.sqrt(np.mean(z**2, axis=0) * (1 + share * (in_folds[f] - 1)))
+        C_own, others = np.corrcoef(z[fold != f].T), np.delete(sizes, np.arange(f, n_groups, 5))
+        D, m_own = u.T @ u / len(u) - C_own, np.sum(others) ** 2 / np.sum(others**2)
+        beyond = 2 * C_own * D + D**2 * m[f] / (m[f] + m_own)
+        expected += len(u) / 240 * np.sum(beyond[~np.eye(3, dtype=bool)]) * (240 - len(u)) / 240
+    assert heldout.coupling_on_new_rows(9.0, made, grouped=True) == pytest.approx(expected, rel=1e-9)
+    assert expected > 0
+
+
+@pytest.mark.parametrize("n_groups", [5, 8, 20])
+def test_held_out_coupling_of_few_groups_is_that_of_new_groups(n_groups):
+    """Rows of a group are the same, so a group is worth one row, and a fold has one or a few."""
+    rng, found = np.random.default_rng(0), []
+    for _ in range(300):
+        z = rng.standard_normal((n_groups, 3))
+        folds = []
+        for f in range(5):
+            train, test = z[np.arange(n_groups) % 5 != f], z[np.arange(n_groups) % 5 == f]
+            u = (test - train.mean(axis=0)) @ np.linalg.inv(np.linalg.cholesky(np.cov(train.T))).T
+            folds.append(heldout.CoupledFold(np.full(len(u), 9), u[:, :, None] * u[:, None], np.eye(3), 9 * len(train)))
+        of_map = np.linalg.inv(np.linalg.cholesky(np.cov(z.T)))
+        found.append((heldout.coupling_on_new_rows(0.0, folds, True), heldout.coupling_of(of_map @ of_map.T)))
+    reported, true = np.mean(found, axis=0)
+    assert abs(reported - true) < 0.2 * true
 
 
 def test_folds_are_equal_in_rows_labels_and_levels():

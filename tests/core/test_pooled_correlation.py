@@ -51,12 +51,23 @@ def test_the_mean_of_equal_pairs_has_the_interval_of_each():
     np.testing.assert_allclose(mean_estimate(both, np.repeat(FITTED, 2), FOLDS), np.ravel(estimate(one, FITTED, FOLDS)))
 
 
-@pytest.mark.parametrize("sign", [1, -1])
-def test_a_part_that_pulls_widens_the_interval_on_its_side(sign):
-    """Groups of which one has a much higher, or lower, correlation than the others."""
-    z, y = rows(2, 2000, "normal")
-    z[:100] *= 3
-    y[:100] = sign * z[:100]
-    found = estimate(sums(z, y, 20), FITTED, FOLDS, grouped=True)
+def test_what_heavy_tails_add_below_is_limited_by_the_variance_that_parts_show():
+    z = rows(2, 2000, "normal")[0]
+    found = estimate(sums(z, np.sinh(2 * z), 20), FITTED, FOLDS)  # rows that are far out in both
     below, above = np.arctanh(found.value) - np.arctanh(found.low), np.arctanh(found.high) - np.arctanh(found.value)
-    assert (sign * (above - below) > 0.1 * below).all()
+    assert (below / above) ** 2 == pytest.approx(2.5)
+    found = estimate(sums(*rows(2, 2000, "normal"), 20), FITTED, FOLDS)
+    below, above = np.arctanh(found.value) - np.arctanh(found.low), np.arctanh(found.high) - np.arctanh(found.value)
+    assert below / above < 1.2
+
+
+def test_a_part_that_decides_leaves_few_degrees_of_freedom():
+    """Groups of which one has a much higher correlation than the others: the interval is wider than its error says."""
+    z, y = rows(2, 2000, "normal")
+    alike = estimate(sums(z, y, 20), FITTED, FOLDS, grouped=True)
+    z[:100] *= 3
+    y[:100] = z[:100]
+    found = estimate(sums(z, y, 20), FITTED, FOLDS, grouped=True)
+    errors = [np.arctanh(of.high) - np.arctanh(of.value) for of in (found, alike)]
+    errors = [error / (of.se / (1 - of.value**2)) for error, of in zip(errors, (found, alike), strict=True)]
+    assert errors[0] > 1.5 * errors[1]

@@ -50,6 +50,7 @@ def test_intervals_of_strong_effects_on_covariates_with_heavy_tails_hold_the_tru
         Setting(500, 20, 2, noise=0.5),
         Setting(1000, 20, 5, noise=0.5),
         Setting(100, 20, 5, noise=0.5),
+        Setting(400, 10, 3, groups=8, noise=0.5),
     ],
     ids=Setting.named,
 )

@@ -69,6 +69,7 @@ FITS = {
     "two folds": lambda: LatentAligner(folds=2).fit(*correlated(7, 100, 6, 3)),
     "ten folds": lambda: LatentAligner(folds=10).fit(*correlated(8, 400, 6, 3)),
     "groups": lambda: LatentAligner().fit(*correlated(9, 120, 6, 3), groups=np.arange(120) % 7),
+    "many groups": lambda: LatentAligner().fit(*correlated(9, 120, 60, 3), groups=np.arange(120) % 60),
     "three rows": lambda: LatentAligner().fit(*correlated(11, 3, 4, 1)),
     "four rows": lambda: LatentAligner().fit(*correlated(12, 4, 4, 2)),
 }

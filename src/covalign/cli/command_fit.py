@@ -214,7 +214,7 @@ def moved(
 def checked_folds(model: InformedFactorAnalysis) -> InformedFactorAnalysis:
     """The model; without folds, and with a note, if nothing can be held out."""
     try:
-        model.summary()
+        model._judged()
     except CannotHoldOutError as why:
         note(f"nothing is held out: {in_flags(why)}")
         without: InformedFactorAnalysis = copy(model).set_params(folds=0)

@@ -40,10 +40,10 @@ class LeftOut(NamedTuple):
     known: NDArray[np.bool_]  # covariates that the fit knows
     n_train: int
 
-    def coupled(self, F: Array, grouped: bool) -> CoupledFold:
-        """The coupling of F T_0 z."""
+    def coupled(self, F: Array) -> CoupledFold:
+        """The second moments of F T_0 z."""
         n, C = second_moments(self.parts)
-        return CoupledFold(left_out_coupling(n, F @ C @ F.T, grouped), coupling_of(F @ F.T), n.sum(), self.n_train)
+        return CoupledFold(n, F @ C @ F.T, F @ F.T, self.n_train)
 
 
 class HeldOut(NamedTuple):
@@ -71,10 +71,10 @@ class HeldOut(NamedTuple):
         for F, of in zip(map(unit_rows, mixings), self.folds, strict=True):
             sums += [np.where(of.known, part_sums(F, part, origin), 0.0) for part in of.parts]
             fitted.append(np.diag(F @ of.polar.M))
-            coupled.append(of.coupled(F, self.grouped))
+            coupled.append(of.coupled(F))
         pairs, own = Pairs(*np.stack(sums, axis=1)), np.mean(fitted, axis=0)
-        coupling = coupling_on_new_rows(coupling_of(whole @ whole.T), coupled)
         grouped = self.grouped
+        coupling = coupling_on_new_rows(coupling_of(whole @ whole.T), coupled, grouped)
         return Measured(estimate(pairs, own, k, grouped), mean_estimate(pairs, own, k, grouped), coupling)
 
     @property
@@ -94,12 +94,22 @@ def part_sums(F: Array, part: Rows, origin: Array) -> Array:
 
 
 class CoupledFold(NamedTuple):
-    """The coupling of a fit on the rows left out of it, and on its own."""
+    """The dimensions z~ of a fit: E[z~ z~'] on the rows left out of it, in parts, and cov(z~) on its own rows."""
 
-    left_out: float
-    fitted: float
-    n: float  # left-out rows
+    n: Array  # rows of the parts
+    C: Array  # parts x P x P; z~ has the mean 0 on the rows of the fit
+    own: Array
     n_train: float
+
+    @property
+    def share(self) -> float:
+        """Left-out rows among all."""
+        return float(self.n.sum() / (self.n.sum() + self.n_train))
+
+    @property
+    def second_moment(self) -> Array:
+        """E[z~ z~'] over all parts."""
+        return np.asarray(np.tensordot(self.n, self.C, 1) * quotient(1.0, self.n.sum()))
 
 
 def coupling_of(cov: Array) -> float:
@@ -107,37 +117,83 @@ def coupling_of(cov: Array) -> float:
     return float(off_diagonal_squares(to_correlation(cov)))
 
 
-def coupling_on_new_rows(fitted: float, folds: Sequence[CoupledFold]) -> float:
+def coupling_on_new_rows(fitted: float, folds: Sequence[CoupledFold], grouped: bool = False) -> float:
     """The coupling c(n) of the fit to all n rows, from c_f on the rows left out of a fit to n_f rows.
 
     Coupling beyond that of the fitted rows comes from errors of the fit, which go with 1 / n:
     c(n) = c_fitted + mean_f (c_f - c_f,fitted) n_f / n.
     """
-    n = sum(of.n for of in folds)
-    beyond = sum(of.n / n * (of.left_out - of.fitted) * of.n_train / (of.n_train + of.n) for of in folds)
-    return max(0.0, fitted + beyond)
+    left_out = coupling_of_groups(folds) if grouped else [coupling_of_rows(of) for of in folds]
+    n = sum(of.n.sum() for of in folds)
+    beyond = [
+        of.n.sum() / n * (c - coupling_of(of.own)) * (1 - of.share) for of, c in zip(folds, left_out, strict=True)
+    ]
+    return max(0.0, fitted + float(sum(beyond)))
 
 
-def left_out_coupling(n: Array, C: Array, grouped: bool = False) -> float:
-    """|corr(z~) - I|_F^2 of left-out rows, without what is due to chance; given in parts: rows n, E[z~ z~'].
+def coupling_of_rows(of: CoupledFold) -> float:
+    """|corr(z~) - I|_F^2 of independent left-out rows, without what is due to chance.
 
-    z~ has the mean 0 on the training set. Of m independent rows, C_pq^2 is 1 / m on average where nothing couples, so
+    Of m rows, the square of a correlation C_pq is 1 / m on average where nothing couples, so
 
         sum_{p != q} 1 - (1 - C_pq^2) m / (m - 1)
 
-    is 0 on average there. With groups, parts are independent and rows are not: C_pq^2 less its variance between parts,
-    sum_a (C_pq,a - C_pq h_ap)^2 / (1 - h_ap), where h_ap is the share of part a in the sum of squares of dimension p.
+    is 0 on average there.
     """
-    scatter = n[:, None, None] * C
-    whole = scatter.sum(axis=0)
-    scale = quotient(1.0, np.sqrt(np.diag(whole)))
-    C, rows = whole * scale[:, None] * scale, max(float(n.sum()), 2.0)
-    off = ~np.eye(len(C), dtype=bool)
-    if not grouped or len(n) == 1:
-        return float(np.sum(1 - (1 - C[off] ** 2) * rows / (rows - 1)))
-    share = (np.einsum("app->ap", scatter) * scale**2)[:, :, None]
-    one = np.sum(quotient((scatter * scale[:, None] * scale - C * share) ** 2, 1 - share), axis=0)
-    return float(np.sum((C**2 - (one + one.T) / 2)[off]))
+    C, rows = to_correlation(of.second_moment), max(float(of.n.sum()), 2.0)
+    return float(np.sum(1 - (1 - C[_off_diagonal(C)] ** 2) * rows / (rows - 1)))
+
+
+def coupling_of_groups(folds: Sequence[CoupledFold]) -> list[float]:
+    """|corr(z~) - I|_F^2 on new groups for the fit of every fold; rows of a group (a part) are not independent.
+
+    A fold may have one group, which does not say how much groups vary. So the squares of left-out correlations C are
+    not used. Let C_own be the correlations on the m' groups of the fit, those on all groups plus the mean error e_own
+    of these groups, and D = C - C_own = e - e_own, with the error e of the m groups left out. What is wanted is
+
+        (C_own - e_own)^2 = C_own^2 - 2 C_own e_own + e_own^2.
+
+    Left-out groups took no part in the fit, so -2 C_own e_own has the mean of 2 C_own D. Errors of groups have the same
+    variance, so e_own^2 has the mean of D^2 (1 / m') / (1 / m + 1 / m').
+    """
+    found = []
+    for i, (of, variance) in enumerate(zip(folds, _variances(folds), strict=True)):
+        others = [rest.n for j, rest in enumerate(folds) if j != i] or [of.n]
+        out, own = _per_group(of.n), _per_group(np.concatenate(others))
+        scale, C_own = quotient(1.0, np.sqrt(variance)), to_correlation(of.own)
+        D = of.second_moment * scale * scale[:, None] - C_own
+        squares = C_own**2 + 2 * C_own * D + D**2 * quotient(own, out + own)
+        found.append(float(np.sum(squares[_off_diagonal(D)])))
+    return found
+
+
+def _variances(folds: Sequence[CoupledFold]) -> Array:
+    """The variances of the dimensions on new groups, for the fit of every fold (folds x P).
+
+    Folds differ because their fits do (in shrinkage), and by chance if they have few groups. Let r be variances over
+    those of all left-out rows, r_f in a fold and r_a in its parts. Of the squares of r_f - 1, chance explains the
+    variance of r_a between the parts of a fold, times 1 / m. As this variance is uncertain, twice as much counts as
+    chance. The rest, a share of the squares, is kept: variances are those of all rows if it is 0, or if no fold has two
+    parts.
+    """
+    n = np.array([of.n.sum() for of in folds])
+    of_all = np.array([np.diag(of.second_moment) for of in folds]).T @ n / n.sum()
+    in_parts = [np.einsum("app->ap", of.C) * quotient(1.0, of_all) for of in folds]
+    in_folds = np.array([of.n @ r / of.n.sum() for of, r in zip(folds, in_parts, strict=True)])
+    spread = sum(float(np.sum((r - r_f) ** 2)) for r, r_f in zip(in_parts, in_folds, strict=True))
+    freedom = sum(len(of.n) - 1 for of in folds) * len(of_all)
+    chance = 2 * spread * float(quotient(np.mean([_per_group(of.n) for of in folds]), freedom, np.inf))
+    share = max(0.0, 1 - float(quotient(chance, np.mean((in_folds - 1) ** 2), 1.0)))
+    return np.asarray(of_all * (1 + share * (in_folds - 1)))
+
+
+def _per_group(n: Array) -> float:
+    """One over the number of groups with n rows that count: sum n^2 / (sum n)^2."""
+    return float(np.sum(n**2) * quotient(1.0, np.sum(n) ** 2))
+
+
+def _off_diagonal(C: Array) -> NDArray[np.bool_]:
+    return ~np.eye(len(C), dtype=bool)
 
 
 def second_moments(parts: Sequence[Rows]) -> tuple[Array, Array]:

@@ -18,19 +18,18 @@ by 1 if the direction is certain, by more than 2 if there is nothing to find (to
 it, the factor agrees with simulations of directions of unit length to .15). The share is r / r_fitted, r_fitted the
 alignment of the fits on their own rows, or less, since r_fitted cannot exceed 1: we take (r / r_fitted)^2.
 
-The interval is tanh(atanh r - lower, atanh r + upper). With Student's t at the degrees of freedom below, d_a =
-atanh r_(-a) - atanh r, and the skewness g = -sum d^3 / (sum d^2)^(3/2) of what parts contribute,
+The interval is tanh(atanh r - lower, atanh r + upper), with Student's t at the degrees of freedom below:
 
-    upper = sd (t + max(g, 0) (2 t^2 + 1) / 6),     lower^2 = sd^2 (t + max(-g, 0) (2 t^2 + 1) / 6)^2 + t^2 v.
+    upper = sd t,     lower = sqrt(sd^2 + h) t,     h = min((r / (1 - r^2))^2 excess / (4 n), 3/2 sd^2).
 
-The terms with g are those of Edgeworth's expansion of Student's t, used only where they widen the interval. Rows far
-out in a heavy tail of y lower r, and most samples have fewer of them than the population has on average. So their share
-of the variance counts twice below r: v = (r / (1 - r^2))^2 excess / (4 n), excess the excess kurtosis of y, which
-follows from the sums of squares of parts. Groups have sums of squares that vary without heavy tails: excess = 0 there.
+Rows far out in a heavy tail of y lower r, and most samples have fewer of them than the population has on average. So
+their share h of the variance counts again below r. excess is the excess kurtosis of y, which follows from the sums of
+squares of parts. Groups have sums of squares that vary without heavy tails: excess = 0 there. Rows that are far out in
+z and y lower r less than this formula says, so h has a limit: what parts show.
 
-The degrees of freedom are the smaller of 3 (sum d^2)^2 / sum d^4 - 1, which is A - 1 for parts that count the same and
-few if some parts decide (rare levels), and A / (1 + excess A / (2 n)) - 1. ``docs/held_out.md`` has the derivation, and
-how often the interval covered the truth in simulations.
+With d_a = atanh r_(-a) - atanh r, the degrees of freedom are the smaller of 3 (sum d^2)^2 / sum d^4 - 1, which is A - 1
+for parts that count the same and few if some parts decide (rare levels), and A / (1 + excess A / (2 n)) - 1.
+``docs/held_out.md`` has the derivation, and how often the interval covered the truth in simulations.
 """
 
 from __future__ import annotations
@@ -47,6 +46,7 @@ from covalign.moments.moments import Moments
 LEVEL = 0.9  # of all intervals
 ALMOST_ONE = 1 - 1e-12  # atanh of it is large, but finite
 CONSTANT = 1e-12  # a smaller share of the sum of squares is rounding
+TAILS = 1.5  # times the variance that parts show: the most that heavy tails add to it below the correlation
 SMALL = 0.3  # a correlation: less than a tenth of the variance
 VERDICTS = ("captured", "unclear", "not captured")
 
@@ -133,11 +133,9 @@ def _estimate(parts: _Parts, fitted: Array, folds: int, level: float) -> Estimat
     variance = quotient(A - 1.0, A) * squares * quotient(A + 1.0, A) * inflation(value, fitted, folds)
     freedom = np.minimum(quotient(3 * squares**2, np.sum(apart**4, axis=0), 2.0), A / (1 + excess * A / 2))
     t = student.ppf((1 + level) / 2, np.floor(np.clip(freedom - 1 + 1e-9, 1, np.maximum(A - 1, 1))))
-    skewness = quotient(-np.sum(apart**3, axis=0), squares**1.5) * (2 * t**2 + 1) / 6
     sd = np.where(A >= 2, np.sqrt(variance), np.nan)
-    heavy = t * quotient(pull, 1 - np.square(value))
-    low = np.tanh(middle - np.hypot(sd * (t + np.maximum(-skewness, 0)), heavy))
-    high = np.tanh(middle + sd * (t + np.maximum(skewness, 0)))
+    tails = np.minimum(quotient(pull, 1 - np.square(value)) ** 2, TAILS * variance)
+    low, high = np.tanh(middle - t * np.sqrt(sd**2 + tails)), np.tanh(middle + t * sd)
     se = np.minimum(sd * (1 - np.square(value)), 1.0)  # no correlation is known worse
     return Estimate(np.asarray(value), se, low, high)
 

@@ -20,6 +20,7 @@ from covalign.closed_form.budget import Budget
 from covalign.closed_form.heldout import HeldOut
 from covalign.closed_form.pooled_correlation import Estimate
 from covalign.closed_form.regimes import Polar
+from covalign.exceptions import CannotHoldOutError, NotHeldOutWarning
 from covalign.factor import (
     chunked_fit,
     cross_validation,
@@ -145,7 +146,7 @@ class InformedFactorAnalysis(Findings, SampleResults, Tables, BaseEstimator):
     n_iter_: int
     supervision_: float
     _realigned: Realigned | None
-    _held: dict[int, cross_validation.Judged]  # by the number of folds, once asked for
+    _held: dict[int, cross_validation.Judged | CannotHoldOutError]  # by the number of folds, once asked for
     _unfinished: tuple[str, ...] = ()  # what Ctrl-C left out
     _sums: Rows | None = None  # of stage 1, once asked for
     _placing: dict[str, label_free.Placing]  # once asked for
@@ -545,19 +546,40 @@ class InformedFactorAnalysis(Findings, SampleResults, Tables, BaseEstimator):
         return self._label_free.mean if self.regime_from == "features" else 0.0
 
     def _judged(self) -> cross_validation.Judged | None:
-        """Fits without each fold; all regimes of a stage 1 share them."""
+        """Fits without each fold; all regimes of a stage 1 share them. CannotHoldOutError if there can be none."""
         folds = int(self.folds)
         if folds == 0:
             return None
         if folds not in self._held:
-            self._held[folds] = cross_validation.held_out(self, folds)
-        return self._held[folds]
+            try:
+                self._held[folds] = cross_validation.held_out(self, folds)
+            except CannotHoldOutError as why:
+                self._held[folds] = why
+        found = self._held[folds]
+        if isinstance(found, CannotHoldOutError):
+            raise CannotHoldOutError(str(found))
+        return found
+
+    def _judged_if_possible(self) -> cross_validation.Judged | None:
+        """``_judged``, or None if nothing can be left out; the first time it warns and says why."""
+        first = int(self.folds) not in self._held
+        try:
+            return self._judged()
+        except CannotHoldOutError as why:
+            if first:
+                warnings.warn(f"There are no held-out numbers: {why}", NotHeldOutWarning, stacklevel=5)
+            return None
 
     def _held_out(self, own: bool = False) -> HeldOut | None:
-        judged = self._judged()
+        judged = self._judged_if_possible()
         if judged is None:
             return None
         return judged.plain if own and self.regime_ is None else judged.in_regimes
+
+    def _circumstances(self) -> dict[str, Any]:
+        found = self._held.get(int(self.folds))
+        why = str(found) if isinstance(found, CannotHoldOutError) else None
+        return {**super()._circumstances(), "not_held_out": why}
 
     @property
     def informed_(self) -> pd.DataFrame:
@@ -574,7 +596,7 @@ class InformedFactorAnalysis(Findings, SampleResults, Tables, BaseEstimator):
         ['captured', 'captured', 'captured', 'captured', 'captured']
         """
         self._check_fitted()
-        judged, own = self._judged(), self._measured()
+        judged, own = self._judged_if_possible(), self._measured()
         p, k = self._problem.p, self._problem.k
         unknown = Estimate(*(np.full(p, np.nan) for _ in Estimate._fields))
         if judged is None:

@@ -31,7 +31,6 @@ from covalign.closed_form.heldout import (
     CoupledFold,
     coupling_of,
     coupling_on_new_rows,
-    left_out_coupling,
     part_sums,
     second_moments,
 )
@@ -144,14 +143,14 @@ def held_out(method: Method, data: Data, settings: Settings, folds: int) -> Iter
         known = np.ptp(old.Y, axis=0) > 0
         sums += [np.where(known, part_sums(np.eye(len(known)), part, origin), 0.0) for part in parts]
         fitted.append(np.diag(cross_correlation(own)))
-        among = left_out_coupling(*second_moments(parts), data.groups is not None)
-        coupled.append(CoupledFold(among, coupling_of(own.cov_z), len(test), len(train)))
+        coupled.append(CoupledFold(*second_moments(parts), own.cov_z, len(train)))
     pairs = Pairs(*np.stack(sums, axis=1))
     found = mean_estimate(pairs, np.mean(fitted, axis=0), len(made), data.groups is not None)
     yield Row(method.name, "held-out alignment", float(np.nan_to_num(pairs.correlation()).mean()))
     yield Row(method.name, "held-out se", float(found.se))
-    among_fitted = float(np.mean([of.fitted for of in coupled]))
-    yield Row(method.name, "held-out coupling", coupling_on_new_rows(among_fitted, coupled))
+    among_fitted = float(np.mean([coupling_of(of.own) for of in coupled]))
+    among = coupling_on_new_rows(among_fitted, coupled, data.groups is not None)
+    yield Row(method.name, "held-out coupling", among)
     yield Row(method.name, "folds", len(made))
 
 

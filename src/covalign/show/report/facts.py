@@ -31,7 +31,6 @@ from covalign.closed_form.heldout import (
     all_rows,
     coupling_of,
     coupling_on_new_rows,
-    left_out_coupling,
 )
 from covalign.closed_form.measures import correlation, quotient
 from covalign.closed_form.pooled_correlation import LEVEL, SMALL, VERDICTS, Pairs, estimate
@@ -269,10 +268,9 @@ def _held_out(facts: dict[str, Any], regime: str, lam: float) -> dict[str, Any]:
     for F, of in zip(mixings, folds, strict=True):
         n = np.array([float(part["n"]) for part in of["parts"]])
         C = np.array([_symmetric(part["C"]) for part in of["parts"]])
-        among = left_out_coupling(n, F @ C @ F.T, facts["groups"] is not None)
-        left_out.append(CoupledFold(among, coupling_of(F @ F.T), n.sum(), of["n_train"]))
+        left_out.append(CoupledFold(n, F @ C @ F.T, F @ F.T, of["n_train"]))
     whole = mixing(facts["fitted"], regime, lam)
-    coupling = coupling_on_new_rows(coupling_of(whole @ whole.T), left_out)
+    coupling = coupling_on_new_rows(coupling_of(whole @ whole.T), left_out, facts["groups"] is not None)
     return {**dict(zip(("alignment", "se", "low", "high"), found, strict=True)), "coupling": coupling}
 
 

@@ -197,6 +197,8 @@ const arithmetic = (() => {
     return Math.max((spread / n) * (A / (A - 1)) - 2, 0) / n;
   }
 
+  const TAILS = 1.5; // pooled_correlation.TAILS
+
   // pooled_correlation._estimate: value, standard error and interval from the values without each part
   function estimated({ value, without, excess, pull }, own, folds, quantiles) {
     const A = without.length;
@@ -209,61 +211,91 @@ const arithmetic = (() => {
     const sd = Math.sqrt(((A - 1) / A) * squares * ((A + 1) / A) * inflation);
     const count = Math.min(fourth > 0 ? (3 * squares ** 2) / fourth : 2, A / (1 + (excess * A) / 2));
     const t = quantiles[Math.floor(Math.min(Math.max(count - 1 + 1e-9, 1), Math.max(A - 1, 1)))];
-    const skewness = squares > 0 ? ((-power(3) / squares ** 1.5) * (2 * t ** 2 + 1)) / 6 : 0;
     const left = 1 - value ** 2;
-    const heavy = left > 0 ? (t * pull) / left : 0;
+    const tails = Math.min(left > 0 ? (pull / left) ** 2 : 0, TAILS * sd ** 2);
     return {
       value,
       se: Math.min(1, sd * left),
-      low: Math.tanh(scaled(value) - Math.hypot(sd * (t + Math.max(-skewness, 0)), heavy)),
-      high: Math.tanh(scaled(value) + sd * (t + Math.max(skewness, 0))),
+      low: Math.tanh(scaled(value) - t * Math.sqrt(sd ** 2 + tails)),
+      high: Math.tanh(scaled(value) + t * sd),
     };
   }
 
-  // heldout.left_out_coupling
-  function leftOutCoupling(fold, regime, lam, grouped) {
-    const { parts, fixed } = foldProducts(fold, regime);
+  // Rows of the parts of a fold, E[z~ z~'] over all of them (its lower triangle), and the variances in every part
+  function secondMoment(fold, regime, lam) {
+    const { parts, unit, fixed } = foldProducts(fold, regime);
     const w = fixed ? 1 : weightOf(regime, lam);
     const at = ([none, one, two], p, q) => (1 - w) ** 2 * none[p][q] + w * (1 - w) * one[p][q] + w ** 2 * two[p][q];
-    const P = fold.M.length;
-    const total = parts.reduce((sum, { n }) => sum + n, 0);
-    const scale = fold.M.map((_, p) => {
-      const variance = parts.reduce((sum, { n, all }) => sum + n * at(all, p, p), 0);
-      return variance > 0 ? 1 / Math.sqrt(variance) : 0;
-    });
-    const shares = parts.map(({ n, all }) => scale.map((s, p) => n * at(all, p, p) * s * s));
-    const rows = Math.max(total, 2);
-    // of C_pq, by the shares of parts in dimension p
-    const spread = (own, C, p) => own.reduce((sum, a, i) => {
-      const h = shares[i][p];
-      return h < 1 ? sum + (a - C * h) ** 2 / (1 - h) : sum;
-    }, 0);
-    let sum = 0;
-    for (let p = 0; p < P; p += 1) {
-      for (let q = 0; q < p; q += 1) {
-        const own = parts.map(({ n, all }) => n * at(all, p, q) * scale[p] * scale[q]);
-        const C = own.reduce((a, b) => a + b, 0);
-        if (grouped && parts.length > 1) sum += 2 * C * C - spread(own, C, p) - spread(own, C, q);
-        else sum += 2 * (1 - ((1 - C * C) * rows) / (rows - 1));
-      }
-    }
-    return { coupling: sum, n: total };
+    const norms = fold.M.map((_, p) => Math.sqrt(at(unit, p, p)));
+    const n = parts.map((part) => part.n);
+    const total = n.reduce((a, b) => a + b, 0);
+    const variances = parts.map(({ all }) => norms.map((norm, p) => at(all, p, p) / norm ** 2));
+    const entry = (p, q) => parts.reduce((sum, { n: m, all }) => sum + m * at(all, p, q), 0) / total / norms[p] / norms[q];
+    const lower = fold.M.map((_, p) => fold.M.slice(0, p + 1).map((__, q) => entry(p, q)));
+    return { n, total, lower, variances };
   }
 
-  // Coupling of F F' scaled to correlations: that of the rows a fit was fitted to
-  function ownCoupling(of, regime, lam) {
+  const inverseRoot = (variance) => (variance > 0 ? 1 / Math.sqrt(variance) : 0);
+
+  // The sum over p != q of f(entry, p, q), for a symmetric matrix given by its lower triangle
+  const offDiagonal = (lower, f) =>
+    lower.reduce((sum, row, p) => sum + row.slice(0, p).reduce((part, entry, q) => part + 2 * f(entry, p, q), 0), 0);
+
+  // heldout.coupling_of_rows
+  function couplingOfRows({ total, lower }) {
+    const scale = lower.map((row, p) => inverseRoot(row[p]));
+    const rows = Math.max(total, 2);
+    return offDiagonal(lower, (entry, p, q) => 1 - ((1 - (entry * scale[p] * scale[q]) ** 2) * rows) / (rows - 1));
+  }
+
+  const perGroup = (n) => n.reduce((sum, m) => sum + m * m, 0) / n.reduce((a, b) => a + b, 0) ** 2;
+
+  // heldout._variances: of the dimensions in every fold
+  function foldVariances(found) {
+    const rows = found.reduce((sum, { total }) => sum + total, 0);
+    const ofAll = found[0].lower.map((_, p) => found.reduce((sum, { total, lower }) => sum + total * lower[p][p], 0) / rows);
+    const over = (variance, p) => (ofAll[p] > 0 ? variance / ofAll[p] : 0);
+    const inFolds = found.map(({ lower }) => lower.map((row, p) => over(row[p], p)));
+    const squares = (differences) => differences.flat(2).reduce((sum, d) => sum + d * d, 0);
+    const spread = squares(found.map(({ variances }, f) => variances.map((row) => row.map((v, p) => over(v, p) - inFolds[f][p]))));
+    const freedom = found.reduce((sum, { n }) => sum + n.length - 1, 0) * ofAll.length;
+    const chance = freedom > 0 ? (2 * spread * mean(found.map(({ n }) => perGroup(n)))) / freedom : Infinity;
+    const apart = squares(inFolds.map((row) => row.map((r) => r - 1))) / found.length / ofAll.length;
+    const share = apart > 0 ? Math.max(0, 1 - chance / apart) : 0;
+    return inFolds.map((row) => row.map((r, p) => ofAll[p] * (1 + share * (r - 1))));
+  }
+
+  // heldout.coupling_of_groups; ``own`` are the correlations on the rows of the fit
+  function couplingOfGroups(found, own) {
+    const variances = foldVariances(found);
+    return found.map(({ n, lower }, f) => {
+      const others = found.flatMap((of, i) => (i === f ? [] : of.n));
+      const [out, fit] = [perGroup(n), perGroup(others.length ? others : n)];
+      const scale = variances[f].map(inverseRoot);
+      return offDiagonal(lower, (entry, p, q) => {
+        const C = own[f][p][q];
+        const D = entry * scale[p] * scale[q] - C;
+        return C * C + 2 * C * D + (D * D * fit) / (out + fit);
+      });
+    });
+  }
+
+  // F F' scaled to correlations: those of the rows a fit was fitted to
+  function ownCorrelations(of, regime, lam) {
     const F = mixing(of, regime, lam);
-    return coupling(multiply(F, transpose(F)));
+    return multiply(F, transpose(F));
   }
 
   function couplingOnNewRows(facts, regime, lam) {
-    const found = facts.folds.map((fold) => leftOutCoupling(fold, regime, lam, facts.groups !== null));
-    const total = found.reduce((sum, { n }) => sum + n, 0);
+    const found = facts.folds.map((fold) => secondMoment(fold, regime, lam));
+    const own = facts.folds.map((fold) => ownCorrelations(fold, regime, lam));
+    const leftOut = facts.groups !== null ? couplingOfGroups(found, own) : found.map(couplingOfRows);
+    const all = found.reduce((sum, { total }) => sum + total, 0);
     const beyond = facts.folds.reduce((sum, fold, i) => {
-      const { coupling: c, n } = found[i];
-      return sum + (n / total) * (c - ownCoupling(fold, regime, lam)) * (fold.n_train / (fold.n_train + n));
+      const { total: n } = found[i];
+      return sum + (n / all) * (leftOut[i] - coupling(own[i])) * (fold.n_train / (fold.n_train + n));
     }, 0);
-    return Math.max(0, ownCoupling(facts.fitted, regime, lam) + beyond);
+    return Math.max(0, coupling(ownCorrelations(facts.fitted, regime, lam)) + beyond);
   }
 
   function heldOut(facts, regime, lam) {
