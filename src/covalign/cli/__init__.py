@@ -15,6 +15,7 @@ from covalign.cli import (
     command_enrich,
     command_associations,
     command_reproduce,
+    command_arena,
     command_embed,
 )
 from covalign.cli.application import app, main
