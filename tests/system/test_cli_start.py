@@ -33,6 +33,7 @@ COMMANDS = [
     "simulate",
     "info",
     "reproduce",
+    "arena",
     "plan",
     "embed",
 ]

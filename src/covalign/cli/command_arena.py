@@ -66,7 +66,7 @@ def arena(
 
     An interrupted command keeps the finished results, and the same command resumes.
 
-    Example: covalign arena iris wine --method PCA --method PLS --reps 1 -o arena
+    Example: covalign arena iris linnerud --method PCA --reps 1 -o arena
     """
     with answering(RESUMES, as_json=as_json):
         from covalign.study.arena import collection, entrants

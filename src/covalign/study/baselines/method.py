@@ -24,7 +24,12 @@ Views = dict[str, Array]
 
 
 class Cost(NamedTuple):
-    """Seconds of computation, and the most memory that the process had, in megabytes (None if it is not known)."""
+    """Seconds of computation, and the most memory that the process had, in megabytes (None if it is not known).
+
+    >>> from covalign.study.baselines import Cost
+    >>> Cost(1.5, 200.0).memory
+    200.0
+    """
 
     cpu_seconds: float
     memory: float | None
