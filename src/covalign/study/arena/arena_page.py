@@ -244,10 +244,18 @@ def costs(found: Results) -> str:
 
 
 def failed(found: Results) -> str:
-    """Every failure with its reason, equal ones together."""
-    by = found.failed.groupby(["method", "condition", "reason"], sort=True)["data"]
-    rows = [[method, condition, ", ".join(sorted({*names})), why] for (method, condition, why), names in by]
-    return "## Failures\n\nA failure is a result.\n\n" + markdown(["method", "condition", "data", "reason"], rows)
+    """Every failure with its reason, equal ones together, and the methods that were not run."""
+    rows = []
+    for (method, why), some in found.failed.groupby(["method", "reason"], sort=True):
+        data, conditions = (", ".join(dict.fromkeys(some[name])) for name in ("data", "condition"))
+        rows.append([method, data, conditions, why])
+    text = "## Failures\n\nA failure is a result. T needs as many independent factors as covariates.\n\n"
+    text += markdown(["method", "data", "conditions", "reason"], rows)
+    met = {*found.wide["method"], *found.failed["method"]}
+    absent = [name for name in entrants.NAMES if name not in met]
+    if absent:
+        text += f"\nNot run: {', '.join(absent)}. `covalign arena` resumes where it stopped.\n"
+    return text
 
 
 def number(value: float, digits: int = 3) -> str:

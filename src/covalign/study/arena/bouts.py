@@ -14,6 +14,7 @@ from scipy.stats import norm
 
 from covalign._core.interrupts import handled
 from covalign._core.linalg import Array
+from covalign.exceptions import PeerError
 from covalign.study.arena import collection, entrants
 from covalign.study.arena.collection import Case
 from covalign.study.arena.entrants import LEVEL, Announced, Rules, Trained
@@ -85,9 +86,9 @@ def measure(unit: Unit, profile: Profile, inputs: Inputs) -> Iterator[Row]:
 
 
 def failure(name: str, error: Exception) -> Row:
-    """The end of an error as a row: the worker of a package prints warnings before the reason."""
-    text = " ".join(f"{type(error).__name__}: {error}".split())
-    return Row(name, FAILURE + (text if len(text) <= LONGEST else "... " + text[-LONGEST:]), 1.0)
+    """An error as a row: its first sentence, or the last line of a package, which prints warnings before the reason."""
+    text = str(error).strip().splitlines()[-1] if isinstance(error, PeerError) else str(error).partition(". ")[0]
+    return Row(name, f"{FAILURE}{type(error).__name__}: {' '.join(text.split())[:LONGEST]}", 1.0)
 
 
 # -- one method, all folds --------------------------------------------------------------------------------------------
