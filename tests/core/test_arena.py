@@ -93,6 +93,14 @@ def test_the_best_is_first_and_fewer_games_are_less_certain():
     assert ((ranks["low"] <= ranks["wins"] + 1e-9) & (ranks["wins"] <= ranks["high"] + 1e-9)).all()
 
 
+def test_only_repetitions_that_all_methods_have_are_compared():
+    """Folds differ between repetitions: a method with more of them must not be judged on others' folds."""
+    rows = [("a", "x", 0), ("a", "x", 1), ("a", "y", 0), ("b", "x", 0), ("b", "x", 1), ("b", "y", 0), ("b", "y", 1)]
+    frame = pd.DataFrame(rows, columns=["data", "method", "rep"]).assign(condition="complete")
+    kept = standings.shared(frame)
+    assert kept[["data", "method", "rep"]].to_numpy().tolist() == [list(row) for row in rows if row != ("a", "x", 1)]
+
+
 # -- data -------------------------------------------------------------------------------------------------------------
 
 

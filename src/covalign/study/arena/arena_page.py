@@ -28,7 +28,8 @@ RULES = """## Rules
 
 - **Same for all:** folds ({folds}; whole groups are left out where there are groups), numbers of factors, at most
   {budget} iterations, {limit} seconds of computation for a fit, one thread, defaults. No method is tuned on the
-  left-out samples.
+  left-out samples. Repetitions have different folds and hidden cells; only those that all methods of a data set have
+  are compared.
 - **K** is 10, or five more than the covariates, but not more than the features.
 - **Left-out samples** are placed from their features alone, for every lambda from 0 to 1. Their mean alignment and
   their coupling (less what chance adds) give a frontier. *Area* is the mean of the alignment at couplings from 0 to 1.

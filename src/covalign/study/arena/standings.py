@@ -15,12 +15,23 @@ PRIOR = 0.5  # games, half of them won, of every method against a method of aver
 
 
 def numbers(store: Store) -> pd.DataFrame:
-    """Mean over repetitions, one row for data, condition and method, one column for each metric, and their number."""
+    """Mean over repetitions, one row for data, condition and method, one column for each metric, and their number.
+
+    A repetition has its own folds and hidden cells, so only repetitions that all methods of a data set have count.
+    """
     frame = store.frame("arena")
-    frame = frame[~frame["metric"].str.startswith(FAILURE)]
+    frame = shared(frame[~frame["metric"].str.startswith(FAILURE)])
     by = ["data", "condition", "method"]
     wide: pd.DataFrame = frame.pivot_table(index=by, columns="metric", values="value", aggfunc="mean")
     return wide.assign(reps=frame.groupby(by)["rep"].nunique()).reset_index()
+
+
+def shared(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows of repetitions that all methods of a data set and condition have."""
+    case = [frame["data"], frame["condition"]]
+    methods = frame["method"].groupby(case).transform("nunique")
+    there = frame["method"].groupby([*case, frame["rep"]]).transform("nunique")
+    return frame[there == methods]
 
 
 def failures(store: Store) -> pd.DataFrame:
