@@ -31,7 +31,7 @@ def test_the_page_says_where_ours_lose_before_anything_else():
 
 def test_there_are_at_least_twelve_data_sets_and_every_method_has_a_result(results):
     assert len(results.areas) >= 12
-    judged = {name.removesuffix(entrants.THEN_T).removesuffix(entrants.NO_T) for name in results.areas}
+    judged = {arena_page.base(name) for name in results.areas}
     assert judged | {*results.failed["method"]} >= {"Y as factors", "PCA", "PLS", "iFA", entrants.FEATURES, "MOFA"}
 
 

@@ -134,7 +134,8 @@ def recommendations(found: Results) -> Iterator[str]:
     }
     for kind, areas in kinds.items():
         if len(areas):
-            yield f"**{kind}** ({len(areas)} data sets): {best_three(areas)}."
+            yield f"**{kind}** ({len(areas)} data sets): {best_three(areas)}. {without_numbers(areas)}"
+    yield from duels(found)
     gained = {name: gain(found.areas, name) for name in entrants.REPRESENTATIONS}
     texts = [f"{name} {value:+.2f}" for name, value in gained.items() if np.isfinite(value)]
     yield f"**T after a representation** changes the mean area by: {', '.join(texts)}."
@@ -148,6 +149,31 @@ def best_three(areas: pd.DataFrame) -> str:
     whole = areas.loc[:, areas.notna().all()]
     behind = whole.rsub(areas.max(axis=1), axis=0).mean().nsmallest(3)
     return ", ".join(f"{name} ({gap:.3f} behind the best on average)" for name, gap in behind.items())
+
+
+def without_numbers(areas: pd.DataFrame) -> str:
+    """The methods that this comparison leaves out."""
+    whole = {base(name) for name in areas.columns[areas.notna().all()]}
+    left_out = [name for name in entrants.NAMES if name not in whole]
+    return f"Without a number on all of these, so not compared: {', '.join(left_out)}." if left_out else ""
+
+
+def base(name: str) -> str:
+    """A method without ", alone" or ", then T"."""
+    return name.removesuffix(THEN_T).removesuffix(NO_T)
+
+
+def duels(found: Results) -> Iterator[str]:
+    """iFA against the aligner on the features, on the data sets that both have."""
+    for condition, what in CONDITIONS.items():
+        areas = table_of(found.wide, condition)
+        if {*OURS} <= {*areas}:
+            gap = (areas["iFA"] - areas[FEATURES]).dropna()
+            ahead, behind = int((gap > TIE).sum()), int((gap < -TIE).sum())
+            yield (
+                f"**iFA against the {FEATURES}**, {what}: ahead on {ahead} of {len(gap)} data sets, "
+                f"behind on {behind}, {gap.mean():+.3f} on average."
+            )
 
 
 def gain(areas: pd.DataFrame, name: str) -> float:

@@ -98,7 +98,8 @@ def judged(method: str, whole: Case, seen: Case, rules: Rules, folds: int) -> It
     """Frontiers of left-out rows, imputation error, coverage, seconds and memory."""
     placed: dict[str, list[tuple[Array, Any]]] = {}
     failed: dict[str, Exception] = {}
-    seconds, errors, covered, cell_coverage, memory = [], [], {}, [], []
+    covered: dict[str, list[bool]] = {}
+    seconds, errors, cell_coverage, memory = [], [], [], []
     for train, test in divisions(whole.Y, folds, rules.seed, whole.groups):
         kept = {name: varying(view[train]) for name, view in seen.views.items()}
         old, new, truth = (

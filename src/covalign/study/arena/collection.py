@@ -41,7 +41,7 @@ class Case(NamedTuple):
     def n_factors(self) -> int:
         """K of all methods: 10, or P + 5, but no more than features unless covariates need them (P + 1)."""
         p, d = self.Y.shape[1], sum(view.shape[1] for view in self.views.values())
-        return max(p + 1, min(max(LEAST_FACTORS, p + FREE_FACTORS), d))
+        return int(max(p + 1, min(max(LEAST_FACTORS, p + FREE_FACTORS), d)))
 
     def rows(self, which: Any) -> Case:
         """Some of the rows."""
