@@ -78,8 +78,12 @@ def arena(
             whats = {name: source.what for name, source in collection.sources(inputs).items()}
             facts = {"data": whats, "methods": [*entrants.NAMES], "missing": collection.missing(inputs)}
             return reply(as_json, facts, *plain([], whats.items(), left=2), "", *entrants.NAMES)
-        asked = {"reps": reps, "slow_reps": slow_reps, "cpu_limit": cpu_limit, "methods": tuple(method or ())}
-        profile = ARENA._replace(**{name: value for name, value in asked.items() if value is not None})
+        profile = ARENA._replace(
+            reps=reps or ARENA.reps,
+            slow_reps=ARENA.slow_reps if slow_reps is None else slow_reps,
+            cpu_limit=cpu_limit or ARENA.cpu_limit,
+            methods=tuple(method or ()),
+        )
         made = command.arena(data or [], out, inputs, profile, jobs or os.cpu_count() or 1, peers, redraw, page, dask)
     reasons = {"absent": made.outcome.absent, "skipped": made.missing, "failed": made.outcome.failed}
     files = [str(file) for file in made.files]

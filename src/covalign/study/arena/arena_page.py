@@ -78,7 +78,8 @@ def results(store: Store) -> Results:
 
 def ordered(names: Iterable[str], data: pd.DataFrame) -> list[str]:
     """Data sets by number of cells."""
-    return sorted(names, key=lambda name: float(data.loc[name, "samples"] * data.loc[name, "features"]))
+    cells = dict(zip(data.index, data["samples"] * data["features"], strict=True))
+    return sorted(names, key=lambda name: cells[name])
 
 
 def page(store: Store, settings: dict[str, Any], figure: str = "arena/arena.png") -> str:
@@ -112,8 +113,11 @@ def losses(found: Results) -> Iterator[str]:
             lost = behind[behind > TIE].sort_values(ascending=False)
             if lost.empty:
                 continue
-            best = areas.loc[lost.index].idxmax(axis=1)
-            cases = ", ".join(f"{data} ({gap:.2f} behind {best[data]})" for data, gap in lost.head(5).items())
+            worst = lost.head(5)
+            best = areas.loc[worst.index].idxmax(axis=1)
+            cases = ", ".join(
+                f"{data} ({gap:.2f} behind {by})" for (data, gap), by in zip(worst.items(), best, strict=True)
+            )
             more = f" and {len(lost) - 5} more" if len(lost) > 5 else ""
             yield f"**{name} loses** on {len(lost)} of {len(areas)} data sets, {what}: {cases}{more}."
 
