@@ -9,7 +9,7 @@ PEERS := .venv-peers
 PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --maxprocesses 4 --dist loadfile \
   --no-loadscope-reorder
 
-.PHONY: demo test test-all check bench bench-all figures docs setup peers study clean
+.PHONY: demo test test-all check bench bench-all figures docs setup peers study arena clean
 
 setup: $(STAMP)
 
@@ -85,6 +85,11 @@ study: setup
 	cp docs/study/figures/steering.png docs/img/steering.png
 	sed -i.bak '/<!-- measured -->/q' docs/steering.md && rm docs/steering.md.bak
 	(echo; cat docs/study/tables/steering_table.md) >> docs/steering.md
+
+# The arena: make arena TCGA=folder CLL=folder CASES=file CITIES=folder EMBEDDINGS="name=path ..."; an interrupted run resumes.
+arena: setup
+	$(VENV)/bin/covalign arena --out docs/arena --page docs/arena.md $(if $(TCGA),--tcga $(TCGA)) $(if $(CLL),--cll $(CLL)) \
+	  $(if $(CASES),--cases $(CASES)) $(if $(CITIES),--cities $(CITIES)) $(foreach e,$(EMBEDDINGS),--embeddings $(e))
 
 clean:
 	rm -rf $(VENV) $(PEERS) demo_output build dist docs/_build

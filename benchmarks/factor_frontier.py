@@ -7,7 +7,8 @@ Every method fits four fifths of the samples and places the others without their
 left-out samples of all folds together give one alignment and one coupling (less what chance adds) for every lambda, and
 from these the alignment at a coupling of .1, .5 and 1. Rivals get missing cells at the mean of their feature.
 Conditions: the data as they are, a third of the cells missing, and, where there are several views, each view but the
-first missing for half of the samples.
+first missing for half of the samples. ``covalign arena`` compares more methods on more data; this is the comparison at
+several numbers of factors.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ from sklearn.decomposition import PCA, FactorAnalysis
 from sklearn.model_selection import KFold
 
 import covalign as ca
+from covalign.study.arena.bouts import BUDGETS, within
+from covalign.study.arena.entrants import LAMS
 
-LAMS = np.array([0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0])
-BUDGETS = (0.1, 0.5, 1.0)
 Views = dict[str, np.ndarray]
 
 
@@ -177,18 +178,6 @@ def judged(place: Callable[..., np.ndarray], case: Case, seed: int) -> tuple[np.
     alignment = [np.mean([np.corrcoef(z[has[:, j], j], case.Y[has[:, j], j])[0, 1] for j in range(p)]) for z in placed]
     coupling = [np.sum((np.corrcoef(z.T) - np.eye(p)) ** 2) - p * (p - 1) / n for z in placed]
     return np.array(alignment), np.array(coupling)
-
-
-def within(alignment: np.ndarray, coupling: np.ndarray, budget: float) -> float:
-    """The largest alignment within a coupling budget, between two lambdas on the line that joins them."""
-    kept = np.flatnonzero(coupling <= budget)
-    if not len(kept):
-        return float("nan")
-    best, last = alignment[kept].max(), kept.max()
-    if last + 1 < len(LAMS):
-        share = (budget - coupling[last]) / (coupling[last + 1] - coupling[last])
-        best = max(best, alignment[last] + share * (alignment[last + 1] - alignment[last]))
-    return float(best)
 
 
 def main() -> None:

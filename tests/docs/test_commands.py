@@ -31,7 +31,18 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCED = re.compile(r"^[ \t]*```[^\n]*\n(.*?)^[ \t]*```", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`(covalign\s[^`]+)`")
-WRITTEN = {"-o", "--out", "--report", "--save", "--figure", "--factors-out", "--loadings-out", "--mofa-out", "--claims"}
+WRITTEN = {
+    "-o",
+    "--out",
+    "--report",
+    "--save",
+    "--figure",
+    "--factors-out",
+    "--loadings-out",
+    "--mofa-out",
+    "--claims",
+    "--page",
+}
 
 
 class Example(NamedTuple):
@@ -121,6 +132,8 @@ def arguments(line: str) -> list[str]:
     words = shlex.split(line.split(" | ")[0])[1:]
     if words[0] == "compare" and "--list" not in words:
         return [*words, "--budget", "5"]
+    if words[0] == "arena":
+        return [*words, "--jobs", "1", "--no-peers"]
     if words[0] != "reproduce" or "--list" in words:
         return words
     kept, skip = [], False

@@ -34,6 +34,7 @@ COMMANDS = [
     "info",
     "report",
     "reproduce",
+    "arena",
     "plan",
     "embed",
 ]

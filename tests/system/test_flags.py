@@ -15,6 +15,7 @@ import covalign as ca  # noqa: E402
 from covalign.cli import app  # noqa: E402
 from covalign.cli.application import REMEDIES, SYNONYMS, in_flags  # noqa: E402
 from covalign.study import comparison, costs, reproduction  # noqa: E402
+from covalign.study.arena import tournament  # noqa: E402
 from covalign.study.profiles import Inputs, Profile  # noqa: E402
 from covalign.tables.name_rules import NameRule  # noqa: E402
 from covalign.tables.view_layout import Layout  # noqa: E402
@@ -53,6 +54,7 @@ STANDS_FOR = {
     "report": parameters(ca.report.write),
     "plan": parameters(costs.checked),
     "reproduce": parameters(reproduction.reproduce) | {*Profile._fields} | {*Inputs._fields},
+    "arena": parameters(tournament.arena) | {*Profile._fields} | {*Inputs._fields},
     "embed": parameters(ca.embed.images, ca.embed.texts),
 }
 

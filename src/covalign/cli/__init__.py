@@ -16,6 +16,7 @@ from covalign.cli import (
     command_associations,
     command_report,
     command_reproduce,
+    command_arena,
     command_embed,
 )
 from covalign.cli.application import app, main

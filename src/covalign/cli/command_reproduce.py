@@ -72,17 +72,12 @@ def reproduce(
     profile = PROFILES["tiny" if tiny else "quick" if quick else "full"]
     profile = profile._replace(reps=reps or profile.reps)
     profile = profile._replace(slow_reps=min(profile.slow_reps if slow_reps is None else slow_reps, profile.reps))
-    pairs = [text.partition("=") for text in embeddings or []]
     with answering(RESUMES, as_json=as_json):
         if scaling_factors is not None:
             kind, example = "positive numbers", "0.01,0.1"
             factors = options.numbers("--scaling-factors", scaling_factors, kind, example, lambda f: 0 < f < inf)
             profile = profile._replace(scaling_factors=tuple(factors))
-        for name, _, path in pairs:
-            if not path:
-                remedy = f"write for example clip={name}"
-                raise ValueError(message("--embeddings needs NAME=PATH", got=repr(name), remedy=remedy))
-        inputs = Inputs(tcga, {name: Path(path) for name, _, path in pairs})
+        inputs = Inputs(tcga, options.embedding_paths(embeddings))
         processes = jobs or os.cpu_count() or 1
         made = command.reproduce(names or [], profile, out, inputs, processes, peers, redraw, claims, dask)
     missing = {"absent": made.outcome.absent, "skipped": made.skipped, "failed": made.outcome.failed}

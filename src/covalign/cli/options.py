@@ -272,6 +272,18 @@ def named_paths(texts: Sequence[str] | None, data: Path | None) -> dict[str, Pat
     return found
 
 
+def embedding_paths(texts: Sequence[str] | None) -> dict[str, Path]:
+    """The paths of ``--embeddings NAME=PATH`` by name."""
+    found: dict[str, Path] = {}
+    for text in texts or ():
+        name, _, path = text.partition("=")
+        if not path:
+            remedy = f"write for example clip={name}"
+            raise ValueError(message("--embeddings needs NAME=PATH", got=repr(name), remedy=remedy))
+        found[name] = Path(path)
+    return found
+
+
 class Reading(NamedTuple):
     """How tables are read, besides their paths: checked before any of them is opened."""
 

@@ -30,6 +30,9 @@ class Profile(NamedTuple):
     real_k: int = 20
     real_budget: int = 5000
     folds: int = 5
+    cpu_limit: float | None = None  # seconds of computation of a fit, in the arena
+    data: tuple[str, ...] = ()  # of the arena; all if empty
+    methods: tuple[str, ...] = ()
 
     def settings(self) -> list[tuple[float, float]]:
         """(alpha, b): alpha varies at b = 1, then b at alpha = 1."""
@@ -74,6 +77,7 @@ TINY = Profile(
     real_budget=5,
     folds=2,
 )
+ARENA = Profile("arena", reps=3, slow_reps=1, budget=1000, folds=3, cpu_limit=60)
 PROFILES = {profile.name: profile for profile in (FULL, QUICK, TINY)}
 
 
@@ -82,3 +86,6 @@ class Inputs(NamedTuple):
 
     tcga: Path | None = None
     embeddings: Mapping[str, Path] = {}
+    cll: Path | None = None
+    cases: Path | None = None
+    cities: Path | None = None

@@ -26,7 +26,7 @@ from covalign._core.progress import Progress
 from covalign._core.threads import limited
 from covalign.study.baselines import peers
 from covalign.study.baselines.method import versions_of
-from covalign.study.contenders import chosen, expected_seconds
+from covalign.study.contenders import expected_seconds
 from covalign.study.experiments import EXPERIMENTS
 from covalign.study.profiles import Inputs, Profile
 from covalign.study.results_store import Row, Store, Unit
@@ -81,9 +81,11 @@ def run(
 
 def absentees(units: Sequence[Unit], with_peers: bool) -> dict[str, str]:
     """Methods among the units that cannot run here, and why."""
-    names = sorted({unit.method for unit in units if unit.experiment in ("methods", "runtime", "tcga")})
+    names: dict[str, set[str]] = {}
+    for unit in units:
+        names.setdefault(unit.experiment, set()).add(unit.method)
     found = {}
-    for method in chosen(name for name in names if not name.startswith("iFA")):
+    for method in (one for experiment, some in names.items() for one in EXPERIMENTS[experiment].methods(sorted(some))):
         why = "left out on request" if not with_peers and isinstance(method, peers.Peer) else method.absent()
         if why is not None:
             found[method.name] = why

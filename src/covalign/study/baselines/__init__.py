@@ -10,7 +10,7 @@
 from covalign.study.baselines.ifa_methods import IFA, Aligned
 from covalign.study.baselines.ivae import IVAE
 from covalign.study.baselines.linear import PCA, PLS, BairSPCA, BarshanSPCA, YAsFactors
-from covalign.study.baselines.method import Fitted, Method, Result, run
+from covalign.study.baselines.method import Cost, Fitted, Method, Result, run
 from covalign.study.baselines.peers import MOFA, MOFAFLEX, SOFA, MuVI
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "Aligned",
     "BairSPCA",
     "BarshanSPCA",
+    "Cost",
     "Fitted",
     "Method",
     "MuVI",

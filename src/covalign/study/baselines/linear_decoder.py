@@ -21,14 +21,24 @@ def posterior_means(
 ) -> Array:
     """E[z | x] = mean(z) + C (I + W' N^-1 W C)^-1 W' N^-1 x, N = diag var(X - Z W'): n_new x K, all views together.
 
-    C need not be invertible: factors that the model switched off have no variance and keep their mean.
+    C need not be invertible: factors that the model switched off have no variance and keep their mean. Missing cells
+    (NaN) have no part in the sums over features.
     """
     mean = factors.mean(axis=0)
     Z = factors - mean
     C = Z.T @ Z / len(Z)
-    precision, projected = np.zeros_like(C), np.zeros((len(next(iter(new.values()))), len(C)))
+    k, n = len(C), len(next(iter(new.values())))
+    gaps = any(np.isnan(view).any() for view in new.values())
+    precision, projected = np.zeros((n if gaps else 1, k, k)), np.zeros((n, k))
     for name, W in loadings.items():
-        noise = np.maximum(np.var(views[name] - Z @ W.T, axis=0), LEAST_NOISE)
-        precision += W.T @ (W / noise[:, None])
-        projected += new[name] @ (W / noise[:, None])
-    return np.asarray(mean + np.linalg.solve((np.eye(len(C)) + precision @ C).T, (projected @ C).T).T)
+        noise = np.maximum(np.nanvar(views[name] - Z @ W.T, axis=0), LEAST_NOISE)
+        weighted = W / noise[:, None]
+        if gaps:
+            products = (W[:, :, None] * weighted[:, None, :]).reshape(len(W), -1)  # of every feature, k x k
+            precision += (~np.isnan(new[name]) @ products).reshape(n, k, k)
+        else:
+            precision += W.T @ weighted
+        projected += np.nan_to_num(new[name]) @ weighted
+    # (I + P C)' a = C q for every sample, P of the sample or of all
+    solved = np.linalg.solve(np.swapaxes(np.eye(k) + precision @ C, 1, 2), (projected @ C)[:, :, None])
+    return np.asarray(mean + solved[:, :, 0])

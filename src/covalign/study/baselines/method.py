@@ -23,8 +23,20 @@ T = TypeVar("T")
 Views = dict[str, Array]
 
 
+class Cost(NamedTuple):
+    """Seconds of computation, and the most memory that the process had, in megabytes (None if it is not known).
+
+    >>> from covalign.study.baselines import Cost
+    >>> Cost(1.5, 200.0).memory
+    200.0
+    """
+
+    cpu_seconds: float
+    memory: float | None
+
+
 class Fitted(NamedTuple):
-    """What a method returns; ``seconds`` and ``versions`` only if it ran in its own process.
+    """What a method returns; ``seconds``, ``versions`` and ``cost`` only if it ran in its own process.
 
     >>> import numpy as np
     >>> from covalign.study.baselines import Fitted
@@ -38,6 +50,7 @@ class Fitted(NamedTuple):
     seconds: float | None = None
     versions: dict[str, str] | None = None
     place: Callable[[Views], Array] | None = None  # standardised features of new samples -> their factors
+    cost: Cost | None = None
 
 
 class Method(Protocol):

@@ -6,8 +6,9 @@
     python peer_worker.py PEER task.npz answer.npz
 
 A task holds Y, view_0, view_1, ... and a JSON text: n_factors, seed, budget, settings. An answer holds factors (n x K),
-loadings_0, loadings_1, ... (D x K), curve (the bound, step by step) and a JSON text: seconds, versions. The seconds are
-those of construction and fit, without imports.
+loadings_0, loadings_1, ... (D x K), curve (the bound, step by step) and a JSON text: seconds, cpu_seconds, memory,
+versions. The seconds are those of construction and fit, without imports; memory is the most that the process had, in
+megabytes. NaN in a view is a missing cell. A process with a cpu_limit in its task ends after so many seconds.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import signal
 import sys
 import threading
 import time
@@ -38,6 +40,7 @@ class Task(NamedTuple):
     seed: int
     budget: int
     settings: dict[str, Any]
+    cpu_limit: float | None = None  # seconds
 
     @property
     def named(self) -> dict[str, Array]:
@@ -51,14 +54,19 @@ class Answer(NamedTuple):
     factors: Array
     loadings: list[Array]
     curve: Array
-    seconds: float
+    seconds: Array  # those of the clock on the wall, and those of computation
+
+
+def clock() -> Array:
+    """The clock on the wall and that of this process, in seconds."""
+    return np.array([time.perf_counter(), time.process_time()])
 
 
 def mofa(task: Task) -> Answer:
     """Spike-and-slab weights, ARD on weights and factors; no factor is dropped, so there are always K."""
     from mofapy2.run.entry_point import entry_point
 
-    start = time.perf_counter()
+    start = clock()
     model = entry_point()
     model.set_data_options(scale_views=False)
     model.set_data_matrix([[view] for view in task.views], views_names=list(task.named))
@@ -68,7 +76,7 @@ def mofa(task: Task) -> Answer:
     )
     model.build()
     model.run()
-    seconds = time.perf_counter() - start
+    seconds = clock() - start
     Z, W = (model.model.nodes[name].getExpectation() for name in ("Z", "W"))
     return Answer(Z, list(W), model.model.train_stats["elbo"], seconds)
 
@@ -82,12 +90,13 @@ def sofa(task: Task) -> Answer:
     from sofa import SOFA
 
     def table(values: Array, likelihood: str) -> Any:
-        data = anndata.AnnData(values.astype(np.float32))
+        # A mask leaves out whole samples of a view; SOFA has none for single cells, which get the mean.
+        data = anndata.AnnData(np.nan_to_num(values).astype(np.float32))
         data.uns.update(llh=likelihood, scaling_factor=task.settings["scaling_factor"])
-        data.obsm["mask"] = np.ones(len(values), dtype=bool)
+        data.obsm["mask"] = ~np.isnan(values).all(axis=1)
         return data
 
-    start = time.perf_counter()
+    start = clock()
     P = task.Y.shape[1]
     guides = {}
     for p in range(P):
@@ -104,7 +113,7 @@ def sofa(task: Task) -> Answer:
     # Newer versions of anndata store a mask as (n, 1), but SOFA expects (n,).
     model.Xmask, model.Ymask = ([mask.flatten() for mask in masks] for masks in (model.Xmask, model.Ymask))
     model.fit(n_steps=task.budget, lr=task.settings["learning_rate"], predict=False)
-    seconds = time.perf_counter() - start
+    seconds = clock() - start
     # The exact posterior means; the prediction of the package averages 25 draws around them.
     value = {name: parameter.detach().numpy() for name, parameter in pyro.get_param_store().items()}
     slopes = [value[f"beta_loc_{p}"].item() for p in range(P)]
@@ -122,7 +131,7 @@ def mofaflex(task: Task) -> Answer:
     P, free = task.Y.shape[1], task.n_factors - task.Y.shape[1]
     if free < 1:
         sys.exit(f"MOFA-FLEX needs a free factor besides the {P} guided ones, got n_factors = {task.n_factors}.")
-    start = time.perf_counter()
+    start = clock()
     guides = {f"y_{p}": zero_one(task.Y[:, p]) for p in range(P)}
     likelihoods = {name: "Bernoulli" if binary else "Normal" for name, (_, binary) in guides.items()}
     samples = [f"sample_{i}" for i in range(len(task.Y))]
@@ -148,7 +157,7 @@ def mofaflex(task: Task) -> Answer:
             save_path=False,
         ),
     )
-    seconds = time.perf_counter() - start
+    seconds = clock() - start
     guided_first = np.r_[free : task.n_factors, :free]
     Z = model.get_factors("numpy")["all"][:, guided_first]
     weights = model.get_weights("numpy")
@@ -167,7 +176,7 @@ def muvi(task: Task) -> Answer:
     guides.deep_getattr = lambda thing, name: attrgetter(name)(thing)
     from muvi import MuVI
 
-    start = time.perf_counter()
+    start = clock()
     pyro.set_rng_seed(task.seed)
     model = MuVI(
         observations=task.named,
@@ -176,7 +185,7 @@ def muvi(task: Task) -> Answer:
         device="cpu",
     )
     model.fit(n_epochs=task.budget, seed=task.seed, verbose=False)
-    seconds = time.perf_counter() - start
+    seconds = clock() - start
     W = model.get_factor_loadings()
     history = model._training_log["history"]
     return Answer(model.get_factor_scores(), [W[name].T for name in task.named], -np.asarray(history), seconds)
@@ -234,9 +243,27 @@ def read(path: str) -> Task:
 
 def write(path: str, answer: Answer, versions: dict[str, str | None]) -> None:
     """An answer to its file."""
-    said = json.dumps({"seconds": answer.seconds, "versions": versions})
+    seconds, cpu_seconds = (float(value) for value in answer.seconds)
+    said = json.dumps({"seconds": seconds, "cpu_seconds": cpu_seconds, "memory": peak_memory(), "versions": versions})
     arrays: dict[str, Any] = {f"loadings_{m}": W for m, W in enumerate(answer.loadings)}
     np.savez(path, json=np.array(said), factors=answer.factors, curve=answer.curve, **arrays)
+
+
+def end_after(seconds: float) -> None:
+    """End this process after so many seconds of computation, where the system can count them."""
+    if hasattr(signal, "setitimer"):
+        signal.signal(signal.SIGPROF, lambda *_: sys.exit(f"stopped after {seconds:g} seconds of computation"))
+        signal.setitimer(signal.ITIMER_PROF, seconds)
+
+
+def peak_memory() -> float | None:
+    """The most that this process had, in megabytes; None where the system does not say."""
+    try:
+        import resource
+    except ImportError:
+        return None
+    unit = 2**20 if sys.platform == "darwin" else 2**10
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
 
 
 def end_with(parent: int) -> None:
@@ -251,9 +278,12 @@ def main(arguments: list[str]) -> None:
     if arguments == ["--have"]:
         print(json.dumps(have()))
         return
-    name, task, answer = arguments
+    name, path, answer = arguments
     threading.Thread(target=end_with, args=(os.getppid(),), daemon=True).start()
-    write(answer, PEERS[name].fit(read(task)), have()[name])
+    task = read(path)
+    if task.cpu_limit is not None:
+        end_after(task.cpu_limit)
+    write(answer, PEERS[name].fit(task), have()[name])
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ import numpy as np
 from covalign._core.linalg import Array
 from covalign.exceptions import PeerError
 from covalign.study.baselines.linear_decoder import posterior_means
-from covalign.study.baselines.method import Fitted
+from covalign.study.baselines.method import Cost, Fitted
 
 WORKER = Path(__file__).with_name("peer_worker.py")
 REMEDY = "install the peers with  make peers  or name an interpreter that has them in COVALIGN_PEERS."
@@ -30,9 +30,13 @@ REMEDY = "install the peers with  make peers  or name an interpreter that has th
 
 @dataclass(frozen=True)
 class Peer:
-    """A package in the other environment. ``timeout`` is in seconds; None sets no limit."""
+    """A package in the other environment.
+
+    ``timeout`` is in seconds, ``cpu_limit`` in seconds of computation; None sets no limit.
+    """
 
     timeout: float | None = field(default=None, kw_only=True)
+    cpu_limit: float | None = field(default=None, kw_only=True)
 
     key: ClassVar[str]  # its name in the worker
     package: ClassVar[str]
@@ -44,8 +48,8 @@ class Peer:
         raise NotImplementedError
 
     def settings(self) -> dict[str, Any]:
-        """The settings that its function in the worker needs: all fields but the timeout."""
-        return {name: value for name, value in asdict(self).items() if name != "timeout"}
+        """The settings that its function in the worker needs: all fields but the limits."""
+        return {name: value for name, value in asdict(self).items() if name not in ("timeout", "cpu_limit")}
 
     def absent(self) -> str | None:
         """Why it cannot run here, with the remedy, or None. The peer is not imported for this."""
@@ -67,6 +71,7 @@ class Peer:
         varying = {name: np.nanmax(view, axis=0) > np.nanmin(view, axis=0) for name, view in views.items()}
         shown = {name: view[:, varying[name]] for name, view in views.items()}
         said = {"n_factors": int(n_factors), "seed": int(seed), "budget": int(budget), "settings": self.settings()}
+        said["cpu_limit"] = self.cpu_limit
         with tempfile.TemporaryDirectory(prefix="covalign-") as folder:
             task, answer = (str(Path(folder) / name) for name in ("task.npz", "answer.npz"))
             write_task(task, shown, Y, said)
@@ -252,6 +257,7 @@ def read_answer(path: str, name: str, varying: dict[str, Array], shape: tuple[in
         curve[np.isfinite(curve)].astype(np.float64),
         float(said["seconds"]),
         said["versions"],
+        cost=Cost(said["cpu_seconds"], said["memory"]) if "memory" in said else None,
     )
 
 

@@ -1,0 +1,92 @@
+"""arena: all methods on real data, held out."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from covalign._core.text_tables import plain
+from covalign.cli import options
+from covalign.cli.application import RESUMES, answering, app, in_flags, note_reasons, reply
+from covalign.cli.options import DATA, METHOD, OUTPUT, flag, option
+
+
+@app.command()
+def arena(
+    data: Annotated[
+        list[str] | None, typer.Argument(metavar="DATA", help="Names of data sets. Default: all that are here.")
+    ] = None,
+    tcga: Annotated[
+        Path | None, option(DATA, "PATH", "Folder of the breast cancer data, or the file breast.TCGA.rda.")
+    ] = None,
+    cll: Annotated[
+        Path | None, option(DATA, "FOLDER", "Folder with drugs.csv, mutations.csv and metadata.csv (leukaemia).")
+    ] = None,
+    cases: Annotated[
+        Path | None, option(DATA, "FILE", "Table of summaries of law cases: case_summaries, source.")
+    ] = None,
+    cities: Annotated[Path | None, option(DATA, "FOLDER", "Folder with ravel_city_entity_attributes.json.")] = None,
+    embeddings: Annotated[
+        list[str] | None, option(DATA, "NAME=PATH", "A representation and its file. Repeat the option for several.")
+    ] = None,
+    method: Annotated[
+        list[str] | None,
+        option(METHOD, "NAME", "Method. Repeat the option for several. Default: all methods.", "--method", "-m"),
+    ] = None,
+    list_names: Annotated[bool, flag(METHOD, "List the data sets and methods and exit.", "--list")] = False,
+    reps: Annotated[int | None, option(METHOD, "INT", "Number of repetitions. Default: 3.", min=1)] = None,
+    slow_reps: Annotated[
+        int | None, option(METHOD, "INT", "Number of repetitions of slow methods. Default: 1.", min=0)
+    ] = None,
+    cpu_limit: Annotated[
+        float | None, option(METHOD, "SECONDS", "Limit of a fit, in seconds of computation. Default: 60.", min=1)
+    ] = None,
+    peers: Annotated[
+        bool, flag(METHOD, "Run MOFA, SOFA and other packages that are installed.", "--peers/--no-peers")
+    ] = True,
+    redraw: Annotated[
+        bool, flag(METHOD, "Write page and figure from existing results, without computing anything.", "--redraw")
+    ] = False,
+    jobs: Annotated[
+        int | None, option(METHOD, "INT", "Number of processes. Default: the number of cores.", min=1)
+    ] = None,
+    dask: Annotated[
+        str | None, option(METHOD, "ADDRESS", "Run on the dask cluster at this address (tcp://host:8786).")
+    ] = None,
+    out: Annotated[Path, option(OUTPUT, "FOLDER", "Folder of results and figure.", "--out", "-o")] = Path("arena"),
+    page: Annotated[Path | None, option(OUTPUT, "PATH", "File of the page. Default: OUT/arena.md.")] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Run all methods on real data and rank them by the alignment of left-out samples.
+
+    Data come from installed packages and from the folders that you give; nothing is downloaded.
+
+    An interrupted command keeps the finished results, and the same command resumes.
+
+    Example: covalign arena iris linnerud --method PCA --reps 1 -o arena
+    """
+    with answering(RESUMES, as_json=as_json):
+        from covalign.study.arena import collection, entrants
+        from covalign.study.arena import tournament as command
+        from covalign.study.profiles import ARENA, Inputs
+
+        inputs = Inputs(tcga, options.embedding_paths(embeddings), cll, cases, cities)
+        if list_names:
+            whats = {name: source.what for name, source in collection.sources(inputs).items()}
+            facts = {"data": whats, "methods": [*entrants.NAMES], "missing": collection.missing(inputs)}
+            return reply(as_json, facts, *plain([], whats.items(), left=2), "", *entrants.NAMES)
+        profile = ARENA._replace(
+            reps=reps or ARENA.reps,
+            slow_reps=ARENA.slow_reps if slow_reps is None else slow_reps,
+            cpu_limit=cpu_limit or ARENA.cpu_limit,
+            methods=tuple(method or ()),
+        )
+        made = command.arena(data or [], out, inputs, profile, jobs or os.cpu_count() or 1, peers, redraw, page, dask)
+    reasons = {"absent": made.outcome.absent, "skipped": made.missing, "failed": made.outcome.failed}
+    files = [str(file) for file in made.files]
+    reply(as_json, {"files": files, **reasons}, *files)
+    note_reasons({status: {name: in_flags(why) for name, why in some.items()} for status, some in reasons.items()})
+    return None

@@ -1,0 +1,68 @@
+"""The page of the arena and its tables are those of the committed results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from covalign.study.arena import arena_page, collection, entrants, standings, tournament
+from covalign.study.profiles import ARENA
+from covalign.study.results_store import Store
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+STORE = Store(DOCS / "arena")
+
+
+@pytest.fixture(scope="module")
+def results():
+    return arena_page.results(STORE)
+
+
+def test_the_page_is_written_from_the_results():
+    assert (DOCS / "arena.md").read_text() == arena_page.page(STORE, tournament.settings(ARENA))
+
+
+def test_the_page_says_where_ours_lose_before_anything_else():
+    text = (DOCS / "arena.md").read_text().partition("## Which method for my data?\n\n")[2]
+    assert text.startswith("- **iFA loses** on ")
+
+
+def test_there_are_at_least_twelve_data_sets_and_every_method_has_a_result(results):
+    assert len(results.areas) >= 12
+    judged = {arena_page.base(name) for name in results.areas}
+    assert judged | {*results.failed["method"]} >= {"Y as factors", "PCA", "PLS", "iFA", entrants.FEATURES, "MOFA"}
+
+
+def test_all_numbers_are_possible(results):
+    wide = results.wide
+    for metric in ("area", *(f"alignment at {budget}" for budget in ("0.1", "0.5", "1"))):
+        assert wide[metric].dropna().between(-1, 1).all()
+    better = wide[wide["alignment at 1"] > 0]  # a share of a negative alignment is larger than all of it
+    assert (better["alignment at 0.1"] <= better["alignment at 1"] + 1e-9).all()
+    assert wide["coverage"].dropna().between(0, 1).all()
+    assert (wide["seconds"].dropna() >= 0).all()
+
+
+def test_sizes_are_those_of_the_bundled_data(results):
+    from covalign.study.profiles import Inputs
+
+    for name in ("iris", "wine", "diabetes"):
+        found, line = collection.case(name, Inputs()), results.data.loc[name]
+        assert (line["samples"], line["covariates"], line["factors"]) == (*found.Y.shape, found.n_factors)
+
+
+def test_a_changed_number_changes_the_page(results, tmp_path):
+    lines = STORE.path("arena").read_text().splitlines()
+    at = next(i for i, line in enumerate(lines) if ",area," in line and "condition=complete" in line)
+    head, _, _ = lines[at].rpartition(",")
+    lines[at] = f"{head},0.0123"
+    (tmp_path / "arena.csv").write_text("\n".join(lines) + "\n")
+    results.data.to_csv(tmp_path / "data.csv")
+    assert arena_page.page(Store(tmp_path), tournament.settings(ARENA)) != (DOCS / "arena.md").read_text()
+
+
+def test_ranks_are_those_of_the_areas(results):
+    again = standings.standings(standings.table_of(results.wide, "complete"))
+    pd.testing.assert_frame_equal(again, results.ranks)
