@@ -33,7 +33,9 @@ def control_c(monkeypatch):
         return calls
 
     real = sweeps.sweep
-    return at
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore the signal
+    yield at
+    signal.signal(signal.SIGINT, before)
 
 
 def interrupted(data, calls, at, **settings):
