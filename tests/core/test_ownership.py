@@ -159,7 +159,7 @@ def test_views_with_few_features_have_no_owners():
 def test_a_view_that_has_all_factors_is_named():
     X, Y = cohort()
     X["protein"] = X["protein"] * 0 + np.random.default_rng(0).standard_normal(X["protein"].shape)
-    fa = quietly(6, X, Y)
+    fa = quietly(6, X, Y, tol=1e-8)  # the sixth factor is not needed, and the bound is flat before it is turned off
     (row,) = fa.ownership_.to_dict("records")
     assert (row["kind"], row["owner"], row["factor"]) == ("view of all factors", "rna", None)
     assert row["share"] > 0.95

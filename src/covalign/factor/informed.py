@@ -80,7 +80,7 @@ class InformedFactorAnalysis(Findings, SampleResults, Tables, BaseEstimator):
         After each sweep maximise over all invertible transformations of the factors.
     max_iter, tol
         Stop after so many sweeps, or when the bound's relative change falls below tol. With ``accelerate``, also when
-        the gains of the last sweeps promise less than .003 nats for all further ones (tol below 1e-8: even less).
+        the gains of the last sweeps promise less than .001 nats for all further ones (tol below 1e-8: even less).
     pretrain_iter : int
         Sweeps of the model without covariates before the fit (the paper's warm-up).
     random_state : int, Generator or None

@@ -20,7 +20,7 @@ from covalign.factor.inference.state import Problem, State
 
 LONGEST_LEAP = 64.0
 ROUNDS, SINGLE = 4, 8  # rounds of a sweep, and the sweeps before that have only one: most simulated data need no more
-LEFT, SLOWEST = 0.003, 0.98  # nats left to gain that end a fit, and the slowest rate they are computed with
+LEFT, SLOWEST = 0.001, 0.98  # nats left to gain that end a fit, and the slowest rate they are computed with
 SMALL = 2e8  # multiplications in a sweep; with fewer, BLAS threads cost more than they save
 
 
@@ -133,7 +133,7 @@ def settled(elbo: list[float], tol: float, ahead: bool) -> bool:
     """Whether the last relative change is below tol or, looking ahead, all further sweeps promise next to nothing.
 
     The promise is the sum of a geometric series, with the larger of the last two ratios of gains (Aitken 1926); it has
-    to be below .003 nats, or less where tol is below 1e-8. A relative change of 1e-8 is far less than that where the
+    to be below .001 nats, or less where tol is below 1e-8. A relative change of 1e-8 is far less than that where the
     bound is a few hundred nats (small data).
     """
     if len(elbo) < 2:
