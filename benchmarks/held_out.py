@@ -28,9 +28,8 @@ from scipy.stats import norm
 
 import covalign as ca
 from covalign._core.text_tables import markdown
-from covalign.closed_form import heldout, regimes
+from covalign.closed_form import regimes
 from covalign.closed_form.shrinkage import Ridge
-from covalign.closed_form.splits import splits
 from covalign.moments import moments
 
 for threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
@@ -196,12 +195,14 @@ def nested(s: Setting, rng: np.random.Generator) -> dict[str, float]:
     """
     data = drawn(s, rng)
     al = fitted(data, s)
-    made = splits(al._folds, al.folds)
-    ridges = {"summary": al._ridges(made), "one": [Ridge(al.shrinkage_, al.scale_)] * len(made)}
-    ridges |= {"fixed": [Ridge(s.K / (s.n + s.K))] * len(made)}
+    checked, one = al._validated(), Ridge(al.shrinkage_, al.scale_)
+    ridges = {"summary": checked.ridges(al.shrinkage_path_ if al._nested() else None, one)}
+    ridges |= {
+        name: [ridge] * len(ridges["summary"]) for name, ridge in (("one", one), ("fixed", Ridge(s.K / (s.n + s.K))))
+    }
     found = {"true": _mean(data.alignment(al.T_))}
     for name, chosen in ridges.items():
-        held = heldout.held_out(al._polar(), made, chosen, grouped=data.groups is not None)
+        held = checked.held_out(al._polar(), chosen, grouped=data.groups is not None)
         maps = [regimes.mixing(of.polar, al.regime_, al.lam_) @ of.polar.T_0 for of in held.folds]
         found[name] = float(held.measure(al.regime_, al.lam_).mean.value)
         found[f"{name} fits"] = _mean([_mean(data.alignment(T)) for T in maps])
