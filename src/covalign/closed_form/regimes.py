@@ -639,9 +639,10 @@ def lam_within(M: Array, max_coupling: float, C: Array | None = None) -> float:
     if len(within) == 0 or within[-1] == len(grid) - 1:
         return 1.0 if len(within) else float("nan")
     low, high = grid[within[-1]], grid[within[-1] + 1]
+    kept = max_coupling * (1 - 1e-9)  # within the budget also for who computes it by another route
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if coupling_at(np.array([middle]))[0] <= max_coupling else (low, middle)
+        low, high = (middle, high) if coupling_at(np.array([middle]))[0] <= kept else (low, middle)
     return float(low)
 
 
