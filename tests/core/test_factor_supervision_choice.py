@@ -55,3 +55,48 @@ def test_covariates_that_large_factors_hide_get_more_weight(monkeypatch):
     tried, chosen = weights_tried(monkeypatch, X, Z[:, -2:] + 0.1 * rng.normal(size=(80, 2)), 4)
     assert tried[:2] == [1.0, 4.0]
     assert chosen > 1
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("confounded", [False, True])
+def test_rows_that_are_read_by_chunks_choose_as_rows_in_memory_do(tmp_path, monkeypatch, confounded):
+    monkeypatch.setattr(supervision, "MOST_ROWS", 150)  # every second row
+    rng = np.random.default_rng(1)
+    Z = rng.normal(size=(300, 9))
+    X = Z @ (rng.normal(size=(9, 30)) * np.linspace(3, 0.5, 9)[:, None]) + 0.3 * rng.normal(size=(300, 30))
+    Y, C = Z[:, -2:] + 0.1 * rng.normal(size=(300, 2)), rng.normal(size=(300, 1))
+    X = X + 2 * C @ rng.normal(size=(1, 30))
+    np.save(tmp_path / "X.npy", X)
+    more = {"confounders": C} if confounded else {}
+    models = [
+        InformedFactorAnalysis(3, folds=0, max_iter=30, chunk_rows=64).fit(source, Y, **more)
+        for source in (X, tmp_path / "X.npy")
+    ]
+    assert models[0].supervision_ > 1
+    assert models[1].supervision_ == models[0].supervision_
+    np.testing.assert_allclose(models[1].T_, models[0].T_, atol=1e-6)
+
+
+def test_small_data_count_for_1_only_if_it_is_clearly_better(monkeypatch):
+    """Left-out samples of small data say little: a weight above 1 stays unless 1 gains more than chance."""
+    s = simulate.scenario("PN", n_samples=60, n_features=80, noise=1.0)
+    fa = InformedFactorAnalysis(10, folds=0, supervision=1.0).fit(s.X, s.Y)
+    clear = 0.003 + 1.5 / 60
+    monkeypatch.setattr(supervision, "suffices", lambda *_: False)
+
+    class Level:
+        def __init__(self, value):
+            self.value = value
+            self.mean = self.alignment = self
+
+        def measure(self, *_):
+            return self
+
+    for ahead, wanted in ((0.9 * clear, 4.0), (1.1 * clear, 1.0)):
+
+        def judged(_model, _folds, trial, ahead=ahead):
+            level = Level({1.0: 0.5 + ahead, 4.0: 0.5, 16.0: 0.4}[trial.supervision])
+            return cross_validation.Judged(level, level)
+
+        monkeypatch.setattr(cross_validation, "held_out", judged)
+        assert supervision.chosen(fa) == wanted

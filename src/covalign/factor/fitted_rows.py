@@ -58,6 +58,15 @@ class FittedRows(ABC):
                 out[here][at] = placing.fitted(first, state, problem.data.S_y, X, Y[at], T)
         return out
 
+    def every(self, step: int, table: Table) -> Rows:
+        """Every ``step``-th row, in memory."""
+        made = []
+        for here, parts, _, C in self.chunks(table):
+            at = slice(-here.start % step, None, step)
+            X = np.hstack([dense(part[at]) for part in parts.values()]).astype(np.float64, copy=False)
+            made.append(X if C is None else X - table.nuisance.of_x(C[at]))
+        return Rows(np.concatenate(made), self.Y[::step], self.C[::step])
+
     def combinations(self, table: Table, problem: Problem) -> Index:
         """The number of the combination of gaps of each row."""
         data: Gapped = problem.data

@@ -125,23 +125,34 @@ def left_out_ridge(G: Array, Y: Array, fold_of: NDArray[np.intp]) -> Array:
 
 
 def with_few_rows(model: Any) -> Any:
-    """The model with rows spread evenly over all, at most ``MOST_ROWS``: enough to rank weights."""
+    """The model with rows spread evenly over all, at most ``MOST_ROWS``, in memory: enough to rank weights."""
     step = -(-model.n_rows_ // MOST_ROWS)
-    if step == 1:
+    if step == 1 and isinstance(model._rows, Rows):
         return model
-    few, rows = copy.copy(model), model._rows
-    few._rows = Rows(rows.X[::step], rows.Y[::step], rows.C[::step])
+    few = copy.copy(model)
+    few._rows = model._rows.every(step, model._table)
     few._groups = None if model._groups is None else model._groups[::step]
     return few
 
 
-def chosen(model: Any) -> float:
-    """The weight whose mean alignment on left-out samples is the highest, 1 unless another is clearly better.
+def can_leave_out(model: Any) -> bool:
+    """Whether rows can be left out: they are in memory, or can be read again and are more than the features.
 
-    ``model`` is fitted with supervision 1. Fits without a fold get a few sweeps: they rank weights, no more. Rows that
-    are not in memory cannot be left out; there it stays at 1.
+    A sparse matrix with more features than rows would have to be made dense.
     """
-    if not isinstance(model._rows, Rows):
+    wide = model._problem.features[-1].stop > model._problem.n
+    return isinstance(model._rows, Rows) or (model._rows.kept and not wide)
+
+
+def chosen(model: Any) -> float:
+    """The weight whose mean alignment on left-out samples is the highest; 1 only if it is clearly better than others.
+
+    Left-out samples of small data say little, and where features know more than the factors, weights above 1 are better
+    on nearly all data (``docs/notes.md``).
+    ``model`` is fitted with supervision 1. Fits without a fold get a few sweeps: they rank weights, no more. Where rows
+    cannot be left out, it stays at 1.
+    """
+    if not can_leave_out(model):
         return WEIGHTS[0]
     model = with_few_rows(model)
     reached = {}
@@ -157,6 +168,6 @@ def chosen(model: Any) -> float:
             reached[weight] = float(held.in_regimes.measure("tunable", LAM).mean.value)
             if i == 0 and suffices(model, held.in_regimes.measure("strongest", 1.0).alignment.value):
                 return WEIGHTS[0]
-    best = max(reached, key=lambda weight: reached[weight])
+    best = max(WEIGHTS[1:], key=lambda weight: reached[weight])
     clear = 0.003 + 1.5 / model.n_rows_
-    return best if reached[best] > reached[WEIGHTS[0]] + clear else WEIGHTS[0]
+    return WEIGHTS[0] if reached[WEIGHTS[0]] > reached[best] + clear else best
