@@ -288,3 +288,26 @@ def test_a_failed_fit_leaves_the_model_as_it_was(monkeypatch):
     assert all(vars(fa)[name] is value for name, value in before.items())
     np.testing.assert_array_equal(fa.transform(X), z)
     assert fa.n_rows_ == N
+
+
+def test_regimes_of_few_samples_are_not_shrunk_like_covariances(monkeypatch):
+    """Factors are posterior means: shrinking them again as covariances of raw columns would lose alignment."""
+    gains = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        Z, W = rng.normal(size=(450, 8)), rng.normal(size=(8, 200)) * np.geomspace(3, 0.3, 8)[:, None]
+        X, Y = Z @ W + rng.normal(size=(450, 200)), Z[:, [1, 4, 7]] + 0.5 * rng.normal(size=(450, 3))
+        fa = InformedFactorAnalysis(8, folds=0, supervision=4.0, max_iter=60, tol=1e-6).fit(X[:50], Y[:50])
+        ours = fa.at(0.5).score(X[50:], Y[50:])
+        with monkeypatch.context() as patch:
+            patch.setattr(label_free, "shrinkage", label_free.analytic_shrinkage)
+            fa._placing.clear()
+            gains.append(ours - fa.at(0.5).score(X[50:], Y[50:]))
+    assert min(gains) > 0.01
+
+
+def test_shrinkage_vanishes_with_the_number_of_samples():
+    rng = np.random.default_rng(0)
+    for n in (20, 200, 2000):
+        m = ca.Moments.from_arrays(rng.normal(size=(n, 5)), rng.normal(size=(n, 1)))
+        assert 0 < label_free.shrinkage(m) <= 5 / (n + 5)
