@@ -92,10 +92,10 @@ def test_small_data_count_for_1_only_if_it_is_clearly_better(monkeypatch):
         def measure(self, *_):
             return self
 
-    for ahead, wanted in ((0.9 * clear, 4.0), (1.1 * clear, 1.0)):
+    for best, ahead, wanted in ((0.5, 0.9 * clear, 4.0), (0.5, 1.1 * clear, 1.0), (0.12, 0.0, 1.0), (0.14, 0.0, 4.0)):
 
-        def judged(_model, _folds, trial, ahead=ahead):
-            level = Level({1.0: 0.5 + ahead, 4.0: 0.5, 16.0: 0.4}[trial.supervision])
+        def judged(_model, _folds, trial, best=best, ahead=ahead):
+            level = Level({1.0: best + ahead, 4.0: best, 16.0: best - 0.1}[trial.supervision])
             return cross_validation.Judged(level, level)
 
         monkeypatch.setattr(cross_validation, "held_out", judged)

@@ -27,6 +27,7 @@ from covalign.factor import cross_validation
 from covalign.factor.fitted_rows import Rows
 from covalign.factor.inference.engines import Gram, RowEngine
 from covalign.factor.inference.kernel import kernel_of
+from covalign.factor.inference.patterns import Gapped
 from covalign.factor.inference.state import Problem
 from covalign.moments.moments import Moments
 
@@ -96,9 +97,12 @@ def leading(S: Array) -> tuple[Array, Array]:
 def suffices(model: Any, of_factors: Array) -> bool:
     """Whether the factors predict covariates of left-out samples as well as ridge regression on all features.
 
-    For data with more features than samples, which ``is_lost`` cannot judge; others have been judged.
+    For data with more features than samples, which ``is_lost`` cannot judge; others have been judged. With gaps, ridge
+    regression on means in place of missing cells knows too little to be a measure.
     """
     problem = model._problem
+    if isinstance(problem.data, Gapped) and not problem.data.observed[:, : problem.features[-1].stop].all():
+        return False
     data = kernel_of(problem).filled(problem).data
     if problem.features[-1].stop <= problem.n or problem.n > MOST_SQUARED or not isinstance(data, RowEngine):
         return False
@@ -145,10 +149,10 @@ def can_leave_out(model: Any) -> bool:
 
 
 def chosen(model: Any) -> float:
-    """The weight whose mean alignment on left-out samples is the highest; 1 only if it is clearly better than others.
+    """The weight whose mean alignment on left-out samples is the highest; 1 if it is clearly better than the others.
 
     Left-out samples of small data say little, and where features know more than the factors, weights above 1 are better
-    on nearly all data (``docs/notes.md``).
+    on nearly all data (``docs/notes.md``). It is also 1 if no weight places left-out samples better than chance may do.
     ``model`` is fitted with supervision 1. Fits without a fold get a few sweeps: they rank weights, no more. Where rows
     cannot be left out, it stays at 1.
     """
@@ -170,4 +174,5 @@ def chosen(model: Any) -> float:
                 return WEIGHTS[0]
     best = max(WEIGHTS[1:], key=lambda weight: reached[weight])
     clear = 0.003 + 1.5 / model.n_rows_
-    return WEIGHTS[0] if reached[WEIGHTS[0]] > reached[best] + clear else best
+    chance = model.n_rows_**-0.5  # the standard deviation of a correlation with nothing
+    return WEIGHTS[0] if reached[WEIGHTS[0]] > reached[best] + clear or reached[best] < chance else best
