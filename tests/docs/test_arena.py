@@ -66,3 +66,12 @@ def test_a_changed_number_changes_the_page(results, tmp_path):
 def test_ranks_are_those_of_the_areas(results):
     again = standings.standings(standings.table_of(results.wide, "complete"))
     pd.testing.assert_frame_equal(again, results.ranks)
+
+
+@pytest.mark.parametrize("method", ["iFA", "PCA", entrants.FEATURES, "MOFA"])
+def test_a_run_of_one_method_has_a_page(results, tmp_path, method):
+    head, *lines = STORE.path("arena").read_text().splitlines()
+    some = [line for line in lines if line.replace('"', "").startswith(f"arena,{method}")]
+    (tmp_path / "arena.csv").write_text("\n".join([head, *some]) + "\n")
+    results.data.to_csv(tmp_path / "data.csv")
+    assert f"| {method}" in arena_page.page(Store(tmp_path), tournament.settings(ARENA))

@@ -263,7 +263,7 @@ def costs(found: Results) -> str:
     complete = found.wide[found.wide["condition"] == "complete"].groupby("method")
     every = found.wide.groupby("method")
     columns = {
-        "coverage": complete["coverage"].mean(),
+        **{name: complete[name].mean() for name in ("coverage",) if name in found.wide},
         **{name: every[name].mean() for name in ("cell coverage", "imputation error") if name in found.wide},
         **{name: complete[name].median() for name in ("seconds", "memory")},
     }
