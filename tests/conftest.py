@@ -52,10 +52,21 @@ LONGEST = [
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The order of ``LONGEST``, then that of collection; pytest-xdist keeps it with ``--no-loadscope-reorder``."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The order of ``LONGEST``, then that of collection; pytest-xdist keeps it with ``--no-loadscope-reorder``.
+
+    Tests and cases with the mark ``thorough`` run only in ``make test-all``.
+    """
+    if config.getoption("--hypothesis-profile") != "thorough":
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("thorough")])
+        items[:] = [item for item in items if not item.get_closest_marker("thorough")]
     place = {name: i for i, name in enumerate(LONGEST)}
     items.sort(key=lambda item: place.get(item.path.name, len(place)))
+
+
+def thorough(*cases: object) -> list[object]:
+    """Cases of a parametrised test that only ``make test-all`` needs: they cost much, and others are like them."""
+    return [pytest.param(case, marks=pytest.mark.thorough) for case in cases]
 
 
 @pytest.fixture(scope="session")
@@ -68,6 +79,15 @@ def shared_data():
         return SHARED / name
 
     return folder
+
+
+@pytest.fixture(scope="module")  # while it is open, no other event loop can run in this thread
+def browser():
+    """Tabs of Chromium."""
+    from tests.browser import chromium
+
+    with chromium() as opened:
+        yield opened
 
 
 @pytest.fixture(scope="module")  # its threads allocate, which tests of memory would count

@@ -1,24 +1,22 @@
 """The built pages in a browser: nothing is cut off at any width, what scrolls shows it, figures suit light and dark.
 
-Without COVALIGN_NEEDS_BROWSER the pages of the reference are left out: to build them takes three times as long.
+The pages are those in the folder COVALIGN_SITE, if that is set. Otherwise they are built, and those of the reference
+only with COVALIGN_NEEDS_BROWSER: to build these takes three times as long.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.browser import NEEDED
+
 ROOT = Path(__file__).resolve().parents[2]
-NEEDED = bool(os.environ.get("COVALIGN_NEEDS_BROWSER"))
-CHROMIUM = next(
-    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
-)
 WIDTHS = (390, 768, 1400)
 
 # What is wider than its place: the page, a box that hides the rest, something outside of all boxes that scroll, or a
@@ -44,8 +42,10 @@ CUT_OFF = """() => {
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    """The folder of the pages."""
+def site(browser, tmp_path_factory):
+    """The folder of the pages, which are built after it is known that there is a browser."""
+    if "COVALIGN_SITE" in os.environ:
+        return Path(os.environ["COVALIGN_SITE"])
     pytest.importorskip("sphinx", reason="sphinx is not installed")
     out = tmp_path_factory.mktemp("site")
     without = [] if NEEDED else ["-D", "exclude_patterns=_build,_ext,study/**,api/**"]
@@ -54,19 +54,9 @@ def site(tmp_path_factory):
     return out
 
 
-@pytest.fixture(scope="module")
-def tab(site):
-    """A tab of Chromium. For this module only: while it is open, no other event loop can run in this thread."""
-    if not NEEDED:
-        pytest.importorskip("playwright", reason="playwright is not installed")
-        if CHROMIUM is None:
-            pytest.skip("chromium is not installed")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield chromium.new_page()
-        chromium.close()
+@pytest.fixture
+def tab(browser):
+    return browser.tab()
 
 
 def test_nothing_is_cut_off_on_any_page(site, tab):

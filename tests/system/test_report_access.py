@@ -10,17 +10,11 @@ import pandas as pd
 import pytest
 
 from covalign import InformedFactorAnalysis, LatentAligner
-from tests.browser import NEEDED, PHONE, Page, chromium
+from tests.browser import NEEDED, PHONE, Page
 from tests.conftest import correlated
 
 WIDTHS = (390, 768, 1400)
 LONG = "the concentration of a protein that has a rather long name, as proteins do, number"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as opened:
-        yield opened
 
 
 @cache

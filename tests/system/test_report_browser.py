@@ -12,15 +12,9 @@ import covalign as ca
 from covalign import InformedFactorAnalysis, LatentAligner
 from covalign.exceptions import NotHeldOutWarning
 from covalign.show import report
-from tests.browser import PHONE, WIDE, Page, chromium
+from tests.browser import PHONE, WIDE, Page
 from tests.conftest import correlated
 from tests.system.test_report_page import NASTY
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as opened:
-        yield opened
 
 
 def aligner(p: int = 3, **settings) -> LatentAligner:
