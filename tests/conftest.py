@@ -57,11 +57,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     Tests and cases with the mark ``thorough`` run only in ``make test-all``.
     """
-    if config.getoption("--hypothesis-profile") != "thorough":
+    if not is_thorough(config):
         config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("thorough")])
         items[:] = [item for item in items if not item.get_closest_marker("thorough")]
     place = {name: i for i, name in enumerate(LONGEST)}
     items.sort(key=lambda item: place.get(item.path.name, len(place)))
+
+
+def is_thorough(config: pytest.Config) -> bool:
+    """Whether every case is wanted, as in ``make test-all``."""
+    return config.getoption("--hypothesis-profile") == "thorough"
 
 
 def thorough(*cases: object) -> list[object]:
@@ -93,18 +98,24 @@ def browser():
 @pytest.fixture(scope="module")  # its threads allocate, which tests of memory would count
 def two_workers():
     """A dask cluster of two worker processes on this machine."""
-    distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
-    options = {"memory_limit": "1GB", "dashboard_address": "127.0.0.1:0", "host": "127.0.0.1", "silence_logs": 60}
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, **options) as local:
+    with workers(processes=True) as local:
         yield local
 
 
+def workers(*, processes: bool):
+    """A dask cluster of two workers."""
+    distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
+    where = {"dashboard_address": "127.0.0.1:0", "host": "127.0.0.1"} if processes else {"dashboard_address": None}
+    options = {"memory_limit": "1GB", "silence_logs": 60, "processes": processes, **where}
+    return distributed.LocalCluster(n_workers=2, threads_per_worker=1, **options)
+
+
 @pytest.fixture(scope="module")
-def default_client(two_workers):
-    """Two worker processes, used by whatever dask computes in a module."""
+def default_client(pytestconfig):
+    """Two workers, used by whatever dask computes in a module: processes in ``make test-all``, otherwise threads."""
     from distributed import Client
 
-    with Client(two_workers) as client:
+    with workers(processes=is_thorough(pytestconfig)) as local, Client(local) as client:
         yield client
 
 
