@@ -13,7 +13,7 @@ from covalign import InformedFactorAnalysis, LatentAligner
 from covalign.exceptions import NotHeldOutWarning
 from covalign.show import report
 from tests.browser import PHONE, WIDE, Page
-from tests.conftest import correlated
+from tests.conftest import correlated, thorough
 from tests.system.test_report_page import NASTY
 
 
@@ -284,7 +284,7 @@ def test_an_overfitted_model_is_called_so(browser, tmp_path):
 
 
 @pytest.mark.parametrize("viewport", [WIDE, PHONE], ids=["wide", "narrow"])
-@pytest.mark.parametrize("p", [1, 3, 20, 60])
+@pytest.mark.parametrize("p", [3, 60, *thorough(1, 20)])
 def test_any_number_of_covariates_at_any_width(browser, tmp_path, p, viewport):
     with Page(browser, aligner(p), tmp_path, viewport=viewport, title=f"{p} covariates") as page:
         page.page.locator("#lam").fill("0.8")
@@ -323,7 +323,7 @@ def test_names_that_read_from_right_to_left_leave_the_numbers_as_they_are(browse
         assert page.page.locator("#numbers th").all_inner_texts() == names
 
 
-@pytest.mark.parametrize("p", [6, 30])
+@pytest.mark.parametrize("p", [6, *thorough(30)])
 def test_names_of_any_letters_are_written_in_full(browser, tmp_path, p):
     Z, Y = correlated(p, 400, p + 5, p)
     letters = ["W", "\u6f22", "\U0001f600", "i", "M\u0301", "@"]
@@ -407,7 +407,7 @@ def clinic():
     return model.fit(views, Y, confounders=["batch"])
 
 
-@pytest.mark.parametrize("viewport", [WIDE, PHONE], ids=["wide", "narrow"])
+@pytest.mark.parametrize("viewport", [PHONE, *thorough(WIDE)], ids=["narrow", "wide"])
 def test_a_factor_model_moves_as_its_realignments_do(browser, tmp_path, clinic, viewport):
     with Page(browser, clinic.realign(0.5), tmp_path, viewport=viewport) as page:
         for lam in (0.5, 0.2, 0.9):
