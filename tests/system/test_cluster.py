@@ -20,7 +20,7 @@ from covalign.moments import cluster, incomplete
 from covalign.moments.moments import Moments
 from covalign.stream import dask_reduction, is_dask
 from tests import late
-from tests.conftest import correlated
+from tests.conftest import correlated, thorough
 
 da = late.importorskip("dask.array", reason="dask is not installed")
 dd = late.importorskip("dask.dataframe", reason="dask is not installed")
@@ -315,7 +315,7 @@ def chunk_that_waits(folder, block_info=None):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
-@pytest.mark.parametrize("kills", [1, 2])
+@pytest.mark.parametrize("kills", [1, *thorough(2)])
 def test_workers_killed_in_the_middle_leave_no_trace(client, tmp_path, kills):
     Z, Y = correlated(16, n=1000, k=12)
     rows = da.map_blocks(chunk_that_waits, str(tmp_path), chunks=((100,) * 10, (12,)), dtype=float)
