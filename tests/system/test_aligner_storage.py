@@ -100,7 +100,10 @@ def _inexact_inverses_are_fine():
 @pytest.mark.parametrize("confounded", [False, True], ids=["plain", "confounders"])
 @pytest.mark.parametrize(
     ("dtype", "options"),
-    [(np.float64, {}), (np.float32, {"shrinkage": 0.1, "keep_rest": True})],
+    [
+        pytest.param(np.float64, {}, marks=pytest.mark.thorough),
+        (np.float32, {"shrinkage": 0.1, "keep_rest": True}),
+    ],
     ids=["float64", "float32 with options"],
 )
 def test_everything_comes_back(tmp_path, gaps, confounded, dtype, options):
