@@ -249,7 +249,7 @@ def test_levels_of_any_type_are_recognised_in_new_rows(tmp_path, kind, ordered):
     category = pd.Series(pd.Categorical.from_codes(codes, pd.Index(levels), ordered=ordered))
     table = pd.DataFrame({"y": Y[:, 1], "c": category})
     confounder, quick = pd.DataFrame({"c": category}), partial(LatentAligner, shrinkage=0.1)
-    informed = ca.InformedFactorAnalysis(4, tol=0.1).fit(Z[:, :4], table)
+    informed = ca.InformedFactorAnalysis(4, tol=0.1, supervision=1).fit(Z[:, :4], table)
     for model, ask in (
         (quick(drop_first=True).fit(Z, table), lambda m: m.partial_fit(Z[:5], table[:5]).transform(Z)),
         (quick().fit(Z, Y, confounders=confounder), lambda m: m.transform(Z[:5], confounders=confounder[:5])),
