@@ -16,7 +16,7 @@ from covalign.closed_form.ridge_path import ridge_path
 from covalign.exceptions import NotHeldOutWarning
 from covalign.moments.incomplete import IncompleteMoments, merged
 from covalign.moments.moments import bucket_count, fold_moments, fold_of_rows
-from tests.conftest import correlated, embedding, folds_of_rows
+from tests.conftest import correlated, embedding, folds_of_rows, thorough
 
 
 def pooled(z, y):
@@ -237,7 +237,7 @@ def test_with_many_folds_the_nested_choice_joins_those_of_a_training_set():
         assert chosen[f] == shrinkage.best_ridge(path[path["scale"] == "raw"])
 
 
-@pytest.mark.parametrize("labels", [150, 80])
+@pytest.mark.parametrize("labels", [80, *thorough(150)])
 @pytest.mark.parametrize("groups", [None, 30])
 def test_left_out_rows_take_no_part_in_the_choice_of_a_summary(labels, groups):
     """The summary is that of ``cross_validated_frontier``, and not that of the shrinkage chosen on the same folds."""

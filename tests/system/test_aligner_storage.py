@@ -21,7 +21,7 @@ import covalign as ca
 from covalign import LatentAligner
 from covalign.exceptions import CannotBeSavedError, FileFormatError, SingularTransformWarning
 from covalign.persist import values as packing
-from tests.conftest import correlated
+from tests.conftest import correlated, thorough
 
 N, K = 240, 8
 
@@ -240,7 +240,7 @@ LEVELS = {
 }
 
 
-@pytest.mark.parametrize("ordered", [False, True], ids=["unordered", "ordered"])
+@pytest.mark.parametrize("ordered", [True, *thorough(False)], ids=["ordered", "unordered"])
 @pytest.mark.parametrize("kind", LEVELS)
 def test_levels_of_any_type_are_recognised_in_new_rows(tmp_path, kind, ordered):
     levels = LEVELS[kind]

@@ -62,7 +62,7 @@ def gappy(Y):
 # -- one answer -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("offset", [0.0, 1e6])
+@pytest.mark.parametrize("offset", [1e6, *thorough(0.0)])
 def test_workers_find_what_memory_finds(client, offset):
     Z, Y = correlated(0, n=700, k=40, offset=offset)
     rows = da.from_array(Z, chunks=(70, 15))
@@ -75,7 +75,7 @@ def test_workers_find_what_memory_finds(client, offset):
                 np.testing.assert_allclose(getattr(a, name), getattr(b, name), rtol=1e-8, atol=1e-9)
 
 
-@pytest.mark.parametrize("scheduler", ["sync", "threads"])
+@pytest.mark.parametrize("scheduler", ["threads", *thorough("sync")])
 @pytest.mark.parametrize("chunks", [1, 7, 700, (1, 0, 300, 399)])
 def test_chunks_and_schedulers_do_not_matter(scheduler, chunks):
     import dask
