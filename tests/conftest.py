@@ -20,6 +20,10 @@ settings.load_profile("covalign")
 
 # Long files run first: otherwise one process may still be busy with one of them when the others are done.
 LONGEST = [
+    "test_study.py",
+    "test_intervals.py",
+    "test_real_data.py",
+    "test_study_cluster.py",
     "test_report_browser.py",
     "test_report_access.py",
     "test_pages_browser.py",

@@ -17,6 +17,7 @@ import covalign as ca
 from covalign.stream import Beside, Kept, fingerprint, identity, open_rows, open_sink
 from covalign.stream import row_map as row_map_module
 from covalign.stream.memory import ArrayRows
+from tests.conftest import thorough
 
 N, D, CHUNK, STOP = 240, 8, 20, 120
 
@@ -118,7 +119,7 @@ def run(model, rows, C, out, monkeypatch, stop=None):
 
 
 @both
-@pytest.mark.parametrize("row", [0, N // 2, N - 1, None])
+@pytest.mark.parametrize("row", [N // 2, None, *thorough(0, N - 1)])
 @pytest.mark.parametrize("store", [npy, npz, zarr, parquet, h5ad, array, matrix])
 def test_a_changed_row_starts_again_and_unchanged_rows_resume(which, store, row, models, data, tmp_path, monkeypatch):
     X, _, C = data
