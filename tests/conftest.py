@@ -14,7 +14,7 @@ matplotlib.use("Agg")
 # Random inputs come from a seed drawn by hypothesis; the same seeds every run, so a failure is everyone's failure.
 # ``make test-all`` draws more of them, with ``--hypothesis-profile thorough``.
 same_for_all = settings(deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("covalign", same_for_all, max_examples=10)
+settings.register_profile("covalign", same_for_all, max_examples=5)
 settings.register_profile("thorough", same_for_all, max_examples=100)
 settings.load_profile("covalign")
 

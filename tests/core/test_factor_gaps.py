@@ -162,7 +162,7 @@ def test_what_the_rotation_climbs_is_the_bound(full, labels):
 
 
 @full_or_not
-@pytest.mark.parametrize("held", [0, P])
+@pytest.mark.parametrize("held", [P, *thorough(0)])
 def test_no_shift_of_the_factors_is_better(full, held):
     problem = gapped_problem(full, 0.3, 0.3, blocks=True)
     state = swept(problem)

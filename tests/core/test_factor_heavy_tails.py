@@ -104,7 +104,7 @@ def test_degrees_of_freedom_are_the_best_of_the_grid():
     assert 4 < found < 9
 
 
-@pytest.mark.parametrize("supervision", [1, 3])
+@pytest.mark.parametrize("supervision", [3, *thorough(1)])
 @pytest.mark.parametrize("gaps", [False, True])
 def test_fitted_samples_are_placed_where_they_are(gaps, supervision, tmp_path):
     X, Y, _ = outlying(gaps=gaps)

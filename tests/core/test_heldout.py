@@ -134,7 +134,7 @@ def test_held_out_coupling_from_groups(n_groups):
     assert expected > 0
 
 
-@pytest.mark.parametrize("n_groups", [5, 8, 20])
+@pytest.mark.parametrize("n_groups", [8, *thorough(5, 20)])
 def test_held_out_coupling_of_few_groups_is_that_of_new_groups(n_groups):
     """Rows of a group are the same, so a group is worth one row, and a fold has one or a few."""
     rng, found = np.random.default_rng(0), []
@@ -183,7 +183,7 @@ def assert_few_labels_fit(labels, seeds):
         assert ((table["high"] - table["low"])[judged] > 0.05).all()
 
 
-@pytest.mark.parametrize("labels", [3, 5, 10, 20])
+@pytest.mark.parametrize("labels", [3, *thorough(5, 10, 20)])
 def test_few_labels_always_fit(labels):
     assert_few_labels_fit(labels, range(4))
 
