@@ -24,21 +24,13 @@ from covalign.stream.memory import ArrayRows, SparseRows
 from covalign.tables.covariates import Encoding
 from tests.conftest import thorough
 
+pytestmark = pytest.mark.filterwarnings("ignore")
 N, K = 300, 5
 
 
 def model(**settings) -> InformedFactorAnalysis:
     """Few sweeps: rounding has no time to grow."""
     return InformedFactorAnalysis(K, **{"max_iter": 8, "tol": 0, **settings})
-
-
-@pytest.fixture(autouse=True)
-def quiet():
-    import warnings
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -51,11 +43,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def reference(data):
-    import warnings
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return model().fit(*data)
+    return model().fit(*data)
 
 
 def frame(X) -> pd.DataFrame:

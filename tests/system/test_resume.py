@@ -19,16 +19,8 @@ from covalign.stream import row_map as row_map_module
 from covalign.stream.memory import ArrayRows
 from tests.conftest import thorough
 
+pytestmark = pytest.mark.filterwarnings("ignore")
 N, D, CHUNK, STOP = 240, 8, 20, 120
-
-
-@pytest.fixture(autouse=True)
-def quiet():
-    import warnings
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -39,12 +31,8 @@ def data():
 
 @pytest.fixture(scope="module")
 def models(data):
-    import warnings
-
     X, Y, C = data
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        factor = ca.InformedFactorAnalysis(4, max_iter=5).fit(X, Y, confounders=C)
+    factor = ca.InformedFactorAnalysis(4, max_iter=5).fit(X, Y, confounders=C)
     return {"aligner": ca.LatentAligner(shrinkage=0.1).fit(X, Y, confounders=C), "factor": factor}
 
 
