@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from pathlib import Path
 
 import matplotlib
@@ -10,6 +12,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 matplotlib.use("Agg")
+
+# Jobs that a shell runs in the background ignore Ctrl-C, and so would tests of it and the processes that they start.
+if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Random inputs come from a seed drawn by hypothesis; the same seeds every run, so a failure is everyone's failure.
 # ``make test-all`` draws more of them, with ``--hypothesis-profile thorough``.
