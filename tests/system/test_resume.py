@@ -314,7 +314,7 @@ print(done)
 """
 
 
-@pytest.mark.parametrize("suffix", [".npy", ".zarr"])
+@pytest.mark.parametrize("suffix", [".npy", *thorough(".zarr")])
 def test_two_processes_that_replace_the_same_result_lose_nothing(suffix, tmp_path):
     path = tmp_path / f"out{suffix}"
     with open_sink(path, (30, 4), chunk_rows=10) as sink:
