@@ -26,7 +26,7 @@ WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 800}
 
 @contextmanager
 def chromium() -> Iterator[Tabs]:
-    """Chromium. For one module of tests: while it is open, no other event loop can run in this thread."""
+    """Chromium, which is needed or skips the test."""
     if not NEEDED:
         pytest.importorskip("playwright", reason="playwright is not installed")
         if CHROMIUM is None:

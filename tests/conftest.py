@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from pathlib import Path
 
 import matplotlib
@@ -11,15 +13,23 @@ from hypothesis import HealthCheck, settings
 
 matplotlib.use("Agg")
 
+# Jobs that a shell runs in the background ignore Ctrl-C, and so would tests of it and the processes that they start.
+if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 # Random inputs come from a seed drawn by hypothesis; the same seeds every run, so a failure is everyone's failure.
 # ``make test-all`` draws more of them, with ``--hypothesis-profile thorough``.
 same_for_all = settings(deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("covalign", same_for_all, max_examples=10)
+settings.register_profile("covalign", same_for_all, max_examples=5)
 settings.register_profile("thorough", same_for_all, max_examples=100)
 settings.load_profile("covalign")
 
 # Long files run first: otherwise one process may still be busy with one of them when the others are done.
 LONGEST = [
+    "test_study.py",
+    "test_intervals.py",
+    "test_real_data.py",
+    "test_study_cluster.py",
     "test_report_browser.py",
     "test_report_access.py",
     "test_pages_browser.py",
@@ -52,10 +62,26 @@ LONGEST = [
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The order of ``LONGEST``, then that of collection; pytest-xdist keeps it with ``--no-loadscope-reorder``."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The order of ``LONGEST``, then that of collection; pytest-xdist keeps it with ``--no-loadscope-reorder``.
+
+    Tests and cases with the mark ``thorough`` run only in ``make test-all``.
+    """
+    if not is_thorough(config):
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("thorough")])
+        items[:] = [item for item in items if not item.get_closest_marker("thorough")]
     place = {name: i for i, name in enumerate(LONGEST)}
     items.sort(key=lambda item: place.get(item.path.name, len(place)))
+
+
+def is_thorough(config: pytest.Config) -> bool:
+    """Whether every case is wanted, as in ``make test-all``."""
+    return config.getoption("--hypothesis-profile") == "thorough"
+
+
+def thorough(*cases: object) -> list[object]:
+    """Cases of a parametrised test that only ``make test-all`` needs: they cost much, and others are like them."""
+    return [pytest.param(case, marks=pytest.mark.thorough) for case in cases]
 
 
 @pytest.fixture(scope="session")
@@ -70,21 +96,36 @@ def shared_data():
     return folder
 
 
+@pytest.fixture(scope="module")  # while it is open, no other event loop can run in this thread
+def browser():
+    """Tabs of Chromium."""
+    from tests.browser import chromium
+
+    with chromium() as opened:
+        yield opened
+
+
 @pytest.fixture(scope="module")  # its threads allocate, which tests of memory would count
 def two_workers():
     """A dask cluster of two worker processes on this machine."""
-    distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
-    options = {"memory_limit": "1GB", "dashboard_address": "127.0.0.1:0", "host": "127.0.0.1", "silence_logs": 60}
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, **options) as local:
+    with workers(processes=True) as local:
         yield local
 
 
+def workers(*, processes: bool):
+    """A dask cluster of two workers."""
+    distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
+    where = {"dashboard_address": "127.0.0.1:0", "host": "127.0.0.1"} if processes else {"dashboard_address": None}
+    options = {"memory_limit": "1GB", "silence_logs": 60, "processes": processes, **where}
+    return distributed.LocalCluster(n_workers=2, threads_per_worker=1, **options)
+
+
 @pytest.fixture(scope="module")
-def default_client(two_workers):
-    """Two worker processes, used by whatever dask computes in a module."""
+def default_client(pytestconfig):
+    """Two workers, used by whatever dask computes in a module: processes in ``make test-all``, otherwise threads."""
     from distributed import Client
 
-    with Client(two_workers) as client:
+    with workers(processes=is_thorough(pytestconfig)) as local, Client(local) as client:
         yield client
 
 

@@ -32,8 +32,14 @@ KINDS = [
 EXPECTED = {"check_dtype_object": "a table of objects is refused where a cell is no number, with its column"}
 
 
-@parametrize_with_checks(KINDS, expected_failed_checks=lambda model: EXPECTED)
+@parametrize_with_checks(KINDS[:1], expected_failed_checks=lambda model: EXPECTED)
 def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.thorough
+@parametrize_with_checks(KINDS[1:], expected_failed_checks=lambda model: EXPECTED)
+def test_scikit_learn_contract_with_other_settings(estimator, check):
     check(estimator)
 
 

@@ -21,7 +21,7 @@ from covalign._core.linalg import positive_semidefinite
 from covalign.closed_form import regimes, shrinkage
 from covalign.closed_form.fold_packing import packed
 from covalign.moments import incomplete
-from tests.conftest import correlated, embedding, folds_of_rows
+from tests.conftest import correlated, embedding, folds_of_rows, thorough
 
 REGIMES = ["independent", "tunable", "strongest", "exclusive"]
 
@@ -140,7 +140,7 @@ def test_labels_missing_at_random_given_Z_and_the_batch_do_not_mislead():
 
 
 @pytest.mark.parametrize("gaps", [0.0, 0.2])
-@pytest.mark.parametrize("size", [1, 7, 100])
+@pytest.mark.parametrize("size", [7, *thorough(1, 100)])
 def test_batches_equal_one_fit(size, gaps):
     Z, Y, C = confounded(4, 120, gaps=gaps)
     C["batch"] = pd.Categorical(C["batch"])
@@ -155,7 +155,7 @@ def test_batches_equal_one_fit(size, gaps):
     np.testing.assert_allclose(one, whole.transform(Z[:3], confounders=C[:3]), atol=1e-7)
 
 
-@pytest.mark.parametrize("gaps", [0.0, 0.2])
+@pytest.mark.parametrize("gaps", [0.0, *thorough(0.2)])
 def test_any_coding_of_the_batch_gives_the_same_answer(gaps):
     Z, Y, C = confounded(5, 200, 10, gaps=gaps)
     levels = [f"b{i}" for i in range(4)]

@@ -20,6 +20,7 @@ from covalign.factor.inference.patterns import Gapped, compressed
 from covalign.factor.inference.start import alternatives, start
 from covalign.factor.inference.state import Problem
 from covalign.factor.placement import feature_moments
+from tests.conftest import thorough
 
 N, P, K = 80, 3, 5
 BOUNDS = (slice(0, 12), slice(12, 20))
@@ -78,7 +79,7 @@ def assert_the_bound_never_falls(full: bool, accelerate: bool, seed: int, sweeps
 
 @full_or_not
 @pytest.mark.parametrize("accelerate", [True, False])
-@pytest.mark.parametrize("of_y", [0.0, 2.5, 19.0])
+@pytest.mark.parametrize("of_y", [2.5, *thorough(0.0, 19.0)])
 def test_the_bound_never_falls(full, accelerate, of_y):
     assert_the_bound_never_falls(full, accelerate, 0, 15, of_y)
 
@@ -161,7 +162,7 @@ def test_what_the_rotation_climbs_is_the_bound(full, labels):
 
 
 @full_or_not
-@pytest.mark.parametrize("held", [0, P])
+@pytest.mark.parametrize("held", [P, *thorough(0)])
 def test_no_shift_of_the_factors_is_better(full, held):
     problem = gapped_problem(full, 0.3, 0.3, blocks=True)
     state = swept(problem)

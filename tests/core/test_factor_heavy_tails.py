@@ -14,6 +14,7 @@ import covalign as ca
 from covalign import InformedFactorAnalysis
 from covalign.factor.inference import heavy_tails, row_evidence
 from covalign.factor.inference.patterns import Gapped
+from tests.conftest import thorough
 
 
 def outlying(seed: int = 0, gaps: bool = False, n: int = 100) -> tuple[dict, np.ndarray, np.ndarray]:
@@ -38,7 +39,7 @@ def fitted(X, Y, **settings):
 @pytest.mark.parametrize("posterior", ["full", "mean_field"])
 @pytest.mark.parametrize("gaps", [False, True])
 @pytest.mark.parametrize("supervision", [1, 3])
-@pytest.mark.parametrize("accelerate", [False, True])
+@pytest.mark.parametrize("accelerate", [True, *thorough(False)])
 def test_bound_never_falls(posterior, gaps, supervision, accelerate):
     X, Y, _ = outlying(gaps=gaps)
     settings = {
@@ -103,7 +104,7 @@ def test_degrees_of_freedom_are_the_best_of_the_grid():
     assert 4 < found < 9
 
 
-@pytest.mark.parametrize("supervision", [1, 3])
+@pytest.mark.parametrize("supervision", [3, *thorough(1)])
 @pytest.mark.parametrize("gaps", [False, True])
 def test_fitted_samples_are_placed_where_they_are(gaps, supervision, tmp_path):
     X, Y, _ = outlying(gaps=gaps)

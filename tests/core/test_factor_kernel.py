@@ -19,6 +19,7 @@ from covalign.factor.inference import sweeps as fitting
 from covalign.factor.inference.bound import bound
 from covalign.factor.inference.complete import kl_factors
 from covalign.factor.inference.updates import expected_loglik, kl_loadings
+from tests.conftest import thorough
 
 full_or_not = pytest.mark.parametrize("full", [True, False], ids=["full", "mean_field"])
 one_or_two_views = pytest.mark.parametrize("views", [1, 2], ids=["one view", "two views"])
@@ -132,7 +133,7 @@ def log_ratios(problem: q.Problem, state: q.State, draws: int, seed: int) -> np.
 @full_or_not
 @one_or_two_views
 @paper_or_more
-@pytest.mark.parametrize("away", [False, True], ids=["swept", "perturbed"])
+@pytest.mark.parametrize("away", [True, *thorough(False)], ids=["perturbed", "swept"])
 def test_bound_is_the_expected_log_ratio(full, views, away, more):
     problem = simulated(full, views, n=20, d=6, k=3, **more)
     state = perturbed(problem, swept(problem)) if away else swept(problem)
@@ -507,7 +508,7 @@ AWKWARD = awkward()
 
 
 @full_or_not
-@pytest.mark.parametrize("accelerate", [True, False], ids=["accelerated", "plain"])
+@pytest.mark.parametrize("accelerate", [True, *thorough(False)], ids=["accelerated", "plain"])
 @pytest.mark.parametrize("kind", AWKWARD)
 def test_bound_never_falls_on_awkward_data(kind, full, accelerate):
     X, Y, k = AWKWARD[kind]

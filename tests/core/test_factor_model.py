@@ -16,6 +16,7 @@ import covalign as ca
 from covalign import InformedFactorAnalysis
 from covalign.closed_form import regimes
 from covalign.exceptions import DependentCovariatesError, FileFormatError, OwnershipWarning
+from tests.conftest import thorough
 
 
 def scenario(name="PN", n=200, **settings):
@@ -389,7 +390,7 @@ ODD = {
 }
 
 
-@pytest.mark.parametrize("posterior", ["full", "mean_field"])
+@pytest.mark.parametrize("posterior", ["full", *thorough("mean_field")])
 @pytest.mark.parametrize("case", ODD)
 def test_odd_data_give_finite_answers_without_warnings(case, posterior):
     X, Y = ODD[case]

@@ -16,7 +16,7 @@ from covalign.closed_form.ridge_path import ridge_path
 from covalign.exceptions import NotHeldOutWarning
 from covalign.moments.incomplete import IncompleteMoments, merged
 from covalign.moments.moments import bucket_count, fold_moments, fold_of_rows
-from tests.conftest import correlated, embedding, folds_of_rows
+from tests.conftest import correlated, embedding, folds_of_rows, thorough
 
 
 def pooled(z, y):
@@ -134,7 +134,7 @@ def test_held_out_coupling_from_groups(n_groups):
     assert expected > 0
 
 
-@pytest.mark.parametrize("n_groups", [5, 8, 20])
+@pytest.mark.parametrize("n_groups", [8, *thorough(5, 20)])
 def test_held_out_coupling_of_few_groups_is_that_of_new_groups(n_groups):
     """Rows of a group are the same, so a group is worth one row, and a fold has one or a few."""
     rng, found = np.random.default_rng(0), []
@@ -183,7 +183,7 @@ def assert_few_labels_fit(labels, seeds):
         assert ((table["high"] - table["low"])[judged] > 0.05).all()
 
 
-@pytest.mark.parametrize("labels", [3, 5, 10, 20])
+@pytest.mark.parametrize("labels", [3, *thorough(5, 10, 20)])
 def test_few_labels_always_fit(labels):
     assert_few_labels_fit(labels, range(4))
 
@@ -237,7 +237,7 @@ def test_with_many_folds_the_nested_choice_joins_those_of_a_training_set():
         assert chosen[f] == shrinkage.best_ridge(path[path["scale"] == "raw"])
 
 
-@pytest.mark.parametrize("labels", [150, 80])
+@pytest.mark.parametrize("labels", [80, *thorough(150)])
 @pytest.mark.parametrize("groups", [None, 30])
 def test_left_out_rows_take_no_part_in_the_choice_of_a_summary(labels, groups):
     """The summary is that of ``cross_validated_frontier``, and not that of the shrinkage chosen on the same folds."""

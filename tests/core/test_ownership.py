@@ -13,6 +13,7 @@ from covalign import InformedFactorAnalysis
 from covalign.exceptions import OwnershipWarning
 from covalign.factor import ownership
 from covalign.show.report import factor_facts, plain_copy
+from tests.conftest import thorough
 
 
 def quietly(k, X, Y, **settings):
@@ -76,7 +77,7 @@ def test_summary_report_and_saved_model_have_the_findings(with_outlier, tmp_path
     pd.testing.assert_frame_equal(ca.load(tmp_path / "model.covalign").ownership_, with_outlier.ownership_)
 
 
-@pytest.mark.parametrize("name", ["PN", "AR", "P", "N"])
+@pytest.mark.parametrize("name", ["PN", *thorough("AR", "P", "N")])
 def test_scenarios_have_no_owners(name):
     for seed in range(4):
         for n in (30, 200):

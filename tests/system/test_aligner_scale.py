@@ -16,6 +16,7 @@ from scipy import sparse
 import covalign as ca
 from covalign.stream import Kept, open_rows, open_sink, reduction
 from covalign.stream import memory as rows_memory
+from tests.conftest import thorough
 
 N, K, P = 157, 7, 3
 GENES = [f"g{i}" for i in range(K)]
@@ -103,7 +104,7 @@ def sparse_h5ad(folder, Z):
 # -- the same numbers -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("shrinkage", [0.1, "auto"])
+@pytest.mark.parametrize("shrinkage", ["auto", *thorough(0.1)])
 @pytest.mark.parametrize("name", FORMATS)
 def test_any_source_gives_the_bits_of_an_array(tmp_path, data, name, shrinkage):
     Z, Y = data
@@ -121,7 +122,7 @@ def test_any_source_gives_the_bits_of_an_array(tmp_path, data, name, shrinkage):
 
 
 @pytest.mark.parametrize("missing", ["pairs", "drop"])
-@pytest.mark.parametrize("rows", [1, 7, 10**6])
+@pytest.mark.parametrize("rows", [7, *thorough(1, 10**6)])
 def test_gaps_confounders_and_categories_from_a_file(tmp_path, data, missing, rows):
     Z, Y = data
     Y.iloc[3:40, 0] = np.nan

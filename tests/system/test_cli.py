@@ -706,11 +706,11 @@ def test_json_is_plain_ascii():
 
 
 def test_who_has_read_enough_is_told_nothing(folder):
-    with process("align", "Z.npy", "covariates.csv", "-o", "out.npy") as running:
+    with process("simulate", "PN", "--n-samples", "5", "-o", "made") as running:
         running.stdout.close()
         err = running.stderr.read()
     assert "pipe" not in err.lower()
-    assert (folder / "out.npy").exists()
+    assert (folder / "made").exists()
 
 
 WAITING = """

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.conftest import correlated
+from tests.conftest import correlated, thorough
 
 testing = pytest.importorskip("typer.testing", reason="the command line needs typer")
 
@@ -126,7 +126,7 @@ def covalign(*words, **options):
     return done.returncode, done.stdout, (done.stderr or b"").decode()
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+@pytest.mark.parametrize("encoding", ["ascii", *thorough("latin-1")])
 @pytest.mark.parametrize(
     ("words", "code"),
     [
@@ -227,7 +227,7 @@ main()
 """
 
 
-@pytest.mark.parametrize("name", ["typer.core", "covalign.cli.command_info", "numpy"])
+@pytest.mark.parametrize("name", ["numpy", *thorough("typer.core", "covalign.cli.command_info")])
 def test_interrupted_while_importing_is_130(name, folder):
     words = ["align", "Z.npy", "covariates.csv", "-o", "out.npy", "--json"]
     done = subprocess.run(

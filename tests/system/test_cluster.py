@@ -20,7 +20,7 @@ from covalign.moments import cluster, incomplete
 from covalign.moments.moments import Moments
 from covalign.stream import dask_reduction, is_dask
 from tests import late
-from tests.conftest import correlated
+from tests.conftest import correlated, thorough
 
 da = late.importorskip("dask.array", reason="dask is not installed")
 dd = late.importorskip("dask.dataframe", reason="dask is not installed")
@@ -62,7 +62,7 @@ def gappy(Y):
 # -- one answer -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("offset", [0.0, 1e6])
+@pytest.mark.parametrize("offset", [1e6, *thorough(0.0)])
 def test_workers_find_what_memory_finds(client, offset):
     Z, Y = correlated(0, n=700, k=40, offset=offset)
     rows = da.from_array(Z, chunks=(70, 15))
@@ -75,7 +75,7 @@ def test_workers_find_what_memory_finds(client, offset):
                 np.testing.assert_allclose(getattr(a, name), getattr(b, name), rtol=1e-8, atol=1e-9)
 
 
-@pytest.mark.parametrize("scheduler", ["sync", "threads"])
+@pytest.mark.parametrize("scheduler", ["threads", *thorough("sync")])
 @pytest.mark.parametrize("chunks", [1, 7, 700, (1, 0, 300, 399)])
 def test_chunks_and_schedulers_do_not_matter(scheduler, chunks):
     import dask
@@ -315,7 +315,7 @@ def chunk_that_waits(folder, block_info=None):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
-@pytest.mark.parametrize("kills", [1, 2])
+@pytest.mark.parametrize("kills", [1, *thorough(2)])
 def test_workers_killed_in_the_middle_leave_no_trace(client, tmp_path, kills):
     Z, Y = correlated(16, n=1000, k=12)
     rows = da.map_blocks(chunk_that_waits, str(tmp_path), chunks=((100,) * 10, (12,)), dtype=float)

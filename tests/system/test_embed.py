@@ -605,6 +605,7 @@ def test_the_command_for_texts(models, tmp_path):
     assert np.load(tmp_path / "z.npy").shape == (6, 24)
 
 
+@pytest.mark.thorough  # a process of its own imports torch and transformers
 def test_a_run_in_a_pipe_is_quiet(models, gallery, tmp_path):
     arguments = ["embed", str(gallery), "--model", str(models("clip")), "-o", str(tmp_path / "z.npz")]
     command = [sys.executable, "-m", "covalign", *arguments]

@@ -22,22 +22,15 @@ from covalign.factor.nuisance import Nuisance
 from covalign.stream import open_rows, reduction
 from covalign.stream.memory import ArrayRows, SparseRows
 from covalign.tables.covariates import Encoding
+from tests.conftest import thorough
 
+pytestmark = pytest.mark.filterwarnings("ignore")
 N, K = 300, 5
 
 
 def model(**settings) -> InformedFactorAnalysis:
     """Few sweeps: rounding has no time to grow."""
     return InformedFactorAnalysis(K, **{"max_iter": 8, "tol": 0, **settings})
-
-
-@pytest.fixture(autouse=True)
-def quiet():
-    import warnings
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -50,11 +43,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def reference(data):
-    import warnings
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return model().fit(*data)
+    return model().fit(*data)
 
 
 def frame(X) -> pd.DataFrame:
@@ -192,7 +181,7 @@ def test_every_format_gives_the_fit_of_the_array(kept_in, data, reference, tmp_p
     assert fa.top_features(0)["feature"].str.startswith("g").all() == named
 
 
-@pytest.mark.parametrize("rows", [1, 7, 64, 299, 300, 1000])
+@pytest.mark.parametrize("rows", [7, 300, *thorough(1, 64, 299, 1000)])
 def test_chunks_leave_no_trace(rows, data):
     X, Y = data
     whole, cut = (model().fit(ArrayRows(X, "X", chunk_rows=c), Y) for c in (None, rows))
@@ -201,7 +190,7 @@ def test_chunks_leave_no_trace(rows, data):
     np.testing.assert_allclose(whole.factors_, cut.factors_, atol=1e-12)
 
 
-@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("threads", [2, *thorough(1, 3)])
 def test_the_number_of_threads_leaves_only_rounding(threads, data, reference, monkeypatch):
     monkeypatch.setattr(reduction, "FEW", 0)
     monkeypatch.setattr(reduction.Size, "threads", (threads, threads))
@@ -294,7 +283,7 @@ def batches_of(X, Y, size):
     return [(X[i : i + size], Y[i : i + size]) for i in range(0, len(X), size)]
 
 
-@pytest.mark.parametrize("size", [1, 40, 400])
+@pytest.mark.parametrize("size", [40, *thorough(1, 400)])
 def test_batches_give_the_fit_of_all_rows(size, data, reference):
     X, Y = data
     fa = model().fit(batches_of(X, Y, size))

@@ -17,6 +17,7 @@ from covalign.cli.application import REMEDIES, SYNONYMS, in_flags  # noqa: E402
 from covalign.study import comparison, costs, reproduction  # noqa: E402
 from covalign.study.arena import tournament  # noqa: E402
 from covalign.study.profiles import Inputs, Profile  # noqa: E402
+from covalign.study.runner import Resources  # noqa: E402
 from covalign.tables.name_rules import NameRule  # noqa: E402
 from covalign.tables.view_layout import Layout  # noqa: E402
 
@@ -39,6 +40,7 @@ def parameters(*functions):
     return {name for function in functions for name in inspect.signature(function).parameters}
 
 
+STUDY = {*Profile._fields, *Inputs._fields, *Resources._fields}
 STANDS_FOR = {
     "align": parameters(ca.LatentAligner, ca.LatentAligner.fit, ca.LatentAligner.at),
     "fit": parameters(ca.InformedFactorAnalysis, ca.InformedFactorAnalysis.fit, ca.InformedFactorAnalysis.at),
@@ -53,8 +55,8 @@ STANDS_FOR = {
     "enrich": parameters(ca.InformedFactorAnalysis.enrichment),
     "report": parameters(ca.report.write),
     "plan": parameters(costs.checked),
-    "reproduce": parameters(reproduction.reproduce) | {*Profile._fields} | {*Inputs._fields},
-    "arena": parameters(tournament.arena) | {*Profile._fields} | {*Inputs._fields},
+    "reproduce": parameters(reproduction.reproduce) | STUDY,
+    "arena": parameters(tournament.arena) | STUDY,
     "embed": parameters(ca.embed.images, ca.embed.texts),
 }
 

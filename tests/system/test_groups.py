@@ -20,6 +20,7 @@ from covalign.stream.folds import fold_of_groups
 from covalign.study import scores
 from covalign.study.comparison import compare
 from covalign.tables import groups as grouping
+from tests.conftest import thorough
 
 N = 400
 
@@ -206,7 +207,7 @@ def test_a_factor_model_keeps_its_groups(cells, tmp_path):
 # -- no group on both sides -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n_donors", [2, 3, 8, 100])
+@pytest.mark.parametrize("n_donors", [3, *thorough(2, 8, 100)])
 def test_no_group_is_on_both_sides(n_donors):
     Z, Y = donors(1, n_donors=n_donors)
     with warnings.catch_warnings():
@@ -288,7 +289,11 @@ def test_wrong_groups_are_refused(cells, labels, words):
 @pytest.mark.filterwarnings("ignore::covalign.exceptions.OwnershipWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
-    ("name", "kind"), [("ridge, then T_0.5", ca.LatentAligner), ("iFA (no T)", ca.InformedFactorAnalysis)]
+    ("name", "kind"),
+    [
+        ("ridge, then T_0.5", ca.LatentAligner),
+        pytest.param("iFA (no T)", ca.InformedFactorAnalysis, marks=pytest.mark.thorough),
+    ],
 )
 def test_compare_chooses_settings_by_groups(cells, monkeypatch, name, kind):
     """Every fit knows the groups of its rows, so what it leaves out to choose its settings are whole groups."""

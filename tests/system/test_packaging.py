@@ -60,6 +60,7 @@ def test_the_sdist_can_be_worked_with(built):
     assert not any(".venv" in name or "demo_output" in name for name in names)
 
 
+@pytest.mark.thorough  # pip installs it, and two interpreters import it
 def test_a_wheel_works_on_its_own(built, tmp_path):
     (wheel,) = built.glob("*.whl")
     options = ("--no-deps", "--no-index", "--no-compile", "--quiet")

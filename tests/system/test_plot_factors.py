@@ -8,6 +8,7 @@ than the errors worth finding, and a picture that differs does not say which num
 from __future__ import annotations
 
 import io
+from functools import cache
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -407,6 +408,17 @@ FRAMES = {
 }
 
 
+@cache
+def made(name: str) -> tuple[pd.DataFrame, dict]:
+    return FRAMES[name]()
+
+
+def framed(name: str) -> tuple[pd.DataFrame, dict]:
+    """A copy of the frame of this figure, and what else the figure needs."""
+    frame, more = made(name)
+    return frame.copy(), more
+
+
 def test_every_figure_is_tried_here():
     figures = {name for name in ca.plot.__all__ if callable(getattr(ca.plot, name))}
     assert figures - {"matrices"} == set(FRAMES)
@@ -414,7 +426,7 @@ def test_every_figure_is_tried_here():
 
 @pytest.mark.parametrize("name", FRAMES)
 def test_a_figure_goes_where_it_is_told_and_leaves_its_frame_alone(name):
-    frame, more = FRAMES[name]()
+    frame, more = framed(name)
     before = frame.copy(deep=True)
     figure, (left, right) = plt.subplots(1, 2, layout="constrained", figsize=(12, 5))
     assert getattr(ca.plot, name)(frame, right, title="It$ title", **more) is right
@@ -428,14 +440,14 @@ def test_a_figure_goes_where_it_is_told_and_leaves_its_frame_alone(name):
 @pytest.mark.parametrize("name", FRAMES)
 @pytest.mark.parametrize("wrong", ["ax", 3, np.array([1]), plt])
 def test_what_is_not_axes_is_refused(name, wrong):
-    frame, more = FRAMES[name]()
+    frame, more = framed(name)
     with pytest.raises(ValueError, match=f"ax needs matplotlib Axes, got a {type(wrong).__name__}"):
         getattr(ca.plot, name)(frame, wrong, **more)
 
 
 @pytest.mark.parametrize("name", FRAMES)
 def test_side_axes_stay_inside_the_figure(name):
-    frame, more = FRAMES[name]()
+    frame, more = framed(name)
     ax = getattr(ca.plot, name)(frame, **more)
     ax.figure.canvas.draw()
     width, height = ax.figure.bbox.size
@@ -449,7 +461,7 @@ def test_side_axes_stay_inside_the_figure(name):
 @pytest.mark.parametrize("name", [*FRAMES, "matrices"])
 @pytest.mark.parametrize("wrong", [ca.InformedFactorAnalysis(), pd.DataFrame(), pd.DataFrame({"x": [1.0]}), None])
 def test_a_figure_says_which_frame_it_needs(name, wrong):
-    more = FRAMES[name]()[1] if name in FRAMES else {}
+    more = framed(name)[1] if name in FRAMES else {}
     if name == "variance_explained" and isinstance(wrong, pd.DataFrame) and len(wrong):
         pytest.skip("any matrix will do")
     with pytest.raises(ValueError, match=f"plot.{name} needs"):

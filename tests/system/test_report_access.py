@@ -10,17 +10,11 @@ import pandas as pd
 import pytest
 
 from covalign import InformedFactorAnalysis, LatentAligner
-from tests.browser import NEEDED, PHONE, Page, chromium
-from tests.conftest import correlated
+from tests.browser import NEEDED, PHONE, Page
+from tests.conftest import correlated, is_thorough, thorough
 
 WIDTHS = (390, 768, 1400)
 LONG = "the concentration of a protein that has a rather long name, as proteins do, number"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as opened:
-        yield opened
 
 
 @cache
@@ -55,19 +49,19 @@ SETS = {
 MODELS = {"1": lambda: aligner(1), "7": lambda: aligner(7), "40": lambda: aligner(40), "factors": factor_model}
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("made", MODELS.values(), ids=MODELS)
-def test_axe_finds_nothing_serious_at_any_width(browser, tmp_path, made, scheme):
+@pytest.mark.parametrize("scheme", ["light", *thorough("dark")])
+@pytest.mark.parametrize("name", ["7", "factors", *thorough("1", "40")])
+def test_axe_finds_nothing_serious_at_any_width(browser, tmp_path, pytestconfig, name, scheme):
     if not NEEDED:
         pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
     from axe_playwright_python.sync_playwright import Axe
 
-    model = made()
-    sets = SETS if model is factor_model() else None
+    model, sets = MODELS[name](), SETS if name == "factors" else None
     with Page(browser, model, tmp_path, color_scheme=scheme, gene_sets=sets) as page:
-        for name in ("matrices", "technical"):
-            page.unfold(name)
-        for width in WIDTHS if scheme == "light" else WIDTHS[-1:]:  # colours are the same at any width
+        for folded in ("matrices", "technical"):
+            page.unfold(folded)
+        light = WIDTHS if is_thorough(pytestconfig) else WIDTHS[:1]
+        for width in light if scheme == "light" else WIDTHS[-1:]:  # colours are the same at any width
             page.page.set_viewport_size({"width": width, "height": 900})
             page.settle()
             assert page.page.evaluate("document.documentElement.scrollWidth") == width
@@ -75,7 +69,7 @@ def test_axe_finds_nothing_serious_at_any_width(browser, tmp_path, made, scheme)
             said = [(one["id"], one["impact"], one["nodes"][0]["html"]) for one in found]
             assert [one for one in said if one[1] in ("serious", "critical")] == []
             assert [one[0] for one in said if one[0] in ("heading-order", "region", "landmark-one-main")] == []
-        page.screenshot(f"axe_{len(model.covariate_names_)}_{scheme}")
+        page.screenshot(f"axe_{name}_{scheme}")
 
 
 # -- order and search -------------------------------------------------------------------------------------------------
@@ -218,7 +212,7 @@ WRONG = """all => all.filter(one => [...one.attributes].some(({ value }) => /NaN
     .map(one => one.outerHTML)"""
 
 
-@pytest.mark.parametrize("makers", [tiny_aligners, tiny_models], ids=["aligners", "factors"])
+@pytest.mark.parametrize("makers", [tiny_models, *thorough(tiny_aligners)], ids=["factors", "aligners"])
 def test_whatever_can_be_fitted_has_a_page_without_an_error(browser, tmp_path, makers):
     drawn = 0
     for kind, settings, data in makers():

@@ -12,15 +12,9 @@ import covalign as ca
 from covalign import InformedFactorAnalysis, LatentAligner
 from covalign.exceptions import NotHeldOutWarning
 from covalign.show import report
-from tests.browser import PHONE, WIDE, Page, chromium
-from tests.conftest import correlated
+from tests.browser import PHONE, WIDE, Page
+from tests.conftest import correlated, thorough
 from tests.system.test_report_page import NASTY
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as opened:
-        yield opened
 
 
 def aligner(p: int = 3, **settings) -> LatentAligner:
@@ -290,7 +284,7 @@ def test_an_overfitted_model_is_called_so(browser, tmp_path):
 
 
 @pytest.mark.parametrize("viewport", [WIDE, PHONE], ids=["wide", "narrow"])
-@pytest.mark.parametrize("p", [1, 3, 20, 60])
+@pytest.mark.parametrize("p", [3, *thorough(1, 20, 60)])
 def test_any_number_of_covariates_at_any_width(browser, tmp_path, p, viewport):
     with Page(browser, aligner(p), tmp_path, viewport=viewport, title=f"{p} covariates") as page:
         page.page.locator("#lam").fill("0.8")
@@ -329,7 +323,7 @@ def test_names_that_read_from_right_to_left_leave_the_numbers_as_they_are(browse
         assert page.page.locator("#numbers th").all_inner_texts() == names
 
 
-@pytest.mark.parametrize("p", [6, 30])
+@pytest.mark.parametrize("p", [6, *thorough(30)])
 def test_names_of_any_letters_are_written_in_full(browser, tmp_path, p):
     Z, Y = correlated(p, 400, p + 5, p)
     letters = ["W", "\u6f22", "\U0001f600", "i", "M\u0301", "@"]
@@ -377,7 +371,7 @@ def test_without_scripts_there_is_a_figure(browser, tmp_path, viewport):
         page.screenshot(f"static_{viewport['width']}")
 
 
-@pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "plain"])
+@pytest.mark.parametrize("scripts", [False, *thorough(True)], ids=["plain", "scripts"])
 def test_groups_are_spoken_of_with_and_without_scripts(browser, tmp_path, scripts):
     Z, Y = correlated(0, 120, 6, 2)
     place = "#reading" if scripts else ".static"
@@ -413,7 +407,7 @@ def clinic():
     return model.fit(views, Y, confounders=["batch"])
 
 
-@pytest.mark.parametrize("viewport", [WIDE, PHONE], ids=["wide", "narrow"])
+@pytest.mark.parametrize("viewport", [PHONE, *thorough(WIDE)], ids=["narrow", "wide"])
 def test_a_factor_model_moves_as_its_realignments_do(browser, tmp_path, clinic, viewport):
     with Page(browser, clinic.realign(0.5), tmp_path, viewport=viewport) as page:
         for lam in (0.5, 0.2, 0.9):

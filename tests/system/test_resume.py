@@ -17,17 +17,10 @@ import covalign as ca
 from covalign.stream import Beside, Kept, fingerprint, identity, open_rows, open_sink
 from covalign.stream import row_map as row_map_module
 from covalign.stream.memory import ArrayRows
+from tests.conftest import thorough
 
+pytestmark = pytest.mark.filterwarnings("ignore")
 N, D, CHUNK, STOP = 240, 8, 20, 120
-
-
-@pytest.fixture(autouse=True)
-def quiet():
-    import warnings
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -38,12 +31,8 @@ def data():
 
 @pytest.fixture(scope="module")
 def models(data):
-    import warnings
-
     X, Y, C = data
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        factor = ca.InformedFactorAnalysis(4, max_iter=5).fit(X, Y, confounders=C)
+    factor = ca.InformedFactorAnalysis(4, max_iter=5).fit(X, Y, confounders=C)
     return {"aligner": ca.LatentAligner(shrinkage=0.1).fit(X, Y, confounders=C), "factor": factor}
 
 
@@ -118,7 +107,7 @@ def run(model, rows, C, out, monkeypatch, stop=None):
 
 
 @both
-@pytest.mark.parametrize("row", [0, N // 2, N - 1, None])
+@pytest.mark.parametrize("row", [N // 2, None, *thorough(0, N - 1)])
 @pytest.mark.parametrize("store", [npy, npz, zarr, parquet, h5ad, array, matrix])
 def test_a_changed_row_starts_again_and_unchanged_rows_resume(which, store, row, models, data, tmp_path, monkeypatch):
     X, _, C = data
@@ -325,7 +314,7 @@ print(done)
 """
 
 
-@pytest.mark.parametrize("suffix", [".npy", ".zarr"])
+@pytest.mark.parametrize("suffix", [".npy", *thorough(".zarr")])
 def test_two_processes_that_replace_the_same_result_lose_nothing(suffix, tmp_path):
     path = tmp_path / f"out{suffix}"
     with open_sink(path, (30, 4), chunk_rows=10) as sink:

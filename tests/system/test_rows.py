@@ -35,6 +35,7 @@ from covalign.moments.moments import Moments
 from covalign.stream import Batches, ahead, checked, in_step, open_rows, read, recut, refuse_not_finite
 from covalign.stream import source as source_module
 from tests import late
+from tests.conftest import thorough
 
 HAS_TORCH = importlib.util.find_spec("torch") is not None  # without it, tests of tensors alone skip and say so
 torch = late.Late("torch")
@@ -229,7 +230,7 @@ def dense(chunk):
     return chunk.toarray() if sparse.issparse(chunk) else chunk
 
 
-@pytest.mark.parametrize("rows", [None, 1, 7, 10, 20, N, 1000])
+@pytest.mark.parametrize("rows", [None, 7, *thorough(1, 10, 20, N, 1000)])
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_format_gives_the_rows_of_the_array(sources, name, rows):
     source = sources[name]

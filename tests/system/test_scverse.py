@@ -13,6 +13,7 @@ import covalign as ca
 from covalign.bridges.scverse.slots import written_as
 from covalign.exceptions import NotHeldOutWarning
 from covalign.stream.h5ad import pulling
+from tests.conftest import thorough
 
 anndata = pytest.importorskip("anndata", reason="anndata is not installed")
 mudata = pytest.importorskip("mudata", reason="mudata is not installed")
@@ -212,7 +213,7 @@ ODD = ["a/b", "50%", "100%2F", ".", "..", "_index", "cell", "7", "Größe μ/ß"
 
 
 @pytest.mark.filterwarnings("ignore")  # zarr's and anndata's, of their formats
-@pytest.mark.parametrize("kind", ["h5ad", "zarr"])
+@pytest.mark.parametrize("kind", ["h5ad", *thorough("zarr")])
 def test_odd_names_survive_a_file(tmp_path, kind):
     if kind == "zarr":
         pytest.importorskip("zarr")

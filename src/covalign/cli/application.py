@@ -195,6 +195,14 @@ def note_reasons(reasons: Mapping[str, Mapping[str, Any]]) -> None:
             note(f"{status}: {name}: {why}")
 
 
+def reply_made(made: Any, as_json: bool) -> None:
+    """Print the files that a study made; print what has no result, and why, to standard error."""
+    reasons = {"absent": made.outcome.absent, "skipped": made.skipped, "failed": made.outcome.failed}
+    files = [str(file) for file in made.files]
+    reply(as_json, {"files": files, **reasons}, *files)
+    note_reasons({status: {name: in_flags(why) for name, why in some.items()} for status, some in reasons.items()})
+
+
 # -- messages ---------------------------------------------------------------------------------------------------------
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +9,7 @@ import typer
 
 from covalign._core.text_tables import plain
 from covalign.cli import options
-from covalign.cli.application import RESUMES, answering, app, in_flags, note_reasons, reply
+from covalign.cli.application import RESUMES, answering, app, reply, reply_made
 from covalign.cli.options import DATA, METHOD, OUTPUT, flag, option
 
 
@@ -19,9 +18,7 @@ def arena(
     data: Annotated[
         list[str] | None, typer.Argument(metavar="DATA", help="Names of data sets. Default: all that are here.")
     ] = None,
-    tcga: Annotated[
-        Path | None, option(DATA, "PATH", "Folder of the breast cancer data, or the file breast.TCGA.rda.")
-    ] = None,
+    tcga: options.BreastCancer = None,
     cll: Annotated[
         Path | None, option(DATA, "FOLDER", "Folder with drugs.csv, mutations.csv and metadata.csv (leukaemia).")
     ] = None,
@@ -29,9 +26,7 @@ def arena(
         Path | None, option(DATA, "FILE", "Table of summaries of law cases: case_summaries, source.")
     ] = None,
     cities: Annotated[Path | None, option(DATA, "FOLDER", "Folder with ravel_city_entity_attributes.json.")] = None,
-    embeddings: Annotated[
-        list[str] | None, option(DATA, "NAME=PATH", "A representation and its file. Repeat the option for several.")
-    ] = None,
+    embeddings: options.Embeddings = None,
     method: Annotated[
         list[str] | None,
         option(METHOD, "NAME", "Method. Repeat the option for several. Default: all methods.", "--method", "-m"),
@@ -44,18 +39,12 @@ def arena(
     cpu_limit: Annotated[
         float | None, option(METHOD, "SECONDS", "Limit of a fit, in seconds of computation. Default: 60.", min=1)
     ] = None,
-    peers: Annotated[
-        bool, flag(METHOD, "Run MOFA, SOFA and other packages that are installed.", "--peers/--no-peers")
-    ] = True,
+    peers: options.Peers = True,
     redraw: Annotated[
         bool, flag(METHOD, "Write page and figure from existing results, without computing anything.", "--redraw")
     ] = False,
-    jobs: Annotated[
-        int | None, option(METHOD, "INT", "Number of processes. Default: the number of cores.", min=1)
-    ] = None,
-    dask: Annotated[
-        str | None, option(METHOD, "ADDRESS", "Run on the dask cluster at this address (tcp://host:8786).")
-    ] = None,
+    jobs: options.Jobs = None,
+    dask: options.Dask = None,
     out: Annotated[Path, option(OUTPUT, "FOLDER", "Folder of results and figure.", "--out", "-o")] = Path("arena"),
     page: Annotated[Path | None, option(OUTPUT, "PATH", "File of the page. Default: OUT/arena.md.")] = None,
     as_json: options.Json = False,
@@ -72,6 +61,7 @@ def arena(
         from covalign.study.arena import collection, entrants
         from covalign.study.arena import tournament as command
         from covalign.study.profiles import ARENA, Inputs
+        from covalign.study.runner import Resources
 
         inputs = Inputs(tcga, options.embedding_paths(embeddings), cll, cases, cities)
         if list_names:
@@ -84,9 +74,5 @@ def arena(
             cpu_limit=cpu_limit or ARENA.cpu_limit,
             methods=tuple(method or ()),
         )
-        made = command.arena(data or [], out, inputs, profile, jobs or os.cpu_count() or 1, peers, redraw, page, dask)
-    reasons = {"absent": made.outcome.absent, "skipped": made.missing, "failed": made.outcome.failed}
-    files = [str(file) for file in made.files]
-    reply(as_json, {"files": files, **reasons}, *files)
-    note_reasons({status: {name: in_flags(why) for name, why in some.items()} for status, some in reasons.items()})
-    return None
+        made = command.arena(data or [], profile, out, inputs, Resources(jobs, peers, redraw, dask), page)
+    return reply_made(made, as_json)

@@ -152,14 +152,8 @@ def compare(
         )
         categories, table.attrs = table.attrs["categories"], {}
         table["note"] = [in_flags(why) for why in table["note"]]
-        made = []
-        if out is not None:
-            write_frame(table, out)
-            made.append(out)
-        if draw is not None and figure is not None and table["alignment"].notna().any():
-            save_figure(draw(table)[0], figure)
-            made.append(figure)
-    _answer(table, [str(file) for file in made], (len(ready.Y), n_groups), ready.said, categories, as_json)
+        made = _written(table, out, figure, draw)
+    _answer(table, made, (len(ready.Y), n_groups), ready.said, categories, as_json)
     if (table["status"] == "failed").any():
         raise typer.Exit(FAILED)
 
@@ -179,6 +173,18 @@ def _data_and_covariates(files: list[Path], covariates: Path | None) -> tuple[Pa
         remedy = "write for example covalign compare Z.npy covariates.csv, or name several views with --view NAME=PATH"
         raise ValueError(message("One table and one file of covariates are needed", got=listed(files), remedy=remedy))
     return files[0] if files else None, files[1] if len(files) == 2 else covariates
+
+
+def _written(table: Any, out: Path | None, figure: Path | None, draw: Any) -> list[str]:
+    """Write the table and, if a method has numbers, the figure; the names of these files."""
+    made = []
+    if out is not None:
+        write_frame(table, out)
+        made.append(str(out))
+    if draw is not None and figure is not None and table["alignment"].notna().any():
+        save_figure(draw(table)[0], figure)
+        made.append(str(figure))
+    return made
 
 
 def _answer(

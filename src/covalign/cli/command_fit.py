@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterable, Sequence
 from copy import copy
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -42,6 +42,41 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from covalign.factor.informed import InformedFactorAnalysis
+
+
+class Outputs(NamedTuple):
+    """The files that the command writes; None where one is not wanted."""
+
+    model: Path | None
+    factors: Path | None
+    loadings: Path | None
+    mofa: Path | None
+    report: Path | None
+
+    def by_flag(self) -> dict[str, tuple[Path | None, Sequence[str]]]:
+        """Flag -> its file, and the suffixes that the file may have."""
+        tables = TABLES if self.loadings is not None and self.loadings.suffix else ()
+        return {
+            "--out": (self.model, ()),
+            "--factors-out": (self.factors, NUMBERS),
+            "--loadings-out": (self.loadings, tables),
+            "--mofa-out": (self.mofa, MODELS),
+            "--report": (self.report, PAGES),
+        }
+
+    def write(self, model: InformedFactorAnalysis, samples: pd.Index) -> None:
+        """Write all but the report, the model last: once the model exists, the others do."""
+        import pandas as pd
+
+        if self.factors is not None:
+            index = None if isinstance(samples, pd.RangeIndex) else samples
+            write_frame(frame_of(model.factors_, index, model.factor_names_), self.factors)
+        if self.loadings is not None:
+            write_loadings(loading_frames(model), self.loadings)
+        if self.mofa is not None:
+            model.to_mofa(self.mofa)
+        if self.model is not None:
+            model.save(self.model)
 
 
 @app.command()
@@ -134,15 +169,9 @@ def fit(
     Example: covalign fit --view rna=rna.csv --view protein=protein.csv --covariates clinic.csv -o ifa.covalign
     """
     with working(as_json):
-        outputs = {
-            "--out": (out, ()),
-            "--factors-out": (factors_out, NUMBERS),
-            "--loadings-out": (loadings_out, TABLES if loadings_out is not None and loadings_out.suffix else ()),
-            "--mofa-out": (mofa_out, MODELS),
-            "--report": (report_file, PAGES),
-        }
+        made = Outputs(out, factors_out, loadings_out, mofa_out, report_file)
         paths = named_paths(view, data)
-        files = check_outputs(outputs, [data, covariates, *paths.values()], force=force, needed=True)
+        files = check_outputs(made.by_flag(), [data, covariates, *paths.values()], force=force, needed=True)
         options.check_setting(regime, lam, max_coupling)
         views = options.views_in(data, paths)
         reading = options.reading(transpose, match, strip, log, top_variable, ordered, by_position, views, na=na)
@@ -179,20 +208,21 @@ def fit(
         counted_groups(study, Y, groups, held_out=folds > 0)
         model.fit(X[SINGLE] if [*X] == [SINGLE] else X, Y, confounders=confounder or None, groups=groups)
         converged = bool(model.converged_)
-        if regime is not None or lam is not None or max_coupling is not None:
-            model = moved(model, regime, lam, max_coupling)
+        model = moved(model, regime, lam, max_coupling)
         judged = checked_folds(model)  # the file has its verdicts
-        write(model, Y.index, out, factors_out, loadings_out, mofa_out)
+        made.write(model, Y.index)
         if report_file is not None:
-            from covalign.show import report
-
-            title = f"Informed factors of {', '.join(paths) if data is None else data.name}"
-            report.write(judged, report_file, title=title, command=options.refit(ctx), overwrite=force)
+            source = ", ".join(paths) if data is None else data.name
+            write_report(judged, report_file, source, options.refit(ctx), force)
         answer(judged, converged and bool(model.converged_), len(Y), files, as_json)
     if not as_json and out is not None:
-        new = ["NEW"] if not paths else ["--view", f"{next(iter(paths))}=NEW"]
-        again = reading.repeated([*paths][:1])
-        note(f"next: {options.line('transform', out, *new, *again, '-o', 'OUT')}")
+        note_next(out, [*paths], reading)
+
+
+def note_next(model: Path, views: list[str], reading: options.Reading) -> None:
+    """Print the command line that gives new rows their factors."""
+    new = ["--view", f"{views[0]}=NEW"] if views else ["NEW"]
+    note(f"next: {options.line('transform', model, *new, *reading.repeated(views[:1]), '-o', 'OUT')}")
 
 
 def scales(views: Iterable[str], unscaled: Sequence[str]) -> bool | dict[str, bool]:
@@ -205,7 +235,9 @@ def scales(views: Iterable[str], unscaled: Sequence[str]) -> bool | dict[str, bo
 def moved(
     model: InformedFactorAnalysis, regime: Regime | None, lam: float | None, max_coupling: float | None
 ) -> InformedFactorAnalysis:
-    """The model in the regime that was asked for; lambda alone means tunable, tunable alone means 0.5."""
+    """The model in the regime that was asked for, if any; lambda alone means tunable, tunable alone means 0.5."""
+    if regime is None and lam is None and max_coupling is None:
+        return model
     if max_coupling is not None:
         return model.at(max_coupling=max_coupling)
     return model.at(0.5 if lam is None else lam) if regime in (None, Regime.tunable) else model.at(regime=str(regime))
@@ -222,26 +254,11 @@ def checked_folds(model: InformedFactorAnalysis) -> InformedFactorAnalysis:
     return model
 
 
-def write(
-    model: InformedFactorAnalysis,
-    samples: pd.Index,
-    out: Path | None,
-    factors: Path | None,
-    loadings: Path | None,
-    mofa: Path | None,
-) -> None:
-    """Write the outputs, the model last: once the model exists, the others do."""
-    import pandas as pd
+def write_report(model: InformedFactorAnalysis, path: Path, source: str, command: str, force: bool) -> None:
+    """Write the interactive report."""
+    from covalign.show import report
 
-    if factors is not None:
-        index = None if isinstance(samples, pd.RangeIndex) else samples
-        write_frame(frame_of(model.factors_, index, model.factor_names_), factors)
-    if loadings is not None:
-        write_loadings(loading_frames(model), loadings)
-    if mofa is not None:
-        model.to_mofa(mofa)
-    if out is not None:
-        model.save(out)
+    report.write(model, path, title=f"Informed factors of {source}", command=command, overwrite=force)
 
 
 def loading_frames(model: InformedFactorAnalysis) -> dict[str, pd.DataFrame]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from math import inf
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +11,7 @@ import typer
 from covalign._core.messages import message
 from covalign._core.text_tables import plain
 from covalign.cli import options
-from covalign.cli.application import FAILED, RESUMES, answering, app, in_flags, note_reasons, reply
+from covalign.cli.application import FAILED, RESUMES, answering, app, reply, reply_made
 from covalign.cli.options import DATA, METHOD, OUTPUT, flag, option
 
 
@@ -21,12 +20,8 @@ def reproduce(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="NAMES", help="Figures and tables. Default: all of them.")
     ] = None,
-    tcga: Annotated[
-        Path | None, option(DATA, "PATH", "Folder of the breast cancer data, or the file breast.TCGA.rda.")
-    ] = None,
-    embeddings: Annotated[
-        list[str] | None, option(DATA, "NAME=PATH", "A representation and its file. Repeat the option for several.")
-    ] = None,
+    tcga: options.BreastCancer = None,
+    embeddings: options.Embeddings = None,
     list_names: Annotated[bool, flag(METHOD, "List the figures and tables and exit.", "--list")] = False,
     reps: Annotated[
         int | None, option(METHOD, "INT", "Number of repetitions. Default: 20, as in the paper.", min=1)
@@ -40,18 +35,12 @@ def reproduce(
     ] = None,
     quick: Annotated[bool, flag(METHOD, "Few repetitions, coarse grids and few iterations.", "--quick")] = False,
     tiny: Annotated[bool, typer.Option("--tiny", hidden=True)] = False,
-    peers: Annotated[
-        bool, flag(METHOD, "Run MOFA, SOFA and other packages that are installed.", "--peers/--no-peers")
-    ] = True,
+    peers: options.Peers = True,
     redraw: Annotated[
         bool, flag(METHOD, "Draw from existing results, without computing anything.", "--redraw")
     ] = False,
-    jobs: Annotated[
-        int | None, option(METHOD, "INT", "Number of processes. Default: the number of cores.", min=1)
-    ] = None,
-    dask: Annotated[
-        str | None, option(METHOD, "ADDRESS", "Run on the dask cluster at this address (tcp://host:8786).")
-    ] = None,
+    jobs: options.Jobs = None,
+    dask: options.Dask = None,
     out: Annotated[Path, option(OUTPUT, "FOLDER", "Folder of results, figures and tables.", "--out", "-o")] = Path(
         "study"
     ),
@@ -66,6 +55,7 @@ def reproduce(
     """
     from covalign.study import reproduction as command
     from covalign.study.profiles import PROFILES, Inputs
+    from covalign.study.runner import Resources
 
     if list_names:
         return reply(as_json, command.names(), *plain([], command.names().items(), left=2))
@@ -78,12 +68,8 @@ def reproduce(
             factors = options.numbers("--scaling-factors", scaling_factors, kind, example, lambda f: 0 < f < inf)
             profile = profile._replace(scaling_factors=tuple(factors))
         inputs = Inputs(tcga, options.embedding_paths(embeddings))
-        processes = jobs or os.cpu_count() or 1
-        made = command.reproduce(names or [], profile, out, inputs, processes, peers, redraw, claims, dask)
-    missing = {"absent": made.outcome.absent, "skipped": made.skipped, "failed": made.outcome.failed}
-    files = [str(file) for file in made.files]
-    reply(as_json, {"files": files, **missing}, *files)
-    note_reasons({status: {name: in_flags(why) for name, why in some.items()} for status, some in missing.items()})
+        made = command.reproduce(names or [], profile, out, inputs, Resources(jobs, peers, redraw, dask), claims)
+    reply_made(made, as_json)
     if made.outcome.failed:
         raise typer.Exit(FAILED)
 

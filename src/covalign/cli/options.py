@@ -220,6 +220,18 @@ FoldsOrNone = Annotated[
 ]
 RandomState = Annotated[int, option(METHOD, "INT", "Seed. The same seed gives the same result.", min=0)]
 
+# -- runs of many fits ------------------------------------------------------------------------------------------------
+
+BreastCancer = Annotated[
+    Path | None, option(DATA, "PATH", "Folder of the breast cancer data, or the file breast.TCGA.rda.")
+]
+Embeddings = Annotated[
+    list[str] | None, option(DATA, "NAME=PATH", "A representation and its file. Repeat the option for several.")
+]
+Peers = Annotated[bool, flag(METHOD, "Run MOFA, SOFA and other packages that are installed.", "--peers/--no-peers")]
+Jobs = Annotated[int | None, option(METHOD, "INT", "Number of processes. Default: the number of cores.", min=1)]
+Dask = Annotated[str | None, option(METHOD, "ADDRESS", "Run on the dask cluster at this address (tcp://host:8786).")]
+
 # -- output -----------------------------------------------------------------------------------------------------------
 
 TableFile = Annotated[Path | None, option(OUTPUT, "PATH", f"The whole table ({', '.join(TABLES)}).", "--out", "-o")]

@@ -4,31 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from covalign._core.files import replacing, write_text
 from covalign._core.messages import message
 from covalign.bridges import datasets
 from covalign.study import paper_tables as tables
-from covalign.study import runner
 from covalign.study.experiments import EXPERIMENTS
 from covalign.study.paper_figures import FIGURES
 from covalign.study.profiles import Inputs, Profile
 from covalign.study.results_store import Store
+from covalign.study.runner import Made, Resources, run_with
 
 OUTPUTS = {**FIGURES, **tables.TABLES, "claims": tables.CLAIMS}
 NO_DATA = {
     "tcga": "it needs the breast cancer data: give the folder, or the file breast.TCGA.rda of mixOmics, with tcga=...",
     "embeddings": "it needs a representation: give its name and file with embeddings=...",
 }
-
-
-class Made(NamedTuple):
-    """Files that were written, names that were left out and why, and the outcome of the run."""
-
-    files: list[Path]
-    skipped: dict[str, str]
-    outcome: runner.Outcome
 
 
 def names() -> dict[str, str]:
@@ -40,18 +32,11 @@ def reproduce(
     wanted: Sequence[str],
     profile: Profile,
     out: Path,
-    inputs: Inputs | None = None,
-    jobs: int = 1,
-    peers: bool = True,
-    redraw: bool = False,
+    inputs: Inputs,
+    resources: Resources,
     claims: Path | None = None,
-    dask: str | None = None,
 ) -> Made:
-    """Make the figures and tables in ``wanted`` (all, if it is empty).
-
-    ``redraw`` uses existing results only. ``dask`` is the address of a cluster to run on.
-    """
-    inputs = Inputs() if inputs is None else inputs
+    """Make the figures and tables in ``wanted`` (all, if it is empty)."""
     wanted = list(wanted) or list(OUTPUTS)
     unknown = [name for name in wanted if name not in OUTPUTS]
     if unknown:
@@ -63,8 +48,7 @@ def reproduce(
     made = [name for name in wanted if name not in skipped]
     store = Store(out / "results")
     needed = [name for name in EXPERIMENTS if any(name in OUTPUTS[thing].experiments for thing in made)]
-    with runner.connected(None if redraw else dask) as client:
-        outcome = runner.run([] if redraw else needed, profile, inputs, store, jobs, peers, client)
+    outcome = run_with(resources, needed, profile, inputs, store)
     files = []
     for name in made:
         try:

@@ -42,6 +42,37 @@ class Outcome(NamedTuple):
     absent: dict[str, str]
 
 
+class Made(NamedTuple):
+    """What a command made: the files, the names that were left out and why, and the outcome of the run."""
+
+    files: list[Path]
+    skipped: dict[str, str]
+    outcome: Outcome
+
+
+class Resources(NamedTuple):
+    """How a study is run: processes (all cores without a number), other packages, the address of a dask cluster.
+
+    ``redraw`` runs nothing: it uses existing results only.
+    """
+
+    jobs: int | None = None
+    peers: bool = True
+    redraw: bool = False
+    dask: str | None = None
+
+
+def run_with(
+    resources: Resources, experiments: Sequence[str], profile: Profile, inputs: Inputs, store: Store
+) -> Outcome:
+    """Run what the store does not have, by these resources."""
+    if resources.redraw:
+        return Outcome(0, {}, {})
+    with connected(resources.dask) as client:
+        jobs = resources.jobs or os.cpu_count() or 1
+        return run(experiments, profile, inputs, store, jobs, resources.peers, client)
+
+
 def run(
     experiments: Sequence[str],
     profile: Profile,

@@ -4,43 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import pandas as pd
 
 from covalign._core.files import write_text
 from covalign._core.messages import listed, message
-from covalign.study import runner
 from covalign.study.arena import arena_page, collection, entrants
-from covalign.study.profiles import ARENA, Inputs, Profile
+from covalign.study.profiles import Inputs, Profile
 from covalign.study.reproduction import save
 from covalign.study.results_store import Store
-
-
-class Held(NamedTuple):
-    """Files that were written, data sets that are not here, and the outcome of the run."""
-
-    files: list[Path]
-    missing: dict[str, str]
-    outcome: runner.Outcome
+from covalign.study.runner import Made, Resources, run_with
 
 
 def arena(
     data: Sequence[str],
+    profile: Profile,
     out: Path,
-    inputs: Inputs | None = None,
-    profile: Profile = ARENA,
-    jobs: int = 1,
-    peers: bool = True,
-    redraw: bool = False,
+    inputs: Inputs,
+    resources: Resources,
     page: Path | None = None,
-    dask: str | None = None,
-) -> Held:
-    """Run all methods on these data sets (all, if there are none), and write results, page and figure.
-
-    ``redraw`` uses existing results only. ``dask`` is the address of a cluster to run on.
-    """
-    inputs = Inputs() if inputs is None else inputs
+) -> Made:
+    """Run all methods on these data sets (all, if there are none), and write results, page and figure."""
     known = collection.sources(inputs)
     unknown = [name for name in data if name not in known]
     if unknown:
@@ -53,13 +37,11 @@ def arena(
             message("None of these data sets is here", got="; ".join(f"{n}: {w}" for n, w in missing.items()))
         )
     profile, store = profile._replace(data=tuple(data)), Store(out)
-    outcome = runner.Outcome(0, {}, {})
-    if not redraw:
+    if not resources.redraw:
         describe(store, [name for name in data or known if name not in missing], inputs)
-        with runner.connected(dask) as client:
-            outcome = runner.run(["arena"], profile, inputs, store, jobs, peers, client)
-    files = [] if redraw else [store.path("arena")]
-    return Held(files + written(store, profile, page or out / "arena.md"), missing, outcome)
+    outcome = run_with(resources, ["arena"], profile, inputs, store)
+    files = [] if resources.redraw else [store.path("arena")]
+    return Made(files + written(store, profile, page or out / "arena.md"), missing, outcome)
 
 
 def describe(store: Store, names: Sequence[str], inputs: Inputs) -> None:
