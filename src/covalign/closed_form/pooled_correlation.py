@@ -27,6 +27,13 @@ their share h of the variance counts again below r. excess is the excess kurtosi
 squares of parts. Groups have sums of squares that vary without heavy tails: excess = 0 there. Rows that are far out in
 z and y lower r less than this formula says, so h has a limit: what parts show.
 
+This is the interval of the fits without a fold. The map has seen all rows, n instead of n (k - 1) / k, and the error
+|e|^2 goes with 1 / n. As r = |c| sqrt(share), the map reaches
+
+    r_map = r / sqrt(1 - (1 - share) / k),
+
+and a limit of the interval becomes what the map reaches if the fits reach this limit (``learned``).
+
 With d_a = atanh r_(-a) - atanh r, the degrees of freedom are the smaller of 3 (sum d^2)^2 / sum d^4 - 1, which is A - 1
 for parts that count the same and few if some parts decide (rare levels), and A / (1 + excess A / (2 n)) - 1.
 ``docs/held_out.md`` has the derivation, and how often the interval covered the truth in simulations.
@@ -135,7 +142,9 @@ def _estimate(parts: _Parts, fitted: Array, folds: int, level: float) -> Estimat
     t = student.ppf((1 + level) / 2, np.floor(np.clip(freedom - 1 + 1e-9, 1, np.maximum(A - 1, 1))))
     sd = np.where(A >= 2, np.sqrt(variance), np.nan)
     tails = np.minimum(quotient(pull, 1 - np.square(value)) ** 2, TAILS * variance)
-    low, high = np.tanh(middle - t * np.sqrt(sd**2 + tails)), np.tanh(middle + t * sd)
+    limits = np.tanh(middle - t * np.sqrt(sd**2 + tails)), np.tanh(middle + t * sd)
+    low, high = (learned(limit, value, fitted, folds) for limit in limits)
+    low = np.minimum(low, value)  # the fits without a fold are in their interval, even if the map is clearly better
     se = np.minimum(sd * (1 - np.square(value)), 1.0)  # no correlation is known worse
     return Estimate(np.asarray(value), se, low, high)
 
@@ -157,9 +166,24 @@ def excess_kurtosis(pairs: Pairs, grouped: bool = False) -> Array:
 
 
 def inflation(value: Array, fitted: Array, folds: int) -> Array:
-    """1 + k / (k - 1) (1 - (r / r_fitted)^2): what uncertain directions add to the variance."""
-    share = np.clip(quotient(np.maximum(value, 0.0), np.maximum(fitted, 0.0)), 0, 1)
-    return np.asarray(1 + folds / max(folds - 1, 1) * (1 - share**2))
+    """1 + k / (k - 1) (1 - share): what uncertain directions add to the variance."""
+    return np.asarray(1 + folds / max(folds - 1, 1) * (1 - certain_share(value, fitted)))
+
+
+def certain_share(value: Array, fitted: Array) -> Array:
+    """(r / r_fitted)^2, 0 to 1: how certain the directions of the fits are."""
+    ratio = np.clip(quotient(np.maximum(value, 0.0), np.maximum(fitted, 0.0)), 0, 1)
+    return np.asarray(ratio**2)
+
+
+def learned(limit: Array, value: Array, fitted: Array, folds: int) -> Array:
+    """What the map of all rows reaches if the fits without a fold reach ``limit``: limit / sqrt(1 - (1 - share) / k).
+
+    No share is smaller than limit^2, as |c| is at most 1, so no result is larger than 1. Nothing is to be learned below
+    0: such limits stay as they are.
+    """
+    share = np.maximum(certain_share(value, fitted), np.square(limit))
+    return np.asarray(np.where(limit > 0, limit / np.sqrt(1 - (1 - share) / max(folds, 2)), limit))
 
 
 def _scaled(r: Array) -> Array:

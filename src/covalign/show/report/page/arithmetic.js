@@ -199,6 +199,11 @@ const arithmetic = (() => {
 
   const TAILS = 1.5; // pooled_correlation.TAILS
 
+  // pooled_correlation.learned
+  function learned(limit, share, folds) {
+    return limit > 0 ? limit / Math.sqrt(1 - (1 - Math.max(share, limit ** 2)) / Math.max(folds, 2)) : limit;
+  }
+
   // pooled_correlation._estimate: value, standard error and interval from the values without each part
   function estimated({ value, without, excess, pull }, own, folds, quantiles) {
     const A = without.length;
@@ -206,8 +211,8 @@ const arithmetic = (() => {
     const apart = without.map((r) => scaled(orZero(r)) - scaled(value));
     const power = (k) => apart.reduce((sum, d) => sum + d ** k, 0);
     const [squares, fourth] = [power(2), power(4)];
-    const share = own > 0 ? Math.min(1, Math.max(0, value) / own) : 0;
-    const inflation = 1 + (folds / Math.max(folds - 1, 1)) * (1 - share ** 2);
+    const share = own > 0 ? Math.min(1, Math.max(0, value) / own) ** 2 : 0;
+    const inflation = 1 + (folds / Math.max(folds - 1, 1)) * (1 - share);
     const sd = Math.sqrt(((A - 1) / A) * squares * ((A + 1) / A) * inflation);
     const count = Math.min(fourth > 0 ? (3 * squares ** 2) / fourth : 2, A / (1 + (excess * A) / 2));
     const t = quantiles[Math.floor(Math.min(Math.max(count - 1 + 1e-9, 1), Math.max(A - 1, 1)))];
@@ -216,8 +221,8 @@ const arithmetic = (() => {
     return {
       value,
       se: Math.min(1, sd * left),
-      low: Math.tanh(scaled(value) - t * Math.sqrt(sd ** 2 + tails)),
-      high: Math.tanh(scaled(value) + t * sd),
+      low: Math.min(value, learned(Math.tanh(scaled(value) - t * Math.sqrt(sd ** 2 + tails)), share, folds)),
+      high: learned(Math.tanh(scaled(value) + t * sd), share, folds),
     };
   }
 
