@@ -37,6 +37,7 @@ from covalign.closed_form.pooled_correlation import LEVEL, SMALL, VERDICTS, Pair
 from covalign.closed_form.regimes import Polar
 from covalign.moments.incomplete import Rows
 from covalign.moments.moments import Moments
+from covalign.show.report import exact_tradeoff
 from covalign.tables.groups import FEW
 
 FORMAT = 3
@@ -53,6 +54,7 @@ def of_aligner(aligner: Any) -> dict[str, Any]:
         "shrinkage": aligner.shrinkage_,
         "scale": aligner.scale_,
         "between_covariates": plain(to_correlation(aligner.moments_.cov_y)),
+        **exact_tradeoff.of_aligner(aligner),
     }
 
 
