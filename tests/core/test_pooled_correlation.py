@@ -80,7 +80,8 @@ def test_limits_keep_their_order_their_sign_and_their_bounds():
     for value, fitted in ((-0.2, 0.9), (0.0, 0.5), (0.3, 0.9), (0.6, 0.7), (0.99, 0.999)):
         found = learned(limits, np.array(value), np.array(fitted), FOLDS)
         assert np.all(np.diff(found) > 0)
-        assert np.all(found >= limits) and found[-1] == 1
+        assert np.all(found >= limits)
+        assert found[-1] == 1
         np.testing.assert_array_equal(found[limits <= 0], limits[limits <= 0])
     np.testing.assert_allclose(learned(limits, np.array(0.7), CERTAIN, FOLDS), limits)
 

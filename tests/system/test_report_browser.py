@@ -82,7 +82,8 @@ def test_the_exact_trade_off_is_a_line_above_that_of_lambda(browser, tmp_path):
         assert np.all(exact[:, 1] <= fitted[:, 1])  # y points down
         # Distances are those of the facts, as far as the axis has pixels.
         ticks = page.page.evaluate(
-            "[...document.querySelectorAll('#frontier text.tick')].filter((t) => t.getAttribute('text-anchor') === 'end')"
+            "[...document.querySelectorAll('#frontier text.tick')]"
+            ".filter((t) => t.getAttribute('text-anchor') === 'end')"
             ".map((t) => [Number(t.getAttribute('y')), Number(t.textContent)])"
         )
         (y_1, value_1), (y_2, value_2) = ticks[0], ticks[-1]
