@@ -38,13 +38,12 @@ def test_intervals_hold_the_alignment_on_new_rows(setting):
     assert abs(found["reported"] - found["true"]) < 0.04
 
 
-@pytest.mark.parametrize("setting", [Setting(100, 20, effect=0.98), Setting(100, 60, effect=0.9)], ids=Setting.named)
-def test_intervals_hold_the_alignment_of_a_map_that_learned_from_all_rows(setting):
-    """The interval of the fits to four fifths of the rows misses it: the truth lies above 13 to 20 % of them."""
-    found = means("coverage", setting, 80)
+def test_intervals_hold_the_alignment_of_a_map_that_learned_from_all_rows():
+    """The truth lies above 15 % of the intervals of the fits to four fifths of the rows, which cover 82 %."""
+    found = means("coverage", Setting(100, 20, effect=0.98), 60)
     assert found["true"] > found["reported"]
     assert found["above"] <= 0.1
-    assert found["covered"] >= 0.85
+    assert found["covered"] >= 0.87
 
 
 @pytest.mark.parametrize("kind", ["exp", "t3"])
