@@ -90,6 +90,9 @@ def test_the_held_out_correlation_is_in_its_interval_if_many_rows_were_left_out_
     found = estimate(sums(*rows(0, 400_000, "normal"), 20), np.array([0.999]), FOLDS)
     assert learned(found.value, found.value, np.array([0.999]), FOLDS) > found.high - 0.02
     assert found.low == found.value < found.high
+    of_fits = estimate(sums(*rows(0, 400_000, "normal"), 20), np.array([0.999]), FOLDS, learns=False)
+    assert of_fits.low < found.low
+    assert of_fits.high < found.high
 
 
 def test_a_part_that_decides_leaves_few_degrees_of_freedom():

@@ -111,14 +111,17 @@ class _Parts(NamedTuple):
     pull: Array  # how much of the value heavy tails may take: r / 2 times the root of that
 
 
-def estimate(pairs: Pairs, fitted: Array, folds: int, grouped: bool = False, level: float = LEVEL) -> Estimate:
-    """corr(z, y) with its interval; ``fitted`` is what the fits of the folds reach on their own rows."""
+def estimate(pairs: Pairs, fitted: Array, folds: int, grouped: bool = False, learns: bool = True) -> Estimate:
+    """corr(z, y) with its interval; ``fitted`` is what the fits of the folds reach on their own rows.
+
+    The interval is that of the map of all rows if ``learns``, else that of the fits without a fold.
+    """
     value, excess = pairs.correlation(), excess_kurtosis(pairs, grouped)
     pull = np.abs(value) / 2 * np.sqrt(excess)
-    return _estimate(_Parts(value, pairs.without_each(), pairs.n > 0, excess, pull), fitted, folds, level)
+    return _estimate(_Parts(value, pairs.without_each(), pairs.n > 0, excess, pull), fitted, folds, learns)
 
 
-def mean_estimate(pairs: Pairs, fitted: Array, folds: int, grouped: bool = False, level: float = LEVEL) -> Estimate:
+def mean_estimate(pairs: Pairs, fitted: Array, folds: int, grouped: bool = False, learns: bool = True) -> Estimate:
     """The same of the mean over all pairs (last axis) that have a correlation."""
     values, excess = pairs.correlation(), excess_kurtosis(pairs, grouped)
     there = ~np.isnan(values)
@@ -128,10 +131,10 @@ def mean_estimate(pairs: Pairs, fitted: Array, folds: int, grouped: bool = False
     has_rows = (pairs.n[:, there] > 0).any(axis=1)
     pull = np.asarray(np.mean(np.abs(values[there]) / 2 * np.sqrt(excess[there])))
     parts = _Parts(values[there].mean(), without, has_rows, excess[there].mean(), pull)
-    return _estimate(parts, fitted[there].mean(), folds, level)
+    return _estimate(parts, fitted[there].mean(), folds, learns)
 
 
-def _estimate(parts: _Parts, fitted: Array, folds: int, level: float) -> Estimate:
+def _estimate(parts: _Parts, fitted: Array, folds: int, learns: bool) -> Estimate:
     value, without, has_rows, excess, pull = parts
     middle, A = _scaled(value), np.sum(has_rows, axis=0)
     # If nothing is left without a part, all that is known comes from it: 0 is left.
@@ -139,12 +142,13 @@ def _estimate(parts: _Parts, fitted: Array, folds: int, level: float) -> Estimat
     squares = np.sum(apart**2, axis=0)
     variance = quotient(A - 1.0, A) * squares * quotient(A + 1.0, A) * inflation(value, fitted, folds)
     freedom = np.minimum(quotient(3 * squares**2, np.sum(apart**4, axis=0), 2.0), A / (1 + excess * A / 2))
-    t = student.ppf((1 + level) / 2, np.floor(np.clip(freedom - 1 + 1e-9, 1, np.maximum(A - 1, 1))))
+    t = student.ppf((1 + LEVEL) / 2, np.floor(np.clip(freedom - 1 + 1e-9, 1, np.maximum(A - 1, 1))))
     sd = np.where(A >= 2, np.sqrt(variance), np.nan)
     tails = np.minimum(quotient(pull, 1 - np.square(value)) ** 2, TAILS * variance)
-    limits = np.tanh(middle - t * np.sqrt(sd**2 + tails)), np.tanh(middle + t * sd)
-    low, high = (learned(limit, value, fitted, folds) for limit in limits)
-    low = np.minimum(low, value)  # the fits without a fold are in their interval, even if the map is clearly better
+    low, high = np.tanh(middle - t * np.sqrt(sd**2 + tails)), np.tanh(middle + t * sd)
+    if learns:
+        low, high = (learned(limit, value, fitted, folds) for limit in (low, high))
+        low = np.minimum(low, value)  # what was measured is in the interval, even if the map is clearly better
     se = np.minimum(sd * (1 - np.square(value)), 1.0)  # no correlation is known worse
     return Estimate(np.asarray(value), se, low, high)
 
