@@ -246,7 +246,9 @@ def _mean(values: Any) -> float:
 NONE = {"effect": 0.0}
 COVERAGE = [
     *(Setting(60, 5), Setting(60, 5, **NONE), Setting(60, 120), Setting(60, 120, **NONE)),
-    *(Setting(100, 20), Setting(100, 20, effect=0.3), Setting(100, 200), Setting(100, 200, **NONE)),
+    *(Setting(100, 20), Setting(100, 20, effect=0.3), Setting(100, 20, effect=0.98)),
+    *(Setting(100, 60, effect=0.9), Setting(100, 200, effect=0.9)),
+    *(Setting(100, 200), Setting(100, 200, **NONE)),
     *(Setting(200, 10), Setting(200, 10, **NONE), Setting(1000, 50), Setting(1000, 50, **NONE)),
     *(Setting(5000, 50), Setting(5000, 50, **NONE)),
     *(Setting(300, 20, kind="exp"), Setting(2000, 20, kind="exp"), Setting(300, 20, kind="t3")),

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from covalign.closed_form.pooled_correlation import Pairs, estimate, excess_kurtosis, mean_estimate
+from covalign.closed_form.pooled_correlation import Pairs, estimate, excess_kurtosis, learned, mean_estimate
 
 FITTED, FOLDS = np.array([0.8]), 5
+CERTAIN = np.array([0.1])  # fits that are no better on their own rows have certain directions: nothing is left to learn
 
 
 def sums(z, y, parts):
@@ -53,12 +54,45 @@ def test_the_mean_of_equal_pairs_has_the_interval_of_each():
 
 def test_what_heavy_tails_add_below_is_limited_by_the_variance_that_parts_show():
     z = rows(2, 2000, "normal")[0]
-    found = estimate(sums(z, np.sinh(2 * z), 20), FITTED, FOLDS)  # rows that are far out in both
+    found = estimate(sums(z, np.sinh(2 * z), 20), CERTAIN, FOLDS)  # rows that are far out in both
     below, above = np.arctanh(found.value) - np.arctanh(found.low), np.arctanh(found.high) - np.arctanh(found.value)
     assert (below / above) ** 2 == pytest.approx(2.5)
-    found = estimate(sums(*rows(2, 2000, "normal"), 20), FITTED, FOLDS)
+    found = estimate(sums(*rows(2, 2000, "normal"), 20), CERTAIN, FOLDS)
     below, above = np.arctanh(found.value) - np.arctanh(found.low), np.arctanh(found.high) - np.arctanh(found.value)
     assert below / above < 1.2
+
+
+def test_a_limit_becomes_what_the_map_of_all_rows_reaches():
+    """Directions c + e with |e|^2 = x / n in whitened coordinates: r(n) = |c| / sqrt(1 + x / (n |c|^2))."""
+    c, n, x = np.array([0.9, 0.7, 0.3]), 100, np.array([0.1, 10.0, 200.0])
+
+    def reached(n):
+        return c / np.sqrt(1 + x / (n * c**2))
+
+    for folds in (2, 5, 10):
+        of_fits = reached(n * (folds - 1) / folds)
+        fitted = c  # so that the share (r / r_fitted)^2 is |c|^2 / (|c|^2 + x / n)
+        np.testing.assert_allclose(learned(of_fits, of_fits, fitted, folds), reached(n))
+
+
+def test_limits_keep_their_order_their_sign_and_their_bounds():
+    limits = np.linspace(-1, 1, 201)
+    for value, fitted in ((-0.2, 0.9), (0.0, 0.5), (0.3, 0.9), (0.6, 0.7), (0.99, 0.999)):
+        found = learned(limits, np.array(value), np.array(fitted), FOLDS)
+        assert np.all(np.diff(found) > 0)
+        assert np.all(found >= limits)
+        assert found[-1] == 1
+        np.testing.assert_array_equal(found[limits <= 0], limits[limits <= 0])
+    np.testing.assert_allclose(learned(limits, np.array(0.7), CERTAIN, FOLDS), limits)
+
+
+def test_the_held_out_correlation_is_in_its_interval_if_many_rows_were_left_out_of_poor_fits():
+    found = estimate(sums(*rows(0, 400_000, "normal"), 20), np.array([0.999]), FOLDS)
+    assert learned(found.value, found.value, np.array([0.999]), FOLDS) > found.high - 0.02
+    assert found.low == found.value < found.high
+    of_fits = estimate(sums(*rows(0, 400_000, "normal"), 20), np.array([0.999]), FOLDS, learns=False)
+    assert of_fits.low < found.low
+    assert of_fits.high < found.high
 
 
 def test_a_part_that_decides_leaves_few_degrees_of_freedom():

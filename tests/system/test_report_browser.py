@@ -61,6 +61,34 @@ def test_the_slider_is_dragged_and_every_number_is_that_of_python(browser, tmp_p
         np.testing.assert_allclose(np.diag(matrix), moved.alignment_, atol=1e-6)
 
 
+def test_the_exact_trade_off_is_a_line_above_that_of_lambda(browser, tmp_path):
+    model = LatentAligner().fit(*correlated(6, 200, 8, 5))
+    with Page(browser, model, tmp_path) as page:
+        known = page.page.evaluate("window.covalign.facts")
+        assert page.text("#exact-said") == known["about_exact"]
+        paths = {
+            kind: page.page.locator(f"#frontier path.line.{kind}").get_attribute("d") for kind in ("exact", "fitted")
+        }
+        exact, fitted = (
+            np.array([[float(value) for value in at.split()] for at in path[1:].split("L")]) for path in paths.values()
+        )
+        np.testing.assert_array_equal(exact[:, 0], fitted[:, 0])
+        assert np.all(exact[:, 1] <= fitted[:, 1])  # y points down
+        # Distances are those of the facts, as far as the axis has pixels.
+        ticks = page.page.evaluate(
+            "[...document.querySelectorAll('#frontier text.tick')]"
+            ".filter((t) => t.getAttribute('text-anchor') === 'end')"
+            ".map((t) => [Number(t.getAttribute('y')), Number(t.textContent)])"
+        )
+        (y_1, value_1), (y_2, value_2) = ticks[0], ticks[-1]
+        per_pixel = abs((value_2 - value_1) / (y_2 - y_1))
+        need = np.interp(np.linspace(0, 1, len(fitted)), known["exact"]["lam"], known["exact"]["above"])
+        np.testing.assert_allclose((fitted - exact)[:, 1] * per_pixel, need, atol=0.2 * per_pixel)
+        page.screenshot("exact")
+    with Page(browser, aligner(1), tmp_path) as page:
+        assert page.page.locator("#frontier path.line.exact").count() == 0
+
+
 def test_matrices_are_drawn_as_they_are(browser, tmp_path):
     model = aligner(3)
     with Page(browser, model, tmp_path) as page:

@@ -10,7 +10,7 @@ import pytest
 
 import covalign as ca
 from covalign import LatentAligner
-from covalign.show.report import facts
+from covalign.show.report import exact_tradeoff, facts
 from tests.conftest import correlated
 
 SETTINGS = [("independent", 0.0), ("tunable", 0.3), ("tunable", 0.85), ("strongest", 1.0), ("exclusive", 0.5)]
@@ -63,6 +63,40 @@ def test_a_fixed_shrinkage_has_no_folds_and_dependent_covariates_no_exclusive_po
     assert "site_north" in known["why_no_exclusive"]
     assert known["fitted"]["M_inverse"] is None
     assert not known["held_out_exclusive"]
+
+
+def test_the_exact_trade_off_is_that_of_the_frontier():
+    Z, Y = correlated(6, 200, 8, 5)
+    aligner = LatentAligner().fit(Z, Y)
+    known = json.loads(json.dumps(facts.of_aligner(aligner)))
+    frame = aligner.frontier(known["exact"]["lam"]).dropna(subset="lam")
+    above = frame["exact_alignment"] - frame["alignment"]
+    assert above.max() > 0.001
+    np.testing.assert_allclose(known["exact"]["above"], above, atol=1e-6)
+    assert f"at most {above.max():.4f} below it" in known["about_exact"]
+
+
+@pytest.mark.parametrize(
+    ("p", "said"),
+    [
+        (1, None),
+        (exact_tradeoff.MOST + 1, "drawn for up to 20 covariates; frontier() has it for up to 60."),
+        (61, "drawn for up to 20 covariates."),
+    ],
+)
+def test_where_the_exact_trade_off_is_not_computed_the_report_says_so(p, said):
+    known = facts.of_aligner(LatentAligner(shrinkage=0.1).fit(*correlated(7, 200, p, p)))
+    assert known["exact"] is None
+    assert (known["about_exact"] or "").endswith(said or "")
+    assert (known["about_exact"] is None) == (said is None)
+
+
+def test_a_line_that_cannot_be_told_from_that_of_lambda_is_not_drawn():
+    rng = np.random.default_rng(0)
+    Y = rng.standard_normal((2000, 2))
+    known = facts.of_aligner(LatentAligner().fit(Y + 0.3 * rng.standard_normal((2000, 2)), Y))
+    assert known["exact"] is None
+    assert "less than 0.0005 below it everywhere" in known["about_exact"]
 
 
 def test_facts_are_small():

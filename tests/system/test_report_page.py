@@ -120,6 +120,21 @@ def test_the_static_figure_has_axes_to_read_it_by():
         assert start + slope * at == pytest.approx(need, abs=abs(slope) * 0.2)
 
 
+def test_the_static_figure_has_the_exact_trade_off_and_says_how_far_away_it_is():
+    known = facts.of_aligner(LatentAligner().fit(*correlated(6, 200, 8, 5)))
+    text = static(known)
+    assert known["about_exact"] in text
+    lines = {
+        kind: np.array([[float(value) for value in at.split()] for at in path.split(" L")])
+        for kind, path in re.findall(r'<path class="line (\w+)" d="M([^"]+)"/>', text)
+    }
+    assert len(lines["exact"]) == len(lines["fitted"])
+    np.testing.assert_array_equal(lines["exact"][:, 0], lines["fitted"][:, 0])
+    assert np.all(lines["exact"][:, 1] <= lines["fitted"][:, 1])  # y points down
+    assert np.max(lines["fitted"][:, 1] - lines["exact"][:, 1]) > 1
+    assert 'class="line exact"' not in static({**known, "exact": None})
+
+
 def test_the_static_figure_has_no_place_for_what_is_unknown():
     """One carrier: no fold can judge, so there is no held-out curve."""
     Z, _ = correlated(0, 5, 3, 1)

@@ -229,18 +229,18 @@ class AlignedModel(OutputTables):
         """One row per covariate: in_sample and held_out alignment, and the number of rows that have the covariate.
 
         ``held_out`` is the correlation over all left-out rows together, which take no part in the choice of a shrinkage
-        (``docs/held_out.md``); ``se`` is its standard error, and ``low`` and
-        ``high`` are a 90 % interval for the alignment on new rows (``closed_form.pooled_correlation``). The fits behind
-        it have seen four fifths of the rows (with five folds), so it is slightly too low for a map of all rows. All
-        four are NaN if nothing is held out (``folds=0``, a fixed ``shrinkage`` of an aligner, or too few samples for a
-        factor model), and for a covariate that no fit without a fold knows, for example a level with one row. A factor
-        model is fitted again without each fold, and left-out samples are placed from their features alone. In sample, a
-        factor also knows its covariate from the prior, so with few or noisy features it may show little else. Where
-        there are categories, ``eta_squared`` is that of ``category_alignment_``. ``frame.attrs`` has the number of
-        groups (None: rows are independent), the levels and the reference level of every category with more than two
-        levels and a sentence about them (``categories``) and, of an aligner, the shrinkage and the scale of columns
-        that were chosen; of a factor model, the rows of ``ownership_`` and the reason if it cannot be fitted without
-        its folds (``not_held_out``).
+        (``docs/held_out.md``); ``se`` is its standard error, and ``low`` and ``high`` are a 90 % interval for the
+        alignment of the map on new rows (``closed_form.pooled_correlation``). The fits behind ``held_out`` have seen
+        four fifths of the rows (with five folds), so it is slightly too low for the map, which has seen all rows; the
+        interval of an aligner allows for that. All four are NaN if nothing is held out (``folds=0``, a fixed
+        ``shrinkage`` of an aligner, or too few samples for a factor model), and for a covariate that no fit without a
+        fold knows, for example a level with one row. A factor model is fitted again without each fold, and left-out
+        samples are placed from their features alone. In sample, a factor also knows its covariate from the prior, so
+        with few or noisy features it may show little else. Where there are categories, ``eta_squared`` is that of
+        ``category_alignment_``. ``frame.attrs`` has the number of groups (None: rows are independent), the levels and
+        the reference level of every category with more than two levels and a sentence about them (``categories``) and,
+        of an aligner, the shrinkage and the scale of columns that were chosen; of a factor model, the rows of
+        ``ownership_`` and the reason if it cannot be fitted without its folds (``not_held_out``).
 
         >>> import covalign as ca
         >>> s = ca.simulate.scenario("PN", n_samples=200)

@@ -52,6 +52,7 @@ class HeldOut(NamedTuple):
     whole: Polar
     folds: list[LeftOut]
     grouped: bool = False  # rows belong together, and parts are groups
+    learns: bool = True  # intervals are those of the model, which has seen all rows, and not of the fits without a fold
 
     @property
     def all_exclusive(self) -> bool:
@@ -73,9 +74,9 @@ class HeldOut(NamedTuple):
             fitted.append(np.diag(F @ of.polar.M))
             coupled.append(of.coupled(F))
         pairs, own = Pairs(*np.stack(sums, axis=1)), np.mean(fitted, axis=0)
-        grouped = self.grouped
-        coupling = coupling_on_new_rows(coupling_of(whole @ whole.T), coupled, grouped)
-        return Measured(estimate(pairs, own, k, grouped), mean_estimate(pairs, own, k, grouped), coupling)
+        coupling = coupling_on_new_rows(coupling_of(whole @ whole.T), coupled, self.grouped)
+        each, mean = (of(pairs, own, k, self.grouped, self.learns) for of in (estimate, mean_estimate))
+        return Measured(each, mean, coupling)
 
     @property
     def origin(self) -> Array:

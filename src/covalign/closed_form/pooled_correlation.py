@@ -27,6 +27,13 @@ their share h of the variance counts again below r. excess is the excess kurtosi
 squares of parts. Groups have sums of squares that vary without heavy tails: excess = 0 there. Rows that are far out in
 z and y lower r less than this formula says, so h has a limit: what parts show.
 
+This is the interval of the fits without a fold. The map has seen all rows, n instead of n (k - 1) / k, and the error
+|e|^2 goes with 1 / n. As r = |c| sqrt(share), the map reaches
+
+    r_map = r / sqrt(1 - (1 - share) / k),
+
+and a limit of the interval becomes what the map reaches if the fits reach this limit (``learned``).
+
 With d_a = atanh r_(-a) - atanh r, the degrees of freedom are the smaller of 3 (sum d^2)^2 / sum d^4 - 1, which is A - 1
 for parts that count the same and few if some parts decide (rare levels), and A / (1 + excess A / (2 n)) - 1.
 ``docs/held_out.md`` has the derivation, and how often the interval covered the truth in simulations.
@@ -104,14 +111,17 @@ class _Parts(NamedTuple):
     pull: Array  # how much of the value heavy tails may take: r / 2 times the root of that
 
 
-def estimate(pairs: Pairs, fitted: Array, folds: int, grouped: bool = False, level: float = LEVEL) -> Estimate:
-    """corr(z, y) with its interval; ``fitted`` is what the fits of the folds reach on their own rows."""
+def estimate(pairs: Pairs, fitted: Array, folds: int, grouped: bool = False, learns: bool = True) -> Estimate:
+    """corr(z, y) with its interval; ``fitted`` is what the fits of the folds reach on their own rows.
+
+    The interval is that of the map of all rows if ``learns``, else that of the fits without a fold.
+    """
     value, excess = pairs.correlation(), excess_kurtosis(pairs, grouped)
     pull = np.abs(value) / 2 * np.sqrt(excess)
-    return _estimate(_Parts(value, pairs.without_each(), pairs.n > 0, excess, pull), fitted, folds, level)
+    return _estimate(_Parts(value, pairs.without_each(), pairs.n > 0, excess, pull), fitted, folds, learns)
 
 
-def mean_estimate(pairs: Pairs, fitted: Array, folds: int, grouped: bool = False, level: float = LEVEL) -> Estimate:
+def mean_estimate(pairs: Pairs, fitted: Array, folds: int, grouped: bool = False, learns: bool = True) -> Estimate:
     """The same of the mean over all pairs (last axis) that have a correlation."""
     values, excess = pairs.correlation(), excess_kurtosis(pairs, grouped)
     there = ~np.isnan(values)
@@ -121,10 +131,10 @@ def mean_estimate(pairs: Pairs, fitted: Array, folds: int, grouped: bool = False
     has_rows = (pairs.n[:, there] > 0).any(axis=1)
     pull = np.asarray(np.mean(np.abs(values[there]) / 2 * np.sqrt(excess[there])))
     parts = _Parts(values[there].mean(), without, has_rows, excess[there].mean(), pull)
-    return _estimate(parts, fitted[there].mean(), folds, level)
+    return _estimate(parts, fitted[there].mean(), folds, learns)
 
 
-def _estimate(parts: _Parts, fitted: Array, folds: int, level: float) -> Estimate:
+def _estimate(parts: _Parts, fitted: Array, folds: int, learns: bool) -> Estimate:
     value, without, has_rows, excess, pull = parts
     middle, A = _scaled(value), np.sum(has_rows, axis=0)
     # If nothing is left without a part, all that is known comes from it: 0 is left.
@@ -132,10 +142,13 @@ def _estimate(parts: _Parts, fitted: Array, folds: int, level: float) -> Estimat
     squares = np.sum(apart**2, axis=0)
     variance = quotient(A - 1.0, A) * squares * quotient(A + 1.0, A) * inflation(value, fitted, folds)
     freedom = np.minimum(quotient(3 * squares**2, np.sum(apart**4, axis=0), 2.0), A / (1 + excess * A / 2))
-    t = student.ppf((1 + level) / 2, np.floor(np.clip(freedom - 1 + 1e-9, 1, np.maximum(A - 1, 1))))
+    t = student.ppf((1 + LEVEL) / 2, np.floor(np.clip(freedom - 1 + 1e-9, 1, np.maximum(A - 1, 1))))
     sd = np.where(A >= 2, np.sqrt(variance), np.nan)
     tails = np.minimum(quotient(pull, 1 - np.square(value)) ** 2, TAILS * variance)
     low, high = np.tanh(middle - t * np.sqrt(sd**2 + tails)), np.tanh(middle + t * sd)
+    if learns:
+        low, high = (learned(limit, value, fitted, folds) for limit in (low, high))
+        low = np.minimum(low, value)  # what was measured is in the interval, even if the map is clearly better
     se = np.minimum(sd * (1 - np.square(value)), 1.0)  # no correlation is known worse
     return Estimate(np.asarray(value), se, low, high)
 
@@ -157,9 +170,24 @@ def excess_kurtosis(pairs: Pairs, grouped: bool = False) -> Array:
 
 
 def inflation(value: Array, fitted: Array, folds: int) -> Array:
-    """1 + k / (k - 1) (1 - (r / r_fitted)^2): what uncertain directions add to the variance."""
-    share = np.clip(quotient(np.maximum(value, 0.0), np.maximum(fitted, 0.0)), 0, 1)
-    return np.asarray(1 + folds / max(folds - 1, 1) * (1 - share**2))
+    """1 + k / (k - 1) (1 - share): what uncertain directions add to the variance."""
+    return np.asarray(1 + folds / max(folds - 1, 1) * (1 - certain_share(value, fitted)))
+
+
+def certain_share(value: Array, fitted: Array) -> Array:
+    """(r / r_fitted)^2, 0 to 1: how certain the directions of the fits are."""
+    ratio = np.clip(quotient(np.maximum(value, 0.0), np.maximum(fitted, 0.0)), 0, 1)
+    return np.asarray(ratio**2)
+
+
+def learned(limit: Array, value: Array, fitted: Array, folds: int) -> Array:
+    """What the map of all rows reaches if the fits without a fold reach ``limit``: limit / sqrt(1 - (1 - share) / k).
+
+    No share is smaller than limit^2, as |c| is at most 1, so no result is larger than 1. Nothing is to be learned below
+    0: such limits stay as they are.
+    """
+    share = np.maximum(certain_share(value, fitted), np.square(limit))
+    return np.asarray(np.where(limit > 0, limit / np.sqrt(1 - (1 - share) / max(folds, 2)), limit))
 
 
 def _scaled(r: Array) -> Array:

@@ -37,6 +37,7 @@ from covalign.closed_form.pooled_correlation import LEVEL, SMALL, VERDICTS, Pair
 from covalign.closed_form.regimes import Polar
 from covalign.moments.incomplete import Rows
 from covalign.moments.moments import Moments
+from covalign.show.report import exact_tradeoff
 from covalign.tables.groups import FEW
 
 FORMAT = 3
@@ -53,6 +54,7 @@ def of_aligner(aligner: Any) -> dict[str, Any]:
         "shrinkage": aligner.shrinkage_,
         "scale": aligner.scale_,
         "between_covariates": plain(to_correlation(aligner.moments_.cov_y)),
+        **exact_tradeoff.of_aligner(aligner),
     }
 
 
@@ -98,6 +100,7 @@ def of_rows(polar: Polar, rows: Rows, held: HeldOut | None, why_not_held_out: st
         # Held-out numbers of the exclusive regime need it to exist in every fold.
         "held_out_exclusive": held is not None and held.all_exclusive,
         "why_not_held_out": why_not_held_out,
+        "learns": held is not None and held.learns,
     }
 
 
@@ -263,7 +266,7 @@ def _held_out(facts: dict[str, Any], regime: str, lam: float) -> dict[str, Any]:
     sums = [part for of in folds for part in _pair_sums(of, regime, lam)]
     pairs = Pairs(*np.stack(sums, axis=1))
     fitted = np.mean([np.diag(F @ np.array(of["M"])) for F, of in zip(mixings, folds, strict=True)], axis=0)
-    found = estimate(pairs, fitted, len(folds), facts["groups"] is not None)
+    found = estimate(pairs, fitted, len(folds), facts["groups"] is not None, facts["learns"])
     left_out = []
     for F, of in zip(mixings, folds, strict=True):
         n = np.array([float(part["n"]) for part in of["parts"]])

@@ -40,7 +40,8 @@ def static(facts: dict[str, Any]) -> str:
     return (
         f"<h2>{named}: coupling {now['coupling']:.3f}</h2>{_figure(facts, now)}"
         '<p class="key"><b class="fitted">fitted rows</b> and <b class="held">held out</b>, from independent to '
-        "strongest. If scripts are allowed, this page has a slider for λ.</p>"
+        f"strongest. {html.escape(facts.get('about_exact') or '')} If scripts are allowed, this page has a slider for "
+        "λ.</p>"
         f"{_alignments(facts, now)}{groups}{categories}{more}"
     )
 
@@ -124,14 +125,20 @@ def _table(head: Iterable[str], rows: Iterable[tuple[str, Sequence[str]]]) -> st
 
 def _figure(facts: dict[str, Any], now: dict[str, Any]) -> str:
     """Mean alignment against coupling along lambda, fitted and held out, and the point of the model."""
-    along = [measured(facts, "tunable", float(lam)) for lam in np.linspace(0, 1, 21)]
+    lams = np.linspace(0, 1, 21)
+    along = [measured(facts, "tunable", float(lam)) for lam in lams]
     curves = {
         "fitted": _known(_point(found) for found in along),
         "held": _known(_point(found["held_out"]) for found in along if found["held_out"]),
+        "exact": [],
     }
+    if facts.get("exact"):
+        above = np.interp(lams, facts["exact"]["lam"], facts["exact"]["above"])
+        points = [(x, y + more) for (x, y), more in zip(map(_point, along), above.tolist(), strict=True)]
+        curves["exact"] = _known(points)
     here = {"fitted": now, **({} if now["held_out"] is None else {"held": now["held_out"]})}
     dots = {kind: point for kind, found in here.items() for point in _known([_point(found)])}
-    right, low, high = _extent([*curves["fitted"], *curves["held"], *dots.values()])
+    right, low, high = _extent([*curves["fitted"], *curves["held"], *curves["exact"], *dots.values()])
 
     def at(x: float, y: float) -> tuple[float, float]:
         across, up = x / right * (WIDTH - EDGE - RIM), (y - low) / (high - low) * (HEIGHT - EDGE - RIM)

@@ -199,15 +199,20 @@ const arithmetic = (() => {
 
   const TAILS = 1.5; // pooled_correlation.TAILS
 
+  // pooled_correlation.learned
+  function learned(limit, share, folds, learns) {
+    return learns && limit > 0 ? limit / Math.sqrt(1 - (1 - Math.max(share, limit ** 2)) / Math.max(folds, 2)) : limit;
+  }
+
   // pooled_correlation._estimate: value, standard error and interval from the values without each part
-  function estimated({ value, without, excess, pull }, own, folds, quantiles) {
+  function estimated({ value, without, excess, pull }, own, folds, quantiles, learns) {
     const A = without.length;
     if (A < 2 || Number.isNaN(value)) return { value, se: NaN, low: NaN, high: NaN };
     const apart = without.map((r) => scaled(orZero(r)) - scaled(value));
     const power = (k) => apart.reduce((sum, d) => sum + d ** k, 0);
     const [squares, fourth] = [power(2), power(4)];
-    const share = own > 0 ? Math.min(1, Math.max(0, value) / own) : 0;
-    const inflation = 1 + (folds / Math.max(folds - 1, 1)) * (1 - share ** 2);
+    const share = own > 0 ? Math.min(1, Math.max(0, value) / own) ** 2 : 0;
+    const inflation = 1 + (folds / Math.max(folds - 1, 1)) * (1 - share);
     const sd = Math.sqrt(((A - 1) / A) * squares * ((A + 1) / A) * inflation);
     const count = Math.min(fourth > 0 ? (3 * squares ** 2) / fourth : 2, A / (1 + (excess * A) / 2));
     const t = quantiles[Math.floor(Math.min(Math.max(count - 1 + 1e-9, 1), Math.max(A - 1, 1)))];
@@ -216,8 +221,8 @@ const arithmetic = (() => {
     return {
       value,
       se: Math.min(1, sd * left),
-      low: Math.tanh(scaled(value) - t * Math.sqrt(sd ** 2 + tails)),
-      high: Math.tanh(scaled(value) + t * sd),
+      low: Math.min(value, learned(Math.tanh(scaled(value) - t * Math.sqrt(sd ** 2 + tails)), share, folds, learns)),
+      high: learned(Math.tanh(scaled(value) + t * sd), share, folds, learns),
     };
   }
 
@@ -309,9 +314,9 @@ const arithmetic = (() => {
       const without = itsParts.map((part) => pooled(add(total, part, -1)));
       return { value, without, excess, pull: (Math.abs(value) / 2) * Math.sqrt(excess) };
     });
-    const [k, quantiles] = [facts.folds.length, facts.quantiles];
+    const [k, quantiles, learns] = [facts.folds.length, facts.quantiles, facts.learns];
     const found = each.map((one, p) =>
-      estimated({ ...one, without: one.without.filter((_, a) => parts[a][p][0] > 0) }, own[p], k, quantiles));
+      estimated({ ...one, without: one.without.filter((_, a) => parts[a][p][0] > 0) }, own[p], k, quantiles, learns));
     const known = each.map(({ value }, p) => p).filter((p) => !Number.isNaN(each[p].value));
     const meanWithout = parts
       .map((part, a) => ({ part, value: mean(known.map((p) => orZero(each[p].without[a]))) }))
@@ -319,7 +324,7 @@ const arithmetic = (() => {
       .map(({ value }) => value);
     const over = (field) => mean(known.map((p) => each[p][field]));
     const together = { value: mean(each.map(({ value }) => value)), without: meanWithout };
-    const middle = estimated({ ...together, excess: over("excess"), pull: over("pull") }, mean(known.map((p) => own[p])), k, quantiles);
+    const middle = estimated({ ...together, excess: over("excess"), pull: over("pull") }, mean(known.map((p) => own[p])), k, quantiles, learns);
     return {
       mean: middle.value,
       meanLow: middle.low,

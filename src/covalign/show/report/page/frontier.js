@@ -6,6 +6,16 @@ const frontier = (() => {
   const { facts, P, dimension, curve, corner, first, last, height } = live;
   const { coupling: leastAcross, alignment: leastUp } = facts.least_axes;
 
+  // Mean alignment of the exact trade-off at the coupling of every point of the curve
+  const exact = facts.exact ? curve.map((found, i) => height(found) + above(i / (curve.length - 1))) : null;
+
+  function above(lam) {
+    const { lam: at, above: values } = facts.exact;
+    const next = Math.max(1, at.findIndex((value) => value >= lam));
+    const share = (lam - at[next - 1]) / (at[next] - at[next - 1]);
+    return (1 - share) * values[next - 1] + share * values[next];
+  }
+
   // What is drawn, and the ends of both axes.
   function extent() {
     const reach = Math.max(...curve.flatMap((found) => [found.coupling, found.heldOut ? found.heldOut.coupling : 0]), leastAcross);
@@ -15,7 +25,7 @@ const frontier = (() => {
     const held = points.map((found) => found.heldOut).filter((found) => found !== null);
     const xs = [...points, ...held].map((found) => found.coupling);
     const ends = held.flatMap((found) => [found.meanLow, found.meanHigh]);
-    const ys = [...[...points, ...held].map(height), ...ends].filter(known);
+    const ys = [...[...points, ...held].map(height), ...ends, ...(exact || [])].filter(known);
     const right = Math.max(Math.max(...xs) * 1.05, leastAcross);
     const up = ys.length ? atLeast(Math.min(...ys), Math.max(...ys), leastUp, 0.05) : [0, 1];
     return { near, right, up };
@@ -46,6 +56,7 @@ const frontier = (() => {
     }
     if (held.length) draw(svg, "path", { d: line(held, height), class: "line held" });
     if (known(height(first))) draw(svg, "path", { d: line(curve, height), class: "line fitted" });
+    if (exact) draw(svg, "path", { d: line(curve, (found) => exact[curve.indexOf(found)]), class: "line exact" });
     const corners = near ? [[corner, "fitted"], [corner.heldOut, "held"]] : [];
     for (const [found, kind] of corners.filter(([found]) => found && known(height(found)))) {
       const [a, b] = [x(found.coupling), y(height(found))];
@@ -81,6 +92,7 @@ const frontier = (() => {
 
   let move = null;
   if (P > 1) live.onChange((now) => { move = move || frame(); move(now); });
+  byId("exact-said").textContent = facts.about_exact || "";
   byId("frontier-said").textContent = P > 1 ? said() : "";
   byId("trade-off").hidden = P === 1;
   return { redraw: () => { move = null; } };
