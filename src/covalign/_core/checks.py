@@ -116,8 +116,8 @@ def not_positive(what: str, value: Any) -> ValueError:
 
 def check_number(value: Any, problem: str, remedy: str, most: float, least: float = 0) -> float:
     """A number from ``least`` to ``most``; ``problem`` is the sentence for anything else."""
-    if isinstance(value, Real) and not isinstance(value, bool) and least <= float(value) <= most:
-        return float(value)
+    if isinstance(value, Real) and not isinstance(value, bool) and least <= value <= most:
+        return float(value) if value <= np.finfo(np.float64).max else float("inf")
     raise ValueError(message(problem, got=shown(value), remedy=remedy))
 
 
@@ -238,6 +238,12 @@ def not_a_table(where: str, got: str) -> ValueError:
     """Data that are no table."""
     problem = f"{where} needs a table with a row for every sample (an array, a DataFrame, a list of rows)"
     return ValueError(message(problem, got=got, remedy="convert it, for example with pandas.DataFrame"))
+
+
+def damaged_sparse(where: str, layout: str) -> ValueError:
+    """The indices of a sparse matrix are out of range, or not in order."""
+    problem = f"{where} needs a sparse matrix whose indices are within its shape"
+    return ValueError(message(problem, got=f"others ({layout})", remedy="build the matrix again, for example from coo"))
 
 
 def rows_of_unequal_length(where: str) -> ValueError:

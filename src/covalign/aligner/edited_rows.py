@@ -13,7 +13,7 @@ import pandas as pd
 from covalign._core.checks import check_covariates, columns_differ, lengths_differ, not_numeric
 from covalign._core.linalg import Array, affine, dense
 from covalign._core.messages import listed, message, shown
-from covalign._core.user_arrays import numbers, plain
+from covalign._core.user_arrays import in_pandas, numbers, plain
 from covalign.aligner.solution import Solution
 from covalign.closed_form import editing
 from covalign.closed_form.aligned_model import AlignedModel
@@ -21,7 +21,6 @@ from covalign.exceptions import DependentCovariatesError, LeastSquaresWarning
 from covalign.moments.adjustment import Adjustment
 from covalign.moments.moments import Moments
 from covalign.stream import refuse_not_finite
-from covalign.stream.memory import in_pandas
 from covalign.tables.confounders import Coding
 
 
@@ -72,7 +71,7 @@ class EditedRows(AlignedModel):
         True
         """
         s, decoder = self._solution, self._decoder
-        rows = np.asarray(numbers(in_pandas(plain(Zt, "Zt")), "Zt"))
+        rows = np.asarray(dense(numbers(in_pandas(plain(Zt, "Zt"), "Zt"), "Zt")))
         if rows.ndim != 2 or rows.shape[1] != decoder.shape[1]:
             raise columns_differ("inverse_transform", decoder.shape[1], rows.shape[-1] if rows.ndim else 0)
         refuse_not_finite(rows, 0, what="Zt")

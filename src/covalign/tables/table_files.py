@@ -140,6 +140,7 @@ def read_text(path: Path, index: str | None = None, na: Sequence[str] = ()) -> p
     if suffix_of(path) == ".zip":
         _check_archive(path)
     with reading(path, NEED_TEXT):
+        _refuse_nul(path)
         frame, names, wrong = _parsed(path, index, na)
     if wrong is not None:
         raise wrong
@@ -185,7 +186,7 @@ def _parsed(path: Path, index: str | None, na: Sequence[str]) -> tuple[pd.DataFr
         if wrong is not None:
             return frame, None, wrong
     names = _names_in_text(path, frame, header, index, options)
-    return frame, names, None if moved else _wrong_header(path, header, names)
+    return frame, names, None if moved else _wrong_header(path, header, names, frame)
 
 
 def _names_in_text(
@@ -230,15 +231,29 @@ def _rows(path: Path, separator: str) -> Iterator[list[str]]:
 @contextmanager
 def _open_text(path: Path, newline: str | None = None) -> Iterator[Any]:
     """A text file, also compressed by gzip, or alone in a zip archive."""
+    with _open_bytes(path) as file:
+        yield io.TextIOWrapper(file, encoding="utf-8-sig", newline=newline)
+
+
+@contextmanager
+def _open_bytes(path: Path) -> Iterator[Any]:
     if suffix_of(path) != ".zip":
         opened: Any = gzip.open if path.name.lower().endswith(".gz") else open
-        with opened(path, "rt", encoding="utf-8-sig", newline=newline) as file:
+        with opened(path, "rb") as file:
             yield file
         return
     with zipfile.ZipFile(path) as archive:
         (member,) = archive.namelist()
         with archive.open(member) as file:
-            yield io.TextIOWrapper(file, encoding="utf-8-sig", newline=newline)
+            yield file
+
+
+def _refuse_nul(path: Path) -> None:
+    """Refuse zero bytes: pandas ends a cell there, so 2, zero byte, 3 would be 2, and UTF-16 would be noise."""
+    with _open_bytes(path) as file:
+        while block := file.read(2**20):
+            if b"\0" in block:
+                raise ValueError("it contains zero bytes, as text in UTF-16 does")
 
 
 def _wrong_lengths(path: Path, separator: str, width: int) -> ValueError | None:
@@ -268,7 +283,7 @@ def _begins_with_number(path: Path, separator: str) -> bool:
     return any(is_number(line.split(separator)[0]) for line in lines)
 
 
-def _wrong_header(path: Path, header: list[str], names: _Names | None) -> ValueError | None:
+def _wrong_header(path: Path, header: list[str], names: _Names | None, frame: pd.DataFrame) -> ValueError | None:
     """The error for a first line that is a sample: its numbers would become names of columns.
 
     Names that are numbers in rising order (years, wavelengths) are fine beside a column of row names, and 0, 1, 2, ...
@@ -276,6 +291,9 @@ def _wrong_header(path: Path, header: list[str], names: _Names | None) -> ValueE
     """
     beside = names is not None and names.at == 0
     cells = header[1:] if beside else header
+    if _is_sample(header, names if beside else None, frame):
+        need, got = f"{str(path)!r} needs column names in its first line", f"values ({listed(header, 3)})"
+        return ValueError(message(need, got=got, remedy="add a line of names, or remove the second line of names"))
     if not cells or not are_numbers(cells) or cells == [str(i) for i in range(len(cells))]:
         return None
     values = [float(cell.replace(",", ".")) for cell in cells]
@@ -284,6 +302,21 @@ def _wrong_header(path: Path, header: list[str], names: _Names | None) -> ValueE
     need, got = f"{str(path)!r} needs column names in its first line", f"the numbers {listed(cells, 3)}"
     remedy = "add a line of names, or put a letter before names that are numbers"
     return ValueError(message(need, got=got, remedy=remedy))
+
+
+def _is_sample(header: list[str], names: _Names | None, frame: pd.DataFrame) -> bool:
+    """Whether the first line reads like the lines below, or is repeated there.
+
+    Some of its cells are numbers above numbers, and others are the name of one more sample, or a level of the column
+    below; or several are levels.
+    """
+    numeric = [types.is_numeric_dtype(dtype) for dtype in frame.dtypes]
+    columns = list(enumerate(zip(header, numeric, strict=False)))
+    numbers = any(is_number(cell) for _, (cell, number) in columns if number)
+    levels = sum(cell in set(frame.iloc[:, i]) for i, (cell, number) in columns if cell and not number)
+    named = names is not None and _is_like(header[0], names)
+    mixed = not are_numbers(header[1:] if names is not None else header)  # only numbers: years, wavelengths
+    return levels > 1 or (numbers and mixed and (levels > 0 or named))
 
 
 def _is_like(first: str, names: _Names) -> bool:

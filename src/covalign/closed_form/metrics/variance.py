@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from covalign._core.checks import not_finite, not_one_of, too_few_rows
 from covalign._core.linalg import Array, is_constant, whitener
 from covalign._core.messages import message
+from covalign._core.user_arrays import shape_of
 from covalign.closed_form.measures import loading_shares, marginal_shares, mean_share, quotient
 from covalign.closed_form.metrics.alignment import arrays_or_moments
 from covalign.moments.moments import Moments, as_rows
@@ -85,7 +86,7 @@ def feature_moments(X: Any, Z: Any) -> FeatureMoments:
         raise arrays_or_moments("X", "Z", "X alone" if Z is None else "a Moments and Z")
     if isinstance(X, Moments):
         return _gather([X])
-    n_x, n_z = (np.shape(M)[:1] for M in (X, Z))
+    n_x, n_z = (shape_of(M, name)[:1] for M, name in ((X, "X"), (Z, "Z")))
     if n_x and n_z and n_x != n_z:
         problem = "X and Z need the same number of rows (samples)"
         raise ValueError(message(problem, got=f"{n_x[0]} and {n_z[0]}", remedy="pass one row of factors per row of X"))
