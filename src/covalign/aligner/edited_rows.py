@@ -91,7 +91,7 @@ class EditedRows(AlignedModel):
     def _decoder(self) -> Array:
         """cov(Z, z~) cov(z~)^+ of all dimensions (K x k): the best linear reconstruction of Z - mean is z~ times it."""
         s = self._solution
-        return np.hstack([editing.decoder(self.moments_, s.polar, s.mixing), self.moments_.cov_z @ s.rest.T])
+        return np.hstack([editing.decoder(self.moments_, s.polar, s.on_T_0), self.moments_.cov_z @ s.rest.T])
 
     def loadings(self, W: Any) -> Any:
         """Loadings of the aligned dimensions, from loadings W (features x dimensions of Z) of a factor model.
@@ -198,7 +198,7 @@ class EditedRows(AlignedModel):
             raise DependentCovariatesError(
                 message(need, got=got, remedy="use at(lam=...) with lam < 1, or drop one of them")
             )
-        decoder = editing.decoder(self.moments_, s.polar, s.mixing)
+        decoder = editing.decoder(self.moments_, s.polar, s.on_T_0)
         moved = np.array(dense(rows), dtype=np.float64)
         for name, amount in amounts.items():
             by = _amounts(name, amount, len(moved))

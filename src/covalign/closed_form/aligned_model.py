@@ -80,6 +80,10 @@ class AlignedModel(OutputTables):
     def _fitted_sums(self) -> Rows:
         """Moments of (Z, Y) of the fitted rows."""
 
+    def _map_of_sums(self) -> Array:
+        """The map to the dimensions that stand for covariates, for use with these moments."""
+        return self.T_
+
     @abstractmethod
     def _pair_counts(self) -> Any:
         """Rows with each covariate."""
@@ -148,7 +152,7 @@ class AlignedModel(OutputTables):
         ['y0', 'y1', 'y2', 'y3', 'y4']
         """
         self._check_fitted()
-        values = regimes.observed_alignment(self.T_, self._fitted_sums())
+        values = regimes.observed_alignment(self._map_of_sums(), self._fitted_sums())
         return pd.Series(values, index=self.covariate_names_, name="alignment")
 
     @property
@@ -162,7 +166,7 @@ class AlignedModel(OutputTables):
         True
         """
         self._check_fitted()
-        return regimes.coupling(self.T_, self._fitted_sums())
+        return regimes.coupling(self._map_of_sums(), self._fitted_sums())
 
     @property
     def held_out_alignment_(self) -> pd.Series:
@@ -216,7 +220,7 @@ class AlignedModel(OutputTables):
 
     def _of_category(self, block: tuple[int, ...]) -> tuple[float, float]:
         """Eta squared and canonical alignment, over the rows that have the category (all its dummies or none)."""
-        T = self.T_[list(block)]
+        T = self._map_of_sums()[list(block)]
         for columns, seen in self._fitted_sums().pairs:
             at = np.arange(len(self.covariate_names_))[columns].tolist()
             if block[0] in at:
