@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
@@ -117,14 +118,14 @@ def not_positive(what: str, value: Any) -> ValueError:
 def check_number(value: Any, problem: str, remedy: str, most: float, least: float = 0) -> float:
     """A number from ``least`` to ``most``; ``problem`` is the sentence for anything else."""
     if isinstance(value, Real) and not isinstance(value, bool) and least <= value <= most:
-        return float(value) if value <= np.finfo(np.float64).max else float("inf")
+        return float(value) if value <= sys.float_info.max else float("inf")
     raise ValueError(message(problem, got=shown(value), remedy=remedy))
 
 
 def check_covariates(names: Iterable[Any], known: Iterable[str]) -> None:
     """Refuse names that are no covariates of a model."""
     have = list(dict.fromkeys(known))
-    wrong = [name for name in names if name not in have]
+    wrong = [name for name in names if not (isinstance(name, str) and name in have)]
     if wrong:
         remedy = f"Its covariates are {listed(have, 10)}"
         raise ValueError(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from covalign._core.checks import check_covariates, columns_differ, lengths_differ, not_numeric
+from covalign._core.checks import check_covariates, check_flag, columns_differ, lengths_differ, not_numeric
 from covalign._core.linalg import Array, affine, dense
 from covalign._core.messages import listed, message, shown
 from covalign._core.user_arrays import in_pandas, numbers, plain
@@ -155,13 +155,14 @@ class EditedRows(AlignedModel):
         rows = self._check_rows(Z)
         C = self._coding.table(Z, confounders, rows.shape[0])
         named, rho = self._positions_of(names), self._erasing_shrinkage()
+        protect_others = check_flag("protect_others", protect_others)
         E, S_zy = editing.eraser(self.moments_, self._solution.polar, rho, named, protect_others)
         erased = self._mapped(rows, C, E, dtype=np.float64) @ S_zy.T
         return _in_container_of(Z, dense(rows) - erased, rows.dtype)
 
     def _positions_of(self, names: str | Iterable[str]) -> list[int]:
         """Positions of covariates; the name of a category stands for all its dummies."""
-        several = isinstance(names, Iterable) and not isinstance(names, bytes)
+        several = isinstance(names, Iterable) and not isinstance(names, bytes) and getattr(names, "ndim", 1) == 1
         if not several or (not isinstance(names, str) and not (names := list(names))):
             need, got = "erase needs the names of covariates", shown(names) if names else "none"
             raise ValueError(message(need, got=got, remedy=f"choose among {listed(self.covariate_names_, 10)}"))

@@ -18,7 +18,7 @@ from sklearn import get_config
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import estimator_html_repr
 
-from covalign._core.checks import check_lam, check_max_coupling, check_regime, listed_lams
+from covalign._core.checks import check_flag, check_lam, check_max_coupling, check_regime, listed_lams
 from covalign._core.linalg import Array
 from covalign._core.messages import message
 from covalign._core.output_tables import OutputTables
@@ -358,6 +358,7 @@ class AlignedModel(OutputTables):
         True
         """
         self._check_fitted()
+        exact = check_flag("exact", exact)
         if exact and lam is None and regime is None:
             return self._moved_within(budgets.asked(self._positions(), max_coupling, weights, uncoupled))
         if exact or weights is not None or uncoupled is not None:

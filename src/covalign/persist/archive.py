@@ -14,6 +14,7 @@ import covalign as package
 from covalign._core.files import check_readable, explaining, replacing, shown
 from covalign._core.linalg import Array
 from covalign._core.messages import message
+from covalign._core.paths import is_folder
 from covalign._core.zip_archives import refused
 from covalign.exceptions import FileFormatError
 from covalign.stream.npy import read_archive
@@ -37,7 +38,7 @@ def read(path: Any) -> tuple[dict[str, Any], dict[str, Array]]:
     """Read what ``write`` wrote. A damaged, foreign or newer file is an error that says which it is."""
     path = _given(path)
     check_readable(path, NEED)
-    if path.is_dir():
+    if is_folder(path):
         raise refused(path, None, "it is a folder")
     with explaining(path, NEED):
         if not zipfile.is_zipfile(path):

@@ -30,7 +30,7 @@ from covalign._core.extras import optional
 from covalign._core.files import data_not_found, reading
 from covalign._core.linalg import dense
 from covalign._core.messages import GIVE_COVARIATES, listed, message, shown
-from covalign._core.paths import file_of, is_zarr, suffix_of
+from covalign._core.paths import exists, file_of, is_folder, is_zarr, suffix_of
 from covalign.stream import open_rows
 from covalign.stream.h5ad import obs_of
 from covalign.stream.parquet import parquet_files, schema_of
@@ -55,7 +55,7 @@ def is_table_path(data: Any) -> bool:
         return False
     path = Path(data)
     known = (*TEXT, *PARQUET, ".h5ad", ".h5mu", ".npy", ".npz", ".zarr", ".zip", ".mtx")
-    return path.exists() or suffix_of(path) in known or is_foreign(path)
+    return exists(path) or suffix_of(path) in known or is_foreign(path)
 
 
 def is_text(path: Path) -> bool:
@@ -65,7 +65,7 @@ def is_text(path: Path) -> bool:
 
 def is_parquet(path: Path) -> bool:
     """A parquet file, or a folder of such files."""
-    return path.suffix.lower() in PARQUET or (path.is_dir() and any(path.glob("*.parquet")))
+    return path.suffix.lower() in PARQUET or (is_folder(path) and any(path.glob("*.parquet")))
 
 
 def read_table(path: Any, index: str | None = None, na: str | Sequence[str] = ()) -> pd.DataFrame:
@@ -84,7 +84,7 @@ def read_table(path: Any, index: str | None = None, na: str | Sequence[str] = ()
     {'p1': 40, 'p2': 52}
     """
     path, na = Path(path), marks(na)
-    if not file_of(path).exists():
+    if not exists(file_of(path)):
         raise data_not_found(path, "a table of covariates")
     if is_text(path):
         return read_text(path, index, na)
@@ -448,16 +448,16 @@ def unknown_columns(where: Any, wrong: Sequence[str], have: Sequence[str]) -> Va
 
 def columns_in(path: Path) -> list[str]:
     """The names of the columns in a file, as they are written; none where the file has no named columns."""
-    if is_text(path) and path.exists():
+    if is_text(path) and exists(path):
         with reading(path, NEED_TEXT):
             return _layout(path)[1]
-    if is_foreign(path) and file_of(path).exists():
+    if is_foreign(path) and exists(file_of(path)):
         return [str(name) for name in read_foreign(path).columns]
-    if is_parquet(path) and path.exists():
+    if is_parquet(path) and exists(path):
         return list(schema_of(path).names)
-    if suffix_of(path) in (".h5ad", ".h5mu") and path.exists():
+    if suffix_of(path) in (".h5ad", ".h5mu") and exists(path):
         return [str(name) for name in obs_of(path).columns]
-    if suffix_of(path) == ".npz" and path.exists():
+    if suffix_of(path) == ".npz" and exists(path):
         return list(_read_archive(path, needed=False).columns)
     return []
 
