@@ -154,3 +154,24 @@ def test_dask_arrays_that_are_not_what_they_say():
     for words, data in {"Delayed": pytest.importorskip("dask").delayed(Z)}.items():
         with pytest.raises(ValueError, match=words):
             aligner().fit(data, Y)
+
+
+VARIES_NOT = {
+    "constant": lambda: factors().fit(np.ones((30, 4)), Y),
+    "constant with gaps": lambda: factors().fit(np.where(Z > 1, np.nan, 1.0), Y),
+    "constant in chunks": lambda: factors().fit(ca.open_rows(np.ones((30, 4)), chunk_rows=7), Y),
+    "constant in batches": lambda: factors().fit([(np.ones((30, 4)), Y)] * 2),
+    "explained by confounders": lambda: factors().fit(Z, Y, confounders=Z),
+}
+
+
+@pytest.mark.parametrize("kind", VARIES_NOT)
+def test_factors_need_a_feature_that_varies(kind):
+    """They would have NaN as alignment."""
+    with pytest.raises(ValueError, match="X needs a feature that varies, got only constant ones"):
+        VARIES_NOT[kind]()
+
+
+def test_permutations_beyond_all_patience():
+    with pytest.raises(ValueError, match="n_permutations needs a whole number from 1 to 10000000"):
+        aligner().fit(Z, Y).permutation_test(Z, Y, 10**400)

@@ -13,6 +13,7 @@ from covalign._core.messages import OTHER_COLUMNS, listed, message, shown
 from covalign.exceptions import DependentCovariatesError, NotFiniteError
 
 MOST_FOLDS = 10_000  # each has sums of its own
+MOST_PERMUTATIONS = 10**7
 REGIMES = ("independent", "tunable", "strongest", "exclusive")
 LARGEST, SMALLEST = 1e100, 1e-100  # of values and of standard deviations: squares and their sums stay exact
 
@@ -66,7 +67,7 @@ def check_max_coupling(budget: Any) -> float:
 
 def check_permutations(count: Any) -> int:
     """A number of permutations."""
-    return check_count("n_permutations", count, remedy="999 is a good choice")
+    return check_count("n_permutations", count, remedy="999 is a good choice", most=MOST_PERMUTATIONS)
 
 
 def check_count(what: str, value: Any, least: int = 1, remedy: str = "choose one", most: int | None = None) -> int:
@@ -374,6 +375,13 @@ def features_missing(view: str, names: Sequence[str]) -> ValueError:
     """The error for a table that lacks features of the fit."""
     problem = f"view {view!r} needs the features of the fit"
     return ValueError(message(problem, got=f"a table without {listed(names)}", remedy="add these columns"))
+
+
+def no_varying_feature(confounded: bool) -> ValueError:
+    """The error for views of constants, or of what confounders explain."""
+    got = "only constant ones" + (" after what confounders explain was subtracted" if confounded else "")
+    remedy = "use fewer confounders, or other features" if confounded else "pass features that differ between samples"
+    return ValueError(message("X needs a feature that varies", got=got, remedy=remedy))
 
 
 def features_all_missing(view: str, names: Sequence[Any]) -> ValueError:

@@ -16,6 +16,7 @@ from covalign._core.checks import (
     features_all_missing,
     features_missing,
     lengths_differ,
+    no_varying_feature,
     no_views,
     not_finite,
     not_numeric,
@@ -194,6 +195,8 @@ def assembled(
     every = [f"{view}:{name}" if len(names) > 1 else name for view, features in names.items() for name in features]
     check_small("X", every, found.mean, found.variance)
     constant = is_constant(found.mean, found.variance)
+    if constant.all():
+        raise no_varying_feature(confounded=len(nuisance.centre) > 0)
     sd = np.where(constant, 1.0, np.sqrt(np.where(constant, 1.0, found.variance)))
     views, at = {}, 0
     for view, features in names.items():
