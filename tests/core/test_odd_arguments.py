@@ -114,3 +114,50 @@ def test_paths_that_no_file_can_have(aligner, factors, path):
 @pytest.mark.parametrize("names", [np.array("y0"), np.array([["y0"]]), [pd.NA], "y" * 5000, [np.nan], [["y0"]]])
 def test_erasing_needs_a_list_of_names(aligner, names):
     refused(lambda: aligner.erase(Z, names))
+
+
+def test_names_and_choices_of_results(aligner, factors, tmp_path):
+    numbers = pd.DataFrame({"age": RNG.normal(size=30)})
+    for odd in [*ODD[1:], [], [None], [["y0"]], np.array("y0")]:
+        for call in (
+            lambda odd=odd: factors.features_frame(views=odd),
+            lambda odd=odd: factors.loadings_frame(n=odd if odd is not None else 0),
+            lambda odd=odd: factors.top_features(odd),
+            lambda odd=odd: factors.top_features(0, odd),
+            lambda odd=odd: factors.impute(odd),
+            lambda odd=odd: factors.variance_explained(odd),
+            lambda odd=odd: metrics.variance_explained(Z, Z, kind=odd),
+            lambda odd=odd: factors.associations(numbers, method=odd),
+            lambda odd=odd: factors.associations(numbers, survival=odd),
+            lambda odd=odd: factors.enrichment({"s": ["0", "1"]}, method=odd),
+            lambda odd=odd: factors.enrichment({"s": ["0", "1"]}, statistic=odd),
+            lambda odd=odd: factors.enrichment({"s": ["0", "1"]}, correlation=odd),
+            lambda odd=odd: aligner.get_feature_names_out(odd),
+            lambda odd=odd: ca.LatentAligner().set_output(transform=odd),
+        ):
+            refused(call)
+        if not (isinstance(odd, list) and odd == [1]):  # the second factor
+            refused(lambda odd=odd: factors.loadings_frame(factors=odd))
+        if not isinstance(odd, dict):  # no view
+            refused(lambda odd=odd: aligner.loadings(odd))
+        if not isinstance(odd, str):
+            refused(lambda odd=odd: aligner.save(odd))
+            refused(lambda odd=odd: aligner.transform(Z, out=odd))
+            for read in (ca.read_table, ca.load, datasets.embedding, datasets.mofa, datasets.breast_tcga):
+                refused(lambda odd=odd, read=read: read(odd))
+
+
+@pytest.mark.parametrize("name", ["n_samples", "n_features", "n_factors", "n_covariates", "alpha", "b", "noise"])
+def test_sizes_of_simulations(name):
+    for odd in [*ODD, -1, 10**400, "3", True, {"a": 0}, {"a": 1.5}]:
+        refused(lambda odd=odd: ca.simulate.scenario("PN", **{name: odd}))
+        if name in ("n_covariates", "alpha", "b"):
+            refused(lambda odd=odd: ca.simulate.population_moments("PN", **{name: odd}))
+    for odd in ODD:
+        refused(lambda odd=odd: ca.simulate.scenario(odd))
+
+
+def test_layers_of_torch_need_a_type(aligner):
+    torch = pytest.importorskip("torch")
+    for odd in (*ODD[1:], torch.int32, torch.complex64):
+        refused(lambda odd=odd: aligner.to_torch(odd))

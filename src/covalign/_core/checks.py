@@ -104,6 +104,16 @@ def check_random_state(state: Any) -> np.random.Generator:
         raise ValueError(message(problem, got=shown(state), remedy="any whole number will do")) from None
 
 
+def check_selection(what: str, value: Any) -> list[Any]:
+    """One name or position, or several, as a list that is not empty."""
+    single = isinstance(value, str | Integral) and not isinstance(value, bool | np.bool_)
+    several = isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
+    items = [value] if single else list(value) if several and getattr(value, "ndim", 1) == 1 else []
+    if items and all(isinstance(item, str | Real) for item in items):
+        return items
+    raise ValueError(message(f"{what} needs a name, or a list of names", got=shown(value), remedy="None means all"))
+
+
 def not_one_of(what: str, got: Any, known: Sequence[str]) -> ValueError:
     """``got`` is none of the known names."""
     problem = f"{what} needs one of {', '.join(known)}"

@@ -124,7 +124,7 @@ class EditedRows(AlignedModel):
                 remedy = "pass the loadings of these dimensions"
                 raise ValueError(message(need, got=listed(W.columns), remedy=remedy, wrong=absent, known=W.columns))
             W = W[list(known)]
-        values, decoder = np.asarray(dense(W)), self._decoder
+        values, decoder = np.asarray(dense(in_pandas(plain(W, what), what))), self._decoder
         if values.dtype.kind not in "fiub":
             raise not_numeric(what, values.dtype)
         if values.ndim != 2 or values.shape[1] != len(decoder):

@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 from pandas.api import types
 
 from covalign._core.checks import (
+    check_choice,
     columns_not_numeric,
     not_numeric,
-    not_one_of,
     not_two_dimensional,
     table_without_column,
 )
 from covalign._core.extras import optional
-from covalign._core.files import UNREADABLE, data_not_found, unreadable_data
+from covalign._core.files import UNREADABLE, data_not_found, path_to_read, unreadable_data
 from covalign._core.messages import listed, message
 from covalign._core.paths import is_file, is_folder
 from covalign.tables.covariates import as_frame
@@ -107,9 +107,8 @@ def breast_tcga(path: Any, part: str = "train") -> MultiOmics:
     >>> data = ca.datasets.breast_tcga("breast.TCGA.rda")  # doctest: +SKIP
     >>> fa = ca.InformedFactorAnalysis(20).fit(data.views, data.covariates)  # doctest: +SKIP
     """
-    path = Path(path)
-    if part not in VIEWS:
-        raise not_one_of("part", part, tuple(VIEWS))
+    path = path_to_read(path, "breast.TCGA.rda, or a folder of its tables")
+    check_choice("part", part, tuple(VIEWS))
     if is_folder(path):
         if part != "train":
             problem = f"the folder {str(path)!r} has the training part only"
@@ -261,7 +260,7 @@ def embedding(path: Any) -> Embedding:
     >>> ca.datasets.embedding(file).covariates.columns.tolist()
     ['cat', 'dog', 'newt']
     """
-    path = Path(path)
+    path = path_to_read(path, "embeddings")
     file, name = (path / "embeddings.npy", path.resolve().name) if is_folder(path) else (path, path.stem)
     if not is_file(file):
         raise data_not_found(file, EMBEDDING)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import covalign as package
-from covalign._core.files import check_readable, explaining, replacing, shown
+from covalign._core.files import check_readable, explaining, path_to_read, replacing, shown
 from covalign._core.linalg import Array
 from covalign._core.messages import message
 from covalign._core.paths import is_folder
@@ -64,9 +63,7 @@ def read(path: Any) -> tuple[dict[str, Any], dict[str, Array]]:
 
 
 def _given(path: Any) -> Path:
-    if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
-        raise ValueError(message("A path of a model file is needed", got=f"a {type(path).__name__}"))
-    return Path(path)
+    return path_to_read(path, "a model file")
 
 
 def _check_size(path: Path) -> None:

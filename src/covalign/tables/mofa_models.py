@@ -25,7 +25,7 @@ import numpy as np
 import pandas as pd
 
 from covalign._core.extras import optional
-from covalign._core.files import data_not_found
+from covalign._core.files import data_not_found, path_to_read
 from covalign._core.linalg import Array
 from covalign._core.messages import listed, message
 from covalign._core.paths import exists, is_file, is_folder
@@ -78,7 +78,7 @@ def is_model(path: Path) -> bool:
 
 def read_model(path: Any) -> FactorModel:
     """The model in a file or folder; anything malformed is an error that names the file and the member."""
-    path = Path(path)
+    path = path_to_read(path, "a factor model")
     if not exists(path):
         raise data_not_found(path, "a factor model (an HDF5 file, or a folder of MuVI)")
     if is_folder(path):

@@ -27,7 +27,7 @@ from pandas.api import types
 
 from covalign._core.checks import not_two_dimensional, repeated_columns
 from covalign._core.extras import optional
-from covalign._core.files import data_not_found, reading
+from covalign._core.files import data_not_found, path_to_read, reading
 from covalign._core.linalg import dense
 from covalign._core.messages import GIVE_COVARIATES, listed, message, shown
 from covalign._core.paths import exists, file_of, is_folder, is_zarr, suffix_of
@@ -83,7 +83,7 @@ def read_table(path: Any, index: str | None = None, na: str | Sequence[str] = ()
     >>> ca.read_table(file)["age"].to_dict()
     {'p1': 40, 'p2': 52}
     """
-    path, na = Path(path), marks(na)
+    path, na = path_to_read(path, "a table"), marks(na)
     if not exists(file_of(path)):
         raise data_not_found(path, "a table of covariates")
     if is_text(path):

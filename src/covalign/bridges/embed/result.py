@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api import types
 
-from covalign._core.files import data_not_found, replacing, unreadable_data
+from covalign._core.files import data_not_found, path_to_read, replacing, unreadable_data
 from covalign._core.messages import message
 from covalign._core.paths import is_file
 from covalign.tables.covariates import encode
@@ -94,7 +94,7 @@ def read(path: Any) -> Embedded:
     >>> import covalign as ca
     >>> ca.embed.read("z.npz").model  # doctest: +SKIP
     """
-    return _read(Path(path))[0]
+    return _read(path_to_read(path, "embeddings"))[0]
 
 
 def finished(path: Path, key: str) -> Embedded | None:
