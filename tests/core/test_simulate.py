@@ -63,8 +63,8 @@ def test_seeds():
         ({"alpha": 1.5}, "alpha needs a number in"),
         ({"b": -1}, "b needs a number in"),
         ({"n_covariates": 11}, "11 covariates need at least 11 latent dimensions, got 10"),
-        ({"n_samples": 0}, "n_samples needs a positive"),
-        ({"noise": -1}, "noise needs a positive"),
+        ({"n_samples": 0}, "n_samples needs a whole number of at least 1"),
+        ({"noise": -1}, "noise needs a finite"),
         ({"noise": np.inf}, "noise needs a finite"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
@@ -12,6 +13,7 @@ from covalign._core.messages import OTHER_COLUMNS, listed, message, shown
 from covalign.exceptions import DependentCovariatesError, NotFiniteError
 
 MOST_FOLDS = 10_000  # each has sums of its own
+MOST_PERMUTATIONS = 10**7
 REGIMES = ("independent", "tunable", "strongest", "exclusive")
 LARGEST, SMALLEST = 1e100, 1e-100  # of values and of standard deviations: squares and their sums stay exact
 
@@ -65,7 +67,7 @@ def check_max_coupling(budget: Any) -> float:
 
 def check_permutations(count: Any) -> int:
     """A number of permutations."""
-    return check_count("n_permutations", count, remedy="999 is a good choice")
+    return check_count("n_permutations", count, remedy="999 is a good choice", most=MOST_PERMUTATIONS)
 
 
 def check_count(what: str, value: Any, least: int = 1, remedy: str = "choose one", most: int | None = None) -> int:
@@ -102,6 +104,16 @@ def check_random_state(state: Any) -> np.random.Generator:
         raise ValueError(message(problem, got=shown(state), remedy="any whole number will do")) from None
 
 
+def check_selection(what: str, value: Any) -> list[Any]:
+    """One name or position, or several, as a list that is not empty."""
+    single = isinstance(value, str | Integral) and not isinstance(value, bool | np.bool_)
+    several = isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
+    items = [value] if single else list(value) if several and getattr(value, "ndim", 1) == 1 else []
+    if items and all(isinstance(item, str | Real) for item in items):
+        return items
+    raise ValueError(message(f"{what} needs a name, or a list of names", got=shown(value), remedy="None means all"))
+
+
 def not_one_of(what: str, got: Any, known: Sequence[str]) -> ValueError:
     """``got`` is none of the known names."""
     problem = f"{what} needs one of {', '.join(known)}"
@@ -116,15 +128,15 @@ def not_positive(what: str, value: Any) -> ValueError:
 
 def check_number(value: Any, problem: str, remedy: str, most: float, least: float = 0) -> float:
     """A number from ``least`` to ``most``; ``problem`` is the sentence for anything else."""
-    if isinstance(value, Real) and not isinstance(value, bool) and least <= float(value) <= most:
-        return float(value)
+    if isinstance(value, Real) and not isinstance(value, bool) and least <= value <= most:
+        return float(value) if value <= sys.float_info.max else float("inf")
     raise ValueError(message(problem, got=shown(value), remedy=remedy))
 
 
 def check_covariates(names: Iterable[Any], known: Iterable[str]) -> None:
     """Refuse names that are no covariates of a model."""
     have = list(dict.fromkeys(known))
-    wrong = [name for name in names if name not in have]
+    wrong = [name for name in names if not (isinstance(name, str) and name in have)]
     if wrong:
         remedy = f"Its covariates are {listed(have, 10)}"
         raise ValueError(
@@ -238,6 +250,12 @@ def not_a_table(where: str, got: str) -> ValueError:
     """Data that are no table."""
     problem = f"{where} needs a table with a row for every sample (an array, a DataFrame, a list of rows)"
     return ValueError(message(problem, got=got, remedy="convert it, for example with pandas.DataFrame"))
+
+
+def damaged_sparse(where: str, layout: str) -> ValueError:
+    """The indices of a sparse matrix are out of range, or not in order."""
+    problem = f"{where} needs a sparse matrix whose indices are within its shape"
+    return ValueError(message(problem, got=f"others ({layout})", remedy="build the matrix again, for example from coo"))
 
 
 def rows_of_unequal_length(where: str) -> ValueError:
@@ -367,6 +385,13 @@ def features_missing(view: str, names: Sequence[str]) -> ValueError:
     """The error for a table that lacks features of the fit."""
     problem = f"view {view!r} needs the features of the fit"
     return ValueError(message(problem, got=f"a table without {listed(names)}", remedy="add these columns"))
+
+
+def no_varying_feature(confounded: bool) -> ValueError:
+    """The error for views of constants, or of what confounders explain."""
+    got = "only constant ones" + (" after what confounders explain was subtracted" if confounded else "")
+    remedy = "use fewer confounders, or other features" if confounded else "pass features that differ between samples"
+    return ValueError(message("X needs a feature that varies", got=got, remedy=remedy))
 
 
 def features_all_missing(view: str, names: Sequence[Any]) -> ValueError:

@@ -94,11 +94,22 @@ def output_path(path: Any) -> Path:
     return made
 
 
+def path_to_read(path: Any, need: str) -> Path:
+    """The path, if it is one; ``need`` says what it should lead to."""
+    if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
+        raise ValueError(message(f"A path is needed, that of {need}", got=_no_path(path), remedy="give a file name"))
+    return Path(path)
+
+
+def _no_path(path: Any) -> str:
+    empty = isinstance(path, str) and path == ""
+    return "None" if path is None else "an empty text" if empty else f"a {type(path).__name__}"
+
+
 def given_path(path: Any) -> Path:
     """The path, after checks that precede any work: it is a path that the system takes, and no device has this name."""
     if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str) or not os.fspath(path):
-        got = "None" if path is None else "an empty text" if path == "" else f"a {type(path).__name__}"
-        raise ValueError(message("A path to write to is needed", got=got, remedy="give a file name"))
+        raise ValueError(message("A path to write to is needed", got=_no_path(path), remedy="give a file name"))
     made = Path(path)
     try:
         os.fsencode(made)

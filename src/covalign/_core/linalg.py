@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -77,7 +78,7 @@ class Whitening:
             self._matrix = self._solved(self._weighted.T)
         return self._matrix
 
-    @property
+    @cached_property
     def size(self) -> float:
         """The norm of W D^1/2."""
         if self._factor is None:

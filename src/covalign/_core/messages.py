@@ -56,8 +56,12 @@ def shown(value: Any, most: int = 60) -> str:
 def listed(items: Iterable[Any], most: int = 5) -> str:
     """The first few items: ``'a', 'b' and 3 more``."""
     every = list(items)
-    shown = ", ".join(repr(str(item)) for item in every[:most])
+    shown = ", ".join(repr(_short(str(item))) for item in every[:most])
     return shown if len(every) <= most else f"{shown} and {len(every) - most} more"
+
+
+def _short(text: str, most: int = 200) -> str:
+    return text if len(text) <= most else f"{text[:most]}..."
 
 
 def nearest(name: Any, known: Iterable[Any], most: int) -> list[str]:

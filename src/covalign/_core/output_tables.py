@@ -9,7 +9,7 @@ import pandas as pd
 from sklearn import get_config
 from sklearn.base import TransformerMixin
 
-from covalign._core.messages import message
+from covalign._core.messages import message, shown
 from covalign.exceptions import MissingExtraError
 
 CONTAINERS = ("default", "pandas", "polars")
@@ -70,5 +70,5 @@ class OutputTables(TransformerMixin):
 
 
 def _check_container(chosen: Any) -> None:
-    if chosen not in CONTAINERS:
-        raise ValueError(message(f"transform output needs one of {', '.join(CONTAINERS)}", got=repr(chosen)))
+    if not (chosen is None or isinstance(chosen, str)) or chosen not in CONTAINERS:
+        raise ValueError(message(f"transform output needs one of {', '.join(CONTAINERS)}", got=shown(chosen)))

@@ -20,5 +20,5 @@ def check_memory(what: str, need: float, remedy: str) -> None:
     """Refuse work that needs more bytes than the machine has, before anything is allocated."""
     have = machine_bytes()
     if need > have:
-        problem = f"{what} needs about {need / 1e9:.3g} GB of memory"
+        problem = f"{what} needs about {min(need, 10**30) / 1e9:.3g} GB of memory"
         raise ValueError(message(problem, got=f"a machine with {have / 1e9:.3g} GB", remedy=remedy))

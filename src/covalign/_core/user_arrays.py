@@ -5,42 +5,109 @@ Every table of rows, covariates or confounders goes through here before anything
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from numbers import Real
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from pandas.api import types
+from scipy import sparse
 
 from covalign._core.checks import (
+    LARGEST,
     column_not_numeric,
+    damaged_sparse,
     not_a_table,
     not_numeric,
+    out_of_range,
     repeated_columns,
     rows_of_unequal_length,
     unwritable_names,
 )
+from covalign._core.extras import optional
 
 
 def plain(data: Any, where: str) -> Any:
-    """``data`` without a mask, and a list as an array; tables and anything that has a shape otherwise stay as they are.
+    """``data`` as an array, DataFrame, Series or sparse matrix.
 
+    Arrays that are read in chunks, and tables of other libraries, which have no names of rows, stay as they are.
     A masked cell is a gap: NaN, None among flags and text. Structured arrays, dicts and numbers are no tables.
     """
     if isinstance(data, np.ndarray):
-        if data.dtype.names is not None:
+        if data.dtype.kind == "V":
             raise not_a_table(where, "a structured array")
         if isinstance(data, np.ma.MaskedArray):
             return unmasked(data)
-        return np.asarray(data) if isinstance(data, np.matrix) else data
-    if hasattr(data, "shape") or hasattr(data, "to_pandas") or hasattr(data, "chunks"):
+        return data if isinstance(data, np.memmap) else np.asarray(data)  # a subclass may compute something else
+    if isinstance(data, pd.DataFrame | pd.Series):
         return data
-    if isinstance(data, list | tuple | range) or hasattr(data, "__array__"):
+    if sparse.issparse(data):
+        return checked_sparse(data, where)
+    if isinstance(data, list | tuple | range):
         return as_array(data, where)
-    raise not_a_table(where, "nothing" if data is None else f"a {type(data).__name__}")
+    kind = type(data)
+    if isinstance(data, type | ModuleType) or kind.__module__.startswith("dask.delayed"):
+        raise not_a_table(where, f"a {kind.__name__}")
+    if hasattr(kind, "detach") and hasattr(kind, "layout"):
+        return tensor_values(data, where)
+    if hasattr(kind, "to_pandas") or hasattr(data, "chunks"):
+        return data
+    if hasattr(data, "__array__") or hasattr(data, "shape"):
+        return plain(_converted(data, where, np.asarray), where)
+    raise not_a_table(where, "nothing" if data is None else f"a {kind.__name__}")
+
+
+def in_pandas(data: Any, where: str = "Y") -> Any:
+    """A table of polars, pyarrow or xarray, or a Series, as a DataFrame; anything else unchanged."""
+    if hasattr(type(data), "to_pandas"):
+        data = _converted(data, where, lambda table: table.to_pandas())
+    return data.to_frame("y0" if data.name is None else data.name) if isinstance(data, pd.Series) else data
+
+
+def _converted(data: Any, where: str, convert: Callable[[Any], Any]) -> Any:
+    """``convert(data)``; what the class of the user raises becomes our error."""
+    try:
+        return convert(data)
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise not_a_table(where, f"a {type(data).__name__} that cannot be read ({type(error).__name__})") from error
+
+
+def checked_sparse(matrix: Any, where: str) -> Any:
+    """A sparse matrix whose indices are in its range, or compiled code would read memory that is not its own."""
+    if matrix.dtype.kind not in "fiub":
+        raise not_numeric(where, matrix.dtype)
+    try:
+        if hasattr(matrix, "check_format"):
+            matrix.check_format(full_check=True)
+        elif matrix.format == "coo" and matrix.nnz:
+            for at, size in zip(matrix.coords, matrix.shape, strict=True):
+                if not 0 <= at.min() <= at.max() < size:
+                    raise ValueError
+    except ValueError:
+        raise damaged_sparse(where, matrix.format) from None
+    return matrix
+
+
+def check_tensor(tensor: Any, where: str) -> None:
+    """Refuse a torch tensor without values in rows: a sparse one, or one of the device ``meta``."""
+    if tensor.layout != optional("torch", "torch").strided or tensor.device.type == "meta":
+        kind = "tensor without values" if tensor.device.type == "meta" else "sparse tensor"
+        raise not_a_table(where, f"a {kind} of torch")
+
+
+def tensor_values(tensor: Any, where: str = "Z") -> Any:
+    """The numbers of a torch tensor; half precision becomes float32, because BLAS has no half precision."""
+    torch = optional("torch", "torch")
+    check_tensor(tensor, where)
+    half = tensor.dtype in (torch.bfloat16, torch.float16)
+    kind = torch.float32 if half else tensor.dtype
+    return _converted(tensor, where, lambda data: data.detach().to(kind).cpu().numpy())
 
 
 def unmasked(array: Any) -> NDArray[Any]:
@@ -70,6 +137,8 @@ def as_array(data: Any, where: str) -> NDArray[Any]:
 
 def numbers(data: Any, where: str) -> Any:
     """An array, or a DataFrame, whose values all are real numbers; NaN where a cell is missing."""
+    if hasattr(type(data), "to_pandas"):
+        data = in_pandas(data, where)
     if isinstance(data, pd.DataFrame):
         return _numeric_frame(data, where)
     if isinstance(data, np.ndarray):
@@ -101,7 +170,10 @@ def numbers_among_objects(frame: pd.DataFrame) -> pd.DataFrame:
         if types.is_object_dtype(dtype) and _is_exact(frame.iloc[:, i]):
             frame = frame.copy(deep=False)
             column = frame.iloc[:, i]
-            frame.isetitem(i, column.where(column.notna(), np.nan).to_numpy(dtype=np.float64))
+            try:
+                frame.isetitem(i, column.where(column.notna(), np.nan).to_numpy(dtype=np.float64))
+            except OverflowError:
+                raise out_of_range("Y", column.name, large=True) from None
     return frame
 
 
@@ -129,18 +201,54 @@ def _numeric_frame(frame: pd.DataFrame, where: str) -> pd.DataFrame:
     return frame
 
 
+def shape_of(data: Any, where: str) -> tuple[int, ...]:
+    """The shape of a table of any kind."""
+    return tuple(np.shape(data if hasattr(data, "shape") else plain(data, where)))
+
+
+def inferred(frame: pd.DataFrame, where: str) -> pd.DataFrame:
+    """The frame with numbers in place of objects that are numbers; whole numbers may be too large for any."""
+    try:
+        return frame.infer_objects()
+    except OverflowError:
+        large = [name for name, column in frame.items() if any(map(_is_beyond, column))]
+        raise out_of_range(where, large[0] if large else frame.columns[0], large=True) from None
+
+
+def _is_beyond(value: Any) -> bool:
+    return isinstance(value, int) and abs(value) > LARGEST
+
+
+def exact_numbers(column: pd.Series) -> pd.Series:
+    """``pandas.to_numeric``, which is wrong in the last digit of every third number, without this error."""
+    near = pd.to_numeric(column)
+    if not types.is_float_dtype(near.dtype) and not types.is_object_dtype(near.dtype):
+        return near
+    values = column.to_numpy(dtype=object)
+    known = ~column.isna().to_numpy() & np.array([value != "" for value in values], dtype=bool)
+    made = np.full(len(column), np.nan)
+    made[known] = values[known].astype(np.float64)
+    return pd.Series(made, column.index, name=column.name)
+
+
 def _is_real(dtype: Any) -> bool:
     if isinstance(dtype, np.dtype):
         return dtype.kind in "fiub"
+    if isinstance(dtype, pd.SparseDtype) and dtype.fill_value != 0:
+        return False  # scikit-learn takes every such value for 0
     return types.is_numeric_dtype(dtype) or types.is_bool_dtype(dtype)
 
 
 def _numeric_column(column: pd.Series, where: str, position: int | None = None) -> pd.Series:
     """Text and objects as numbers, where they are numbers; columns of arrays have a ``position`` for a name."""
-    made = column.infer_objects()
+    made = inferred(column.to_frame(), where).iloc[:, 0]
+    if isinstance(made.dtype, pd.SparseDtype):
+        made = pd.Series(made.to_numpy(), made.index, name=made.name)
     if types.is_object_dtype(made.dtype) or types.is_string_dtype(made.dtype):
         try:
-            made = pd.to_numeric(made)
+            made = exact_numbers(made)
+        except OverflowError:
+            raise out_of_range(where, column.name if position is None else position, large=True) from None
         except (TypeError, ValueError):
             made = made.astype("object")
     if _is_real(made.dtype):
@@ -154,5 +262,5 @@ def _numeric_column(column: pd.Series, where: str, position: int | None = None) 
 def _floats(array: NDArray[Any], where: str) -> NDArray[np.float64]:
     try:
         return array.astype(np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise not_numeric(where, array.dtype) from None

@@ -33,6 +33,7 @@ class Chosen(NamedTuple):
     path: pd.DataFrame | None  # of the shrinkages, where they were compared
     budget: Budget | None = None  # of the exact regime
     scale: str = "raw"  # of the columns, for the ridge
+    correction: Array | None = None  # of T_0, by the fitted rows
 
 
 def pack(model: Any, found: Found, chosen: Chosen | None) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -43,6 +44,8 @@ def pack(model: Any, found: Found, chosen: Chosen | None) -> tuple[dict[str, Any
         arrays["groups"] = found.groups
     if chosen is not None and chosen.path is not None:
         arrays |= {f"path.{name}": chosen.path[name].to_numpy() for name in PATH}
+    if chosen is not None and chosen.correction is not None:
+        arrays["correction"] = chosen.correction
     meta = {
         "kind": KIND,
         "parameters": {name: plain(value) for name, value in model.get_params().items()},
@@ -69,7 +72,7 @@ def unpack(meta: dict[str, Any], arrays: dict[str, Array], model: Any) -> tuple[
     path = pd.DataFrame({name: arrays[f"path.{name}"] for name in PATH}) if "path.se" in arrays else None
     if path is not None:
         path.insert(0, "scale", meta.get("path_scales") or "raw")
-    rest = path, Budget.unpacked(meta.get("budget")), meta.get("scale", "raw")
+    rest = path, Budget.unpacked(meta.get("budget")), meta.get("scale", "raw"), arrays.get("correction")
     chosen = None if meta["chosen"] is None else Chosen._make([*meta["chosen"], *rest])
     return Found(coding, folds, np.dtype(meta["dtype"]), arrays.get("groups")), chosen
 

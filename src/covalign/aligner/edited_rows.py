@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from covalign._core.checks import check_covariates, columns_differ, lengths_differ, not_numeric
+from covalign._core.checks import check_covariates, check_flag, columns_differ, lengths_differ, not_numeric
 from covalign._core.linalg import Array, affine, dense
 from covalign._core.messages import listed, message, shown
-from covalign._core.user_arrays import numbers, plain
+from covalign._core.user_arrays import in_pandas, numbers, plain
 from covalign.aligner.solution import Solution
 from covalign.closed_form import editing
 from covalign.closed_form.aligned_model import AlignedModel
@@ -21,7 +21,6 @@ from covalign.exceptions import DependentCovariatesError, LeastSquaresWarning
 from covalign.moments.adjustment import Adjustment
 from covalign.moments.moments import Moments
 from covalign.stream import refuse_not_finite
-from covalign.stream.memory import in_pandas
 from covalign.tables.confounders import Coding
 
 
@@ -72,7 +71,7 @@ class EditedRows(AlignedModel):
         True
         """
         s, decoder = self._solution, self._decoder
-        rows = np.asarray(numbers(in_pandas(plain(Zt, "Zt")), "Zt"))
+        rows = np.asarray(dense(numbers(in_pandas(plain(Zt, "Zt"), "Zt"), "Zt")))
         if rows.ndim != 2 or rows.shape[1] != decoder.shape[1]:
             raise columns_differ("inverse_transform", decoder.shape[1], rows.shape[-1] if rows.ndim else 0)
         refuse_not_finite(rows, 0, what="Zt")
@@ -92,7 +91,7 @@ class EditedRows(AlignedModel):
     def _decoder(self) -> Array:
         """cov(Z, z~) cov(z~)^+ of all dimensions (K x k): the best linear reconstruction of Z - mean is z~ times it."""
         s = self._solution
-        return np.hstack([editing.decoder(self.moments_, s.polar, s.mixing), self.moments_.cov_z @ s.rest.T])
+        return np.hstack([editing.decoder(self.moments_, s.polar, s.on_T_0), self.moments_.cov_z @ s.rest.T])
 
     def loadings(self, W: Any) -> Any:
         """Loadings of the aligned dimensions, from loadings W (features x dimensions of Z) of a factor model.
@@ -125,7 +124,7 @@ class EditedRows(AlignedModel):
                 remedy = "pass the loadings of these dimensions"
                 raise ValueError(message(need, got=listed(W.columns), remedy=remedy, wrong=absent, known=W.columns))
             W = W[list(known)]
-        values, decoder = np.asarray(dense(W)), self._decoder
+        values, decoder = np.asarray(dense(in_pandas(plain(W, what), what))), self._decoder
         if values.dtype.kind not in "fiub":
             raise not_numeric(what, values.dtype)
         if values.ndim != 2 or values.shape[1] != len(decoder):
@@ -156,13 +155,14 @@ class EditedRows(AlignedModel):
         rows = self._check_rows(Z)
         C = self._coding.table(Z, confounders, rows.shape[0])
         named, rho = self._positions_of(names), self._erasing_shrinkage()
+        protect_others = check_flag("protect_others", protect_others)
         E, S_zy = editing.eraser(self.moments_, self._solution.polar, rho, named, protect_others)
         erased = self._mapped(rows, C, E, dtype=np.float64) @ S_zy.T
         return _in_container_of(Z, dense(rows) - erased, rows.dtype)
 
     def _positions_of(self, names: str | Iterable[str]) -> list[int]:
         """Positions of covariates; the name of a category stands for all its dummies."""
-        several = isinstance(names, Iterable) and not isinstance(names, bytes)
+        several = isinstance(names, Iterable) and not isinstance(names, bytes) and getattr(names, "ndim", 1) == 1
         if not several or (not isinstance(names, str) and not (names := list(names))):
             need, got = "erase needs the names of covariates", shown(names) if names else "none"
             raise ValueError(message(need, got=got, remedy=f"choose among {listed(self.covariate_names_, 10)}"))
@@ -199,7 +199,7 @@ class EditedRows(AlignedModel):
             raise DependentCovariatesError(
                 message(need, got=got, remedy="use at(lam=...) with lam < 1, or drop one of them")
             )
-        decoder = editing.decoder(self.moments_, s.polar, s.mixing)
+        decoder = editing.decoder(self.moments_, s.polar, s.on_T_0)
         moved = np.array(dense(rows), dtype=np.float64)
         for name, amount in amounts.items():
             by = _amounts(name, amount, len(moved))

@@ -33,6 +33,7 @@ class Found(NamedTuple):
     folds: list[Rows | None]
     dtype: np.dtype[Any]  # precision of the rows
     groups: Array | None = None  # distinct numbers of groups
+    rows: Any = None  # [Z C], if they are in memory
 
 
 class Prepared(NamedTuple):
@@ -98,7 +99,7 @@ class Fitting(NamedTuple):
             if error.column is None:
                 raise
             raise out_of_range("Z", error.column, large=True, position=error.column) from None  # sums overflowed
-        return Found(coding, made, _precision(rows.dtype), found)
+        return Found(coding, made, _precision(rows.dtype), found, None if is_source(rows) else rows)
 
     def _prepared(
         self, Z: Any, Y: Any, confounders: Any, coding: Coding | None, start: int = 0, groups: Any = None

@@ -16,6 +16,8 @@ from covalign._core.checks import no_columns, not_two_dimensional, too_few_rows
 from covalign._core.linalg import Array
 from covalign._core.user_arrays import numbers, plain
 from covalign.stream import Source, is_dask, is_source, open_rows
+from covalign.stream.memory import frame_dtype
+from covalign.stream.source import working_dtype
 from covalign.tables import confounders as nuisance
 from covalign.tables import groups as grouping
 from covalign.tables.confounders import Coding, Tables
@@ -93,6 +95,10 @@ def validated(estimator: Any, Z: Any, reset: bool = False, **checks: Any) -> Any
 
     A Source, and what dask holds, are returned as they are if they have these columns.
     """
+    if is_dask(Z):
+        if Z.ndim != 2:
+            raise not_two_dimensional("Z", Z.shape)
+        frame_dtype(Z.dtypes, "Z") if hasattr(Z, "columns") else working_dtype("Z", Z.dtype)  # refuse other types
     if is_source(Z) or is_dask(Z):
         names = getattr(Z, "columns", None) if is_dask(Z) else Z.names
         head = np.empty((0, Z.shape[1])) if names is None else pd.DataFrame(columns=list(names))

@@ -11,14 +11,14 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 
 from covalign._core.checks import check_permutations, check_shrinkage, check_small, y_required
-from covalign._core.linalg import Array, affine
+from covalign._core.linalg import Array, affine, dense
 from covalign._core.messages import listed, message
 from covalign.aligner import aligner_archive as archive
 from covalign.aligner import dask_tables as dasks
 from covalign.aligner import intake
 from covalign.aligner.edited_rows import EditedRows
 from covalign.aligner.fold_sums import Fitting, Found
-from covalign.aligner.solution import Solution, solved
+from covalign.aligner.solution import Solution, correction_by, solved
 from covalign.closed_form import heldout, permutation, regimes
 from covalign.closed_form.budget import Budget
 from covalign.closed_form.regimes import Polar
@@ -190,9 +190,10 @@ class LatentAligner(EditedRows, BaseEstimator):
         """
         with self._unchanged_if_it_fails():
             self._check_parameters()
-            self._remember(self._fitting().moments(Z, Y, confounders, None, groups))
+            found = self._fitting().moments(Z, Y, confounders, None, groups)
+            self._remember(found)
             self._budget = None
-            self._solved = self._solve()
+            self._solved = self._corrected(self._solve(), found.rows)
             self._advise(Y, confounders)
         return self
 
@@ -259,12 +260,24 @@ class LatentAligner(EditedRows, BaseEstimator):
     def _remember(self, found: Found) -> None:
         whole = merged(found.folds)
         assert whole is not None  # empty input was refused before
-        self._coding, self._folds, self._dtype, self._groups = found
+        self._coding, self._folds, self._dtype, self._groups = found[:4]
         self._whole = whole
         self._solved, self._held, self._adjusted, self._least_change = None, None, None, None
         self._validation = None
         self.covariate_names_ = self._coding.covariates.names
         self.confounder_names_ = self._coding.confounders.names
+
+    def _corrected(self, solution: Solution, rows: Any) -> Solution:
+        """The solution, with its dimensions made uncorrelated by a second pass over rows in memory, if that is needed.
+
+        Where columns of Z nearly are combinations of others, sums of squares have too few digits.
+        """
+        if rows is None or not solution.badly_conditioned:
+            return solution
+        k = rows.shape[1] - self._coding.q
+        C = np.asarray(dense(rows[:, k:]), dtype=np.float64)
+        scores = self._mapped(rows[:, :k], C, solution.polar.T_0.T, np.float64)
+        return solution._replace(correction=correction_by(scores))
 
     def _refuse_small(self) -> None:
         """Columns may be small in some folds, but not in all rows."""
@@ -478,6 +491,11 @@ class LatentAligner(EditedRows, BaseEstimator):
     def _fitted_sums(self) -> Rows:
         return self.moments_
 
+    def _map_of_sums(self) -> Array:
+        """The map without what rows corrected, which these sums do not have the digits to see."""
+        s = self._solution
+        return np.asarray(s.mixing @ s.polar.T_0)
+
     def _pair_counts(self) -> Any:
         return self._whole.n_pairs
 
@@ -665,7 +683,9 @@ class LatentAligner(EditedRows, BaseEstimator):
         s = self._solved
         chosen = None
         if s is not None:
-            chosen = archive.Chosen(s.regime, s.lam, s.shrinkage, len(s.rest) > 0, s.path, s.budget, s.scale)
+            chosen = archive.Chosen(
+                s.regime, s.lam, s.shrinkage, len(s.rest) > 0, s.path, s.budget, s.scale, s.correction
+            )
         return archive.pack(self, Found(self._coding, self._folds, self._dtype, self._groups), chosen)
 
     @classmethod

@@ -13,6 +13,8 @@ from covalign.closed_form.budget import Budget
 from covalign.closed_form.regimes import Polar
 from covalign.moments.moments import Moments
 
+MANY_DIGITS = 3e4  # norm of a whitening; below, moments make dimensions uncorrelated to 1e-6
+
 
 class Solution(NamedTuple):
     """A regime solved: everything the aligner shows follows from this and the moments."""
@@ -27,11 +29,22 @@ class Solution(NamedTuple):
     budget: Budget | None = None  # of the exact regime
     gap: float = np.nan  # of its optimum
     scale: str = "raw"  # of the columns, for the ridge
+    correction: Array | None = None  # P x P: what the fitted rows correct of T_0
 
     @property
     def T(self) -> Array:
         """The map without the rest of the space (P x K)."""
-        return np.asarray(self.mixing @ self.polar.T_0)
+        return np.asarray(self.on_T_0 @ self.polar.T_0)
+
+    @property
+    def on_T_0(self) -> Array:
+        """The P x P matrix that takes T_0 to T."""
+        return self.mixing if self.correction is None else np.asarray(self.mixing @ self.correction)
+
+    @property
+    def badly_conditioned(self) -> bool:
+        """Moments do not have the digits that uncorrelated dimensions take."""
+        return self.polar.whitening.size > MANY_DIGITS
 
     @property
     def singular(self) -> bool:
@@ -58,11 +71,21 @@ def solved(
     path: pd.DataFrame | None,
     budget: Budget | None = None,
     scale: str = "raw",
+    correction: Array | None = None,
 ) -> Solution:
     """The regime, or the optimum within the budget, at this shrinkage; ``path`` are the shrinkages compared."""
     polar = regimes.whitened_polar(m, shrinkage, scale)
     rest = regimes.rest_of_space(m, polar) if keep_rest else np.empty((0, polar.T_0.shape[1]))
     if budget is not None:
-        exact = Solution("exact", np.nan, shrinkage, path, polar, np.eye(len(polar.M)), rest, scale=scale)
-        return exact.within(budget)
-    return Solution(regime, lam, shrinkage, path, polar, regimes.mixing(polar, regime, lam), rest, scale=scale)
+        exact = Solution("exact", np.nan, shrinkage, path, polar, np.eye(len(polar.M)), rest, None, np.nan, scale)
+        return exact.within(budget)._replace(correction=correction)
+    F = regimes.mixing(polar, regime, lam)
+    return Solution(regime, lam, shrinkage, path, polar, F, rest, None, np.nan, scale, correction)
+
+
+def correction_by(scores: Array) -> Array | None:
+    """C^-1/2, C the covariance of scores that moments take for uncorrelated; None if they are something else."""
+    centred = scores - scores.mean(axis=0)
+    values, vectors = np.linalg.eigh(centred.T @ centred / len(centred))
+    near = len(values) and 0.5 < values[0] <= values[-1] < 2
+    return np.asarray((vectors / np.sqrt(values)) @ vectors.T) if near else None

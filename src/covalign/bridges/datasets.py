@@ -19,15 +19,16 @@ from numpy.typing import NDArray
 from pandas.api import types
 
 from covalign._core.checks import (
+    check_choice,
     columns_not_numeric,
     not_numeric,
-    not_one_of,
     not_two_dimensional,
     table_without_column,
 )
 from covalign._core.extras import optional
-from covalign._core.files import UNREADABLE, data_not_found, unreadable_data
+from covalign._core.files import UNREADABLE, data_not_found, path_to_read, unreadable_data
 from covalign._core.messages import listed, message
+from covalign._core.paths import is_file, is_folder
 from covalign.tables.covariates import as_frame
 from covalign.tables.join import in_order, refuse_duplicates
 from covalign.tables.mofa_models import FactorModel, read_model
@@ -106,15 +107,14 @@ def breast_tcga(path: Any, part: str = "train") -> MultiOmics:
     >>> data = ca.datasets.breast_tcga("breast.TCGA.rda")  # doctest: +SKIP
     >>> fa = ca.InformedFactorAnalysis(20).fit(data.views, data.covariates)  # doctest: +SKIP
     """
-    path = Path(path)
-    if part not in VIEWS:
-        raise not_one_of("part", part, tuple(VIEWS))
-    if path.is_dir():
+    path = path_to_read(path, "breast.TCGA.rda, or a folder of its tables")
+    check_choice("part", part, tuple(VIEWS))
+    if is_folder(path):
         if part != "train":
             problem = f"the folder {str(path)!r} has the training part only"
             raise ValueError(message(problem, remedy="Pass the path of mixOmics' breast.TCGA.rda, or part='train'"))
         tables = _from_folder(path)
-    elif path.is_file():
+    elif is_file(path):
         tables = _from_rda(path, part)
     else:
         raise data_not_found(path, OMICS)
@@ -133,7 +133,7 @@ def _from_folder(folder: Path) -> dict[str, pd.DataFrame]:
 
 def _csv_in(folder: Path, name: str) -> Path:
     for file in (folder / f"{name}.csv.gz", folder / f"{name}.csv"):
-        if file.is_file():
+        if is_file(file):
             return file
     raise data_not_found(folder / f"{name}.csv", OMICS)
 
@@ -260,9 +260,9 @@ def embedding(path: Any) -> Embedding:
     >>> ca.datasets.embedding(file).covariates.columns.tolist()
     ['cat', 'dog', 'newt']
     """
-    path = Path(path)
-    file, name = (path / "embeddings.npy", path.resolve().name) if path.is_dir() else (path, path.stem)
-    if not file.is_file():
+    path = path_to_read(path, "embeddings")
+    file, name = (path / "embeddings.npy", path.resolve().name) if is_folder(path) else (path, path.stem)
+    if not is_file(file):
         raise data_not_found(file, EMBEDDING)
     Z, covariates, labels = _from_archive(file) if file.suffix == ".npz" else _from_array(file)
     Z = _floats("Z", Z)
@@ -278,7 +278,7 @@ def _from_array(file: Path) -> tuple[NDArray[Any], pd.DataFrame, pd.DataFrame]:
     except UNREADABLE as error:
         raise unreadable_data(file, "an .npy file with an array of numbers", error) from error
     table = file.with_name("labels.csv")
-    if not table.is_file():
+    if not is_file(table):
         raise data_not_found(table, EMBEDDING)
     labels = csv_table(table, text=("file", "wnid", "name"))
     if "name" not in labels.columns:

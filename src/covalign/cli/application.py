@@ -32,6 +32,7 @@ from covalign._core.messages import (
     TRANSPOSE,
     message,
 )
+from covalign._core.paths import exists, is_folder
 from covalign.exceptions import MissingExtraError, TargetExistsError
 
 try:
@@ -262,9 +263,9 @@ def check_free(*paths: Path | None, force: bool) -> None:
         if path is None:
             continue
         folder = path.absolute().parent
-        if path.exists() and not force:
+        if exists(path) and not force:
             raise target_exists(path)
-        if not folder.is_dir():
+        if not is_folder(folder):
             raise ValueError(message(f"The folder of {str(path)!r} does not exist", remedy="Make it first"))
         if not os.access(folder, os.W_OK):
             raise ValueError(message(f"The folder of {str(path)!r} is not writable", remedy="Choose another one"))

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from covalign._core.extras import optional
 from covalign._core.files import data_not_found, folder_in_the_way, replacing
 from covalign._core.messages import message
-from covalign._core.paths import file_of, replaceable, suffix_of
+from covalign._core.paths import exists, file_of, replaceable, suffix_of
 from covalign._core.progress import close_bars
 from covalign._core.text_tables import plain
 from covalign.cli.application import answering, check_free, in_flags, note
@@ -115,7 +115,7 @@ def check_inputs(*rows: Path | None, tables: Sequence[Path | None] = (), model: 
     """Refuse files that do not exist before anything is imported to read them, in the words of the library."""
     needs = {**dict.fromkeys(rows, "a file or folder of rows"), **dict.fromkeys(tables, "a table of covariates")}
     for path, need in {model: "a model file written by covalign", **needs}.items():
-        if path is not None and not file_of(path).exists():
+        if path is not None and not exists(file_of(path)):
             raise data_not_found(path, need)
 
 
@@ -206,7 +206,7 @@ def filled_folder(out: Path, last: str = "") -> Iterator[Path]:
     folder.mkdir()
     try:
         yield folder
-        if target.exists():  # it may have other files, or be a working directory
+        if exists(target):  # it may have other files, or be a working directory
             for file in sorted(folder.iterdir(), key=lambda file: file.name == last):
                 shutil.move(file, target / file.name)  # which may be on another disk
         else:

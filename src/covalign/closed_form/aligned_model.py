@@ -18,12 +18,13 @@ from sklearn import get_config
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import estimator_html_repr
 
-from covalign._core.checks import check_lam, check_max_coupling, check_regime, listed_lams
+from covalign._core.checks import check_flag, check_lam, check_max_coupling, check_regime, listed_lams
 from covalign._core.linalg import Array
-from covalign._core.messages import message
+from covalign._core.messages import message, shown
 from covalign._core.output_tables import OutputTables
 from covalign._core.parameters import check_parameters
 from covalign._core.printed_frames import printed
+from covalign._core.user_arrays import plain
 from covalign.closed_form import budget as budgets
 from covalign.closed_form import heldout, model_card, optimum, regimes
 from covalign.closed_form.budget import Budget
@@ -79,6 +80,10 @@ class AlignedModel(OutputTables):
     @abstractmethod
     def _fitted_sums(self) -> Rows:
         """Moments of (Z, Y) of the fitted rows."""
+
+    def _map_of_sums(self) -> Array:
+        """The map to the dimensions that stand for covariates, for use with these moments."""
+        return self.T_
 
     @abstractmethod
     def _pair_counts(self) -> Any:
@@ -148,7 +153,7 @@ class AlignedModel(OutputTables):
         ['y0', 'y1', 'y2', 'y3', 'y4']
         """
         self._check_fitted()
-        values = regimes.observed_alignment(self.T_, self._fitted_sums())
+        values = regimes.observed_alignment(self._map_of_sums(), self._fitted_sums())
         return pd.Series(values, index=self.covariate_names_, name="alignment")
 
     @property
@@ -162,7 +167,7 @@ class AlignedModel(OutputTables):
         True
         """
         self._check_fitted()
-        return regimes.coupling(self.T_, self._fitted_sums())
+        return regimes.coupling(self._map_of_sums(), self._fitted_sums())
 
     @property
     def held_out_alignment_(self) -> pd.Series:
@@ -216,7 +221,7 @@ class AlignedModel(OutputTables):
 
     def _of_category(self, block: tuple[int, ...]) -> tuple[float, float]:
         """Eta squared and canonical alignment, over the rows that have the category (all its dummies or none)."""
-        T = self.T_[list(block)]
+        T = self._map_of_sums()[list(block)]
         for columns, seen in self._fitted_sums().pairs:
             at = np.arange(len(self.covariate_names_))[columns].tolist()
             if block[0] in at:
@@ -354,6 +359,7 @@ class AlignedModel(OutputTables):
         True
         """
         self._check_fitted()
+        exact = check_flag("exact", exact)
         if exact and lam is None and regime is None:
             return self._moved_within(budgets.asked(self._positions(), max_coupling, weights, uncoupled))
         if exact or weights is not None or uncoupled is not None:
@@ -533,9 +539,9 @@ class AlignedModel(OutputTables):
             if hasattr(self, "feature_names_in_") and not np.array_equal(input_features, self.feature_names_in_):
                 remedy = "Pass None or the names seen in fit"
                 raise ValueError(message("input_features is not equal to feature_names_in_", remedy=remedy))
-            if len(input_features) != self.n_features_in_:
+            if np.ndim(plain(input_features, "input_features")) == 0 or len(input_features) != self.n_features_in_:
                 need = f"input_features should have length equal to number of features ({self.n_features_in_})"
-                raise ValueError(message(need, got=len(input_features)))
+                raise ValueError(message(need, got=shown(input_features)))
         return np.array(self._names_out(), dtype=object)
 
     def __sklearn_tags__(self) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 from covalign._core.checks import no_exclusive
 from covalign._core.extras import optional
 from covalign._core.linalg import Array
+from covalign._core.messages import message, shown
 from covalign.closed_form import regimes
 from covalign.closed_form.regimes import Polar
 from covalign.moments.moments import Moments
@@ -44,6 +45,9 @@ def layer(weight: Array, bias: Array, single: bool, dtype: Any = None) -> Any:
     torch = optional("torch", "torch")
     if dtype is None:
         dtype = torch.float32 if single else torch.float64
+    if not (isinstance(dtype, torch.dtype) and dtype.is_floating_point):
+        problem = "to_torch needs a torch type of real numbers"
+        raise ValueError(message(problem, got=shown(dtype), remedy="use for example torch.float32"))
     linear = torch.nn.Linear(weight.shape[1], weight.shape[0], dtype=dtype)
     with torch.no_grad():
         linear.weight.copy_(torch.from_numpy(weight))

@@ -24,6 +24,7 @@ A covariate that is uncorrelated with Z keeps its T_0 dimension under ``stronges
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,6 +46,7 @@ from covalign._core.checks import (
 from covalign._core.linalg import (
     Array,
     Whitening,
+    dense,
     is_constant,
     orthonormal_range,
     range_eigh,
@@ -53,10 +55,11 @@ from covalign._core.linalg import (
     unit_rows,
     whitener,
 )
-from covalign._core.messages import message
+from covalign._core.messages import message, shown
 from covalign._core.threads import one_thread
+from covalign._core.user_arrays import numbers, plain
 from covalign.closed_form.measures import correlation, explained_share, off_diagonal_squares
-from covalign.moments.incomplete import Rows
+from covalign.moments.incomplete import IncompleteMoments, Rows
 from covalign.moments.moments import Moments
 
 POWERS = {"raw": 0.0, "root": 0.5, "standard": 1.0}  # of the deviations by which columns are divided before the ridge
@@ -170,11 +173,11 @@ def mixing(polar: Polar, regime: str, lam: float = 0.5) -> Array:
     """
     check_regime(regime)
     if regime == "exclusive":
-        if polar.M_inverse is None:
+        if _polar(polar).M_inverse is None:
             raise no_exclusive(polar.dependent)
         return unit_rows(polar.M_inverse)
     lam = ENDS.get(regime, lam)
-    return mixed(polar.M, check_lam(lam))
+    return mixed(_polar(polar).M, check_lam(lam))
 
 
 def mixed(M: Array, lam: float | Array) -> Array:
@@ -186,6 +189,9 @@ def mixed(M: Array, lam: float | Array) -> Array:
     >>> ca.regimes.mixed(polar.M, 0.5).shape
     (5, 5)
     """
+    if not (isinstance(M, np.ndarray) and M.ndim >= 2 and M.dtype.kind == "f" and isinstance(lam, np.ndarray | Real)):
+        problem, got = "mixing needs the matrix M of a Polar and a number", f"{shown(M)} and {shown(lam)}"
+        raise ValueError(message(problem, got=got, remedy="use whitened_polar(moments).M"))
     return unit_rows((1 - lam) * np.eye(M.shape[-1]) + lam * M)
 
 
@@ -217,10 +223,28 @@ def whitened_polar(m: Moments, shrinkage: float = 0.0, scale: str = "raw") -> Po
 
 
 def _moments(m: Any) -> Moments:
-    if isinstance(m, Moments):
-        return m
+    if isinstance(m, Moments | IncompleteMoments):
+        return m  # type: ignore[return-value]  # where covariates have gaps, alignment and coupling are defined, too
     problem, got = "regimes need the moments of Z and Y", f"a {type(m).__name__}"
     raise ValueError(message(problem, got=got, remedy="pass covalign.Moments.from_arrays(Z, Y)"))
+
+
+def _polar(polar: Any) -> Polar:
+    if isinstance(polar, Polar):
+        return polar
+    problem, got = "a regime needs the polar form of moments", f"a {type(polar).__name__}"
+    raise ValueError(message(problem, got=got, remedy="pass covalign.regimes.whitened_polar(moments)"))
+
+
+def _map(T: Any, m: Any) -> Array:
+    """T as a matrix with a column for every dimension of Z."""
+    k = len(_moments(m).cov_z)
+    if not (isinstance(T, np.ndarray) and T.ndim == 2 and T.dtype == np.float64):
+        T = np.asarray(dense(numbers(plain(T, "T"), "T")))
+    if T.ndim != 2 or T.shape[1] != k:
+        problem = f"T needs a column for each of the {k} dimensions of Z"
+        raise ValueError(message(problem, got=f"shape {T.shape}", remedy="pass a map of these moments, such as T_"))
+    return np.asarray(T, dtype=np.float64)
 
 
 def polar_if_spanned(m: Moments, shrinkage: float = 0.0, scale: str = "raw") -> Polar | int:
@@ -369,7 +393,8 @@ def rest_of_space(m: Moments, polar: Polar) -> Array:
     >>> ca.regimes.rest_of_space(m, ca.regimes.whitened_polar(m)).shape
     (5, 10)
     """
-    complement = scipy.linalg.qr(polar.basis)[0][:, polar.basis.shape[1] :]
+    _moments(m)
+    complement = scipy.linalg.qr(_polar(polar).basis)[0][:, polar.basis.shape[1] :]
     loadings = m.cov_z @ (polar.whitener.T @ complement)  # cov(Z, rest)
     _, turn = np.linalg.eigh(loadings.T @ loadings)
     complement, loadings = complement @ turn[:, ::-1], loadings @ turn[:, ::-1]
@@ -451,7 +476,7 @@ def alignment(T: Array, m: Moments) -> Array:
     >>> ca.regimes.alignment(ca.regimes.independent(m), m).round(2).tolist()
     [0.79, 0.69, 0.56, 0.43, 0.33]
     """
-    T = T[: m.cov_zy.shape[1]]
+    T = _map(T, m)[: m.cov_zy.shape[1]]
     variance = np.sum((T @ m.cov_z) * T, axis=1)
     return correlation(np.sum(T * m.cov_zy.T, axis=1), variance, np.diag(m.cov_y), constant=np.nan)
 
@@ -520,6 +545,7 @@ def coupling(T: Array, m: Rows) -> float:
     >>> ca.regimes.coupling(ca.regimes.independent(m), m) < 1e-12
     True
     """
+    T = _map(T, m)
     return squared_distance_from_identity(to_correlation(T @ m.cov_z @ T.T))
 
 

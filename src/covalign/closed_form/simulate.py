@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,9 +15,8 @@ from typing import Any
 import numpy as np
 from scipy.linalg import block_diag
 
-from covalign._core.checks import check_random_state, not_one_of, not_positive, too_many_covariates
+from covalign._core.checks import check_choice, check_count, check_number, check_random_state, too_many_covariates
 from covalign._core.linalg import Array
-from covalign._core.messages import message
 from covalign._core.room import check_memory
 from covalign.moments.moments import Moments
 
@@ -63,17 +63,18 @@ def covariate_correlation(name: str, n_covariates: int = 5, alpha: float = 1.0) 
     >>> ca.simulate.covariate_correlation("AR", 3).round(2).tolist()
     [[1.0, 0.6, 0.36], [0.6, 1.0, 0.6], [0.36, 0.6, 1.0]]
     """
-    p, i = n_covariates, np.arange(n_covariates)
+    check_choice("scenario", name, SCENARIOS)
+    p = check_count("n_covariates", n_covariates)
+    check_memory("The simulation", 32 * p**2, "ask for fewer covariates")
+    i = np.arange(p)
     if name == "PN":
         Sigma = block_diag(*[PN] * -(-p // 5))[:p, :p]
     elif name == "AR":
         Sigma = 0.6 ** np.abs(i[:, None] - i)
     elif name == "P":
         Sigma = np.where(np.eye(p) == 1, 1.0, 0.25)
-    elif name == "N":
-        Sigma = np.where(np.eye(p) == 1, 1.0, -1 / max(p - 1, 1))
     else:
-        raise not_one_of("scenario", name, SCENARIOS)
+        Sigma = np.where(np.eye(p) == 1, 1.0, -1 / max(p - 1, 1))
     return np.asarray(alpha * Sigma + (1 - alpha) * np.eye(p))
 
 
@@ -122,7 +123,8 @@ def scenario(
     """
     _check_strengths(alpha, b)
     _check_sizes(n_samples, n_factors, n_covariates, noise)
-    views = dict(n_features) if isinstance(n_features, Mapping) else {"": int(n_features)}
+    views = {"": n_features} if not isinstance(n_features, Mapping) or not n_features else dict(n_features)
+    views = {name: check_count("n_features", d) for name, d in views.items()}
     d = sum(views.values())
     numbers = n_samples * (2 * n_factors + 2 * n_covariates + 3 * d) + n_factors * (n_factors + 2 * d) + n_covariates**2
     check_memory("The simulation", 8 * numbers, "ask for fewer samples, features or factors")
@@ -148,18 +150,12 @@ def scenario(
 
 def _check_strengths(alpha: float, b: float) -> None:
     for what, value in (("alpha", alpha), ("b", b)):
-        if not 0 <= value <= 1:
-            problem = f"{what} needs a number in [0, 1]"
-            raise ValueError(message(problem, got=repr(value), remedy="1 is the paper's setting"))
+        check_number(value, f"{what} needs a number in [0, 1]", "1 is the paper's setting", 1)
 
 
 def _check_sizes(n_samples: int, n_factors: int, n_covariates: int, noise: float) -> None:
+    for what, value in (("n_samples", n_samples), ("n_covariates", n_covariates), ("n_factors", n_factors)):
+        check_count(what, value)
     if n_covariates > n_factors:
         raise too_many_covariates(n_covariates, n_factors)
-    for what, value in (("n_samples", n_samples), ("n_covariates", n_covariates)):
-        if value < 1:
-            raise not_positive(what, value)
-    if not noise >= 0:
-        raise not_positive("noise", noise)
-    if noise == np.inf:
-        raise ValueError(message("noise needs a finite number", got=noise, remedy="choose a smaller one"))
+    check_number(noise, "noise needs a finite number from 0", "0.1 is the paper's setting", sys.float_info.max)

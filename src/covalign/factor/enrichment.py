@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from covalign._core.checks import check_count, not_one_of
+from covalign._core.checks import check_choice, check_count
 from covalign._core.linalg import Array
-from covalign._core.messages import listed, message
+from covalign._core.messages import listed, message, shown
 from covalign.closed_form.set_tests import TESTS, false_discovery_rates, mean_correlations
 from covalign.exceptions import UnmatchedNamesWarning
 from covalign.factor import frames
@@ -38,14 +38,12 @@ class Asked(NamedTuple):
 
     def check(self) -> None:
         """Refuse what is unknown or out of range."""
-        if self.method not in TESTS:
-            raise not_one_of("method", self.method, list(TESTS))
-        if self.statistic not in STATISTICS:
-            raise not_one_of("statistic", self.statistic, STATISTICS)
+        check_choice("method", self.method, list(TESTS))
+        check_choice("statistic", self.statistic, STATISTICS)
         rho = self.correlation
         if rho is not None and not (isinstance(rho, int | float) and 0 <= rho < 1):
             remedy = f"leave it out to estimate it, or use {FIXED}"
-            raise ValueError(message("correlation needs a number from 0 to 1", got=repr(rho), remedy=remedy))
+            raise ValueError(message("correlation needs a number from 0 to 1", got=shown(rho), remedy=remedy))
         check_count("min_size", self.min_size)
         check_count("max_size", self.max_size, least=self.min_size, remedy="choose one that is not below min_size")
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from covalign._core.checks import check_count, not_positive, unknown_views
+from covalign._core.checks import check_count, check_selection, unknown_views
 from covalign._core.linalg import Array
 from covalign._core.messages import listed, message
 from covalign.factor.inference.patterns import Gapped
@@ -37,8 +37,8 @@ def bound(elbo: Array, converged: bool) -> pd.DataFrame:
 def loadings(model: Any, factors: Any, views: Any, n: int | None) -> pd.DataFrame:
     """One row per view, feature and factor: view, feature, factor, loading, std."""
     at, chosen = positions(factors, model.factor_names_), views_of(model, views)
-    if n is not None and n < 1:
-        raise not_positive("n", n)
+    if n is not None:
+        check_count("n", n)
     names = [model.factor_names_[k] for k in at]
     parts = []
     for view in chosen:
@@ -68,7 +68,7 @@ def top_features(model: Any, factors: Any, views: Any, n: int) -> pd.DataFrame:
 def views_of(model: Any, views: Any) -> list[str]:
     """Names of views, given as one or several; None for all."""
     known = list(model._table.views)
-    chosen = known if views is None else [views] if isinstance(views, str) else list(views)
+    chosen = known if views is None else [str(view) for view in check_selection("views", views)]
     if set(chosen) - set(known):
         raise unknown_views([view for view in chosen if view not in known], known)
     return chosen
@@ -78,7 +78,7 @@ def positions(factors: Any, names: Sequence[str]) -> list[int]:
     """Of factors given by name or position, one or several; None for all."""
     if factors is None:
         return list(range(len(names)))
-    asked: list[Any] = [factors] if isinstance(factors, str | int | np.integer) else list(factors)
+    asked = check_selection("factors", factors)
     wrong = [f for f in asked if f not in names and not (_is_position(f) and -len(names) <= f < len(names))]
     if wrong:
         known = [str(name) for name in names]

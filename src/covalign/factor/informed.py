@@ -11,7 +11,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
-from covalign._core.checks import no_columns, too_many_factors_asked, y_required
+from covalign._core.checks import check_flag, no_columns, too_many_factors_asked, y_required
 from covalign._core.linalg import Array
 from covalign._core.messages import message
 from covalign.closed_form import optimum, regimes
@@ -660,6 +660,7 @@ class InformedFactorAnalysis(Findings, SampleResults, Tables, BaseEstimator):
         ((5, 10), (5, 10))
         """
         self._check_fitted()
+        return_std = check_flag("return_std", return_std)
         stages = [self._stage]
         if self._realigned is not None and return_std:  # which starts from the means before realigning
             stages = [new_samples.Stage(self._stage_1, self._sy, np.eye(self._problem.p)), *stages]

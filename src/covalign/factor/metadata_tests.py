@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from covalign._core.checks import lengths_differ, not_one_of
+from covalign._core.checks import check_choice, lengths_differ
 from covalign._core.extras import optional
 from covalign._core.linalg import Array
-from covalign._core.messages import listed, message
+from covalign._core.messages import listed, message, shown
 from covalign.closed_form.metrics.association import association
 from covalign.closed_form.set_tests import false_discovery_rates
 from covalign.tables.covariates import as_frame
@@ -25,8 +25,7 @@ COLUMNS = ["factor", "informed", "column", "measure", "value", "rows", "p", "q"]
 
 def associations(model: Any, metadata: Any, survival: Sequence[str] | None, method: str) -> pd.DataFrame:
     """One row for every factor and column: factor, informed, column, measure, value, rows, p, q."""
-    if method not in METHODS:
-        raise not_one_of("method", method, METHODS)
+    check_choice("method", method, METHODS)
     Z = model.factors_frame()
     table = _matched(Z, metadata, named=model._table.samples is not None)
     coding = model._table.nuisance.coding
@@ -139,9 +138,9 @@ def cox(Z: pd.DataFrame, time: pd.Series, event: pd.Series) -> pd.DataFrame:
 
 def _survival(table: pd.DataFrame, names: Sequence[str]) -> tuple[pd.Series, pd.Series]:
     """Times above 0 and events (1: it happened, 0: it did not by then), NaN where one is unknown."""
-    if isinstance(names, str) or len(names) != 2:
+    if not isinstance(names, list | tuple) or len(names) != 2 or not all(isinstance(name, str) for name in names):
         need = "survival needs the names of two columns, those of the time and of the event"
-        raise ValueError(message(need, got=repr(names), remedy="write for example survival=('months', 'died')"))
+        raise ValueError(message(need, got=shown(names), remedy="write for example survival=('months', 'died')"))
     known = [str(name) for name in table.columns]
     absent = [name for name in names if name not in known]
     if absent:

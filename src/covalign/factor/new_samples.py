@@ -84,7 +84,7 @@ def loaded(table: Table, X: Any, y: Any, confounders: Any) -> tuple[Arrived, dic
     else:
         views, frame = data.joined_rows(views, covariates.as_frame(y), named)
     first = next(iter(views.values()))
-    C = table.nuisance.coding.table(first, confounders, len(first))
+    C = table.nuisance.coding.table(first, confounders, np.shape(first)[0] if np.ndim(first) else 0)
     parts = {name: data.columns_like(name, view, table.views[name].names) for name, view in views.items()}
     for values in parts.values():
         if len(values) != len(C):

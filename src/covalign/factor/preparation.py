@@ -16,6 +16,7 @@ from covalign._core.checks import (
     features_all_missing,
     features_missing,
     lengths_differ,
+    no_varying_feature,
     no_views,
     not_finite,
     not_numeric,
@@ -25,20 +26,20 @@ from covalign._core.checks import (
 )
 from covalign._core.linalg import Array, is_constant
 from covalign._core.messages import message
-from covalign._core.user_arrays import numbers, plain
+from covalign._core.user_arrays import in_pandas, numbers, plain
 from covalign.factor.fitted_rows import Rows
 from covalign.factor.inference.engines import Dense, Gram, Sparse, squares
 from covalign.factor.inference.patterns import Gapped, Labels, compressed
 from covalign.factor.nuisance import Nuisance, learn_nuisance, without
 from covalign.factor.table import Table, ViewScale
 from covalign.moments.moments import Moments
+from covalign.stream import is_dask, is_elsewhere
 from covalign.stream.memory import frame_dtype, frame_values
 from covalign.tables import confounders, covariates
 from covalign.tables.join import in_order, match_rows, refuse_disjoint, refuse_duplicates, union
 from covalign.tables.representations import SINGLE as SINGLE
 from covalign.tables.representations import named_views
-
-TABLES = (np.ndarray, list, tuple)
+from covalign.tables.table_files import is_path
 
 UNSCALED = 1e15  # features of a view share a prior: beyond this value, one of variance 1 would be lost in rounding
 
@@ -48,7 +49,11 @@ def as_views(X: Any) -> dict[str, Any]:
     views = named_views(X)
     if not views:
         raise no_views()
-    return {name: plain(view, f"view {name!r}") if isinstance(view, TABLES) else view for name, view in views.items()}
+    return {name: view if _is_read_later(view) else plain(view, f"view {name!r}") for name, view in views.items()}
+
+
+def _is_read_later(view: Any) -> bool:
+    return is_path(view) or is_elsewhere(view) or is_dask(view)
 
 
 def numeric(name: str, view: Any, gaps: bool = False) -> Array:
@@ -78,6 +83,7 @@ def numeric(name: str, view: Any, gaps: bool = False) -> Array:
 
 def feature_names(view: Any) -> list[str]:
     """Column names, or 0, 1, ..."""
+    view = in_pandas(view)
     return [str(c) for c in view.columns] if hasattr(view, "columns") else [str(i) for i in range(np.shape(view)[1])]
 
 
@@ -189,6 +195,8 @@ def assembled(
     every = [f"{view}:{name}" if len(names) > 1 else name for view, features in names.items() for name in features]
     check_small("X", every, found.mean, found.variance)
     constant = is_constant(found.mean, found.variance)
+    if constant.all():
+        raise no_varying_feature(confounded=len(nuisance.centre) > 0)
     sd = np.where(constant, 1.0, np.sqrt(np.where(constant, 1.0, found.variance)))
     views, at = {}, 0
     for view, features in names.items():
@@ -314,6 +322,7 @@ def choose_engine(engine: str, n: int, d: int) -> bool:
 
 def columns_like(name: str, view: Any, names: list[str]) -> Array:
     """New rows of a view with the features of the fit: by column name if the table has names, else by position."""
+    view = in_pandas(view, f"view {name!r}")
     if hasattr(view, "columns"):
         view = view.set_axis([str(column) for column in view.columns], axis=1)
         absent = [column for column in names if column not in view.columns]

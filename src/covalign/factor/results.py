@@ -6,8 +6,9 @@ from typing import Any
 
 import pandas as pd
 
+from covalign._core.checks import check_choice
 from covalign._core.linalg import Array
-from covalign._core.messages import message
+from covalign._core.messages import message, shown
 from covalign.closed_form.aligned_model import AlignedModel
 from covalign.factor import frames, placement
 from covalign.factor.inference.state import Problem, State
@@ -40,8 +41,7 @@ class Tables(AlignedModel):
         (2, 10)
         """
         self._check_fitted()
-        if kind not in ("marginal", "loadings"):
-            raise ValueError(message("kind needs 'marginal' or 'loadings'", got=repr(kind)))
+        check_choice("kind", kind, ("marginal", "loadings"))
         shares = placement.shares(self._problem, self._state, kind)
         return pd.DataFrame(shares, index=list(self._table.views), columns=self.factor_names_)
 
@@ -68,7 +68,10 @@ class Tables(AlignedModel):
         ['feature', 'loading', 'std']
         """
         self._check_fitted()
-        (at,) = frames.positions(factor, self.factor_names_)
+        if factor is None or isinstance(factor, list | tuple | set):
+            need = "top_features needs one factor, by name or position"
+            raise ValueError(message(need, got=shown(factor), remedy="features_frame has those of several"))
+        at, *_ = frames.positions(factor, self.factor_names_)
         top = frames.top_features(self, at, self._table.view(view), n)
         return top[["feature", "loading", "std"]]
 

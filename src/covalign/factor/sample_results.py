@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from covalign._core.checks import rows_not_kept
+from covalign._core.checks import check_flag, rows_not_kept
 from covalign._core.linalg import Array
 from covalign._core.messages import message
 from covalign.closed_form.aligned_model import AlignedModel
@@ -191,6 +191,7 @@ class SampleResults(AlignedModel):
         (0, 60)
         """
         self._check_fitted()
+        return_std = check_flag("return_std", return_std)
         view = self._table.view(view)
         if not isinstance(self._rows, Rows):
             need = "impute needs rows in memory, and this model was fitted to data that were read by chunks"

@@ -9,6 +9,7 @@ import numpy as np
 
 from covalign._core.checks import unknown_views
 from covalign._core.linalg import Array, affine, dense
+from covalign._core.messages import shown
 from covalign.factor.nuisance import Nuisance
 from covalign.tables.covariates import Encoding
 
@@ -45,8 +46,8 @@ class Table(NamedTuple):
     def view(self, name: str | None) -> str:
         """The name of a view, the first by default; an error if there is no such view."""
         known = list(self.views)
-        if name is not None and name not in known:
-            raise unknown_views([name], known)
+        if name is not None and not (isinstance(name, str) and name in known):
+            raise unknown_views([name if isinstance(name, str) else shown(name)], known)
         return known[0] if name is None else name
 
     def standardised(self, parts: Mapping[str, Any], C: Array | None) -> Array:

@@ -18,7 +18,7 @@ from covalign._core.threads import limited
 from covalign.moments.incomplete import AnyAccumulator, Blocks, Rows, merged
 from covalign.moments.moments import FoldSums, as_rows, covariate_names, merge_folds, no_rows
 from covalign.stream import is_dask
-from covalign.stream.dask_reduction import compute, of_dask
+from covalign.stream.dask_reduction import checked_block, compute, of_dask
 from covalign.stream.dask_rows import partitions_kept
 from covalign.stream.finite import refuse_not_finite
 from covalign.stream.memory import frame_dtype, frame_values
@@ -232,7 +232,7 @@ def _by_block(work: Callable[..., Any], z: Any, t: Array) -> Any:
 
 def _turn(block: Any, mean: Array, matrix: Array, out: Any) -> Any:
     with limited():
-        return affine(block, mean, matrix, 0.0, dtype=out)
+        return affine(checked_block(block, len(mean)), mean, matrix, 0.0, dtype=out)
 
 
 def _put_beside(z: Any, c: Array) -> Any:

@@ -31,7 +31,7 @@ from covalign._core.linalg import (
     whitener,
 )
 from covalign._core.messages import listed, message
-from covalign._core.user_arrays import plain
+from covalign._core.user_arrays import in_pandas, plain, shape_of
 from covalign.stream import is_dask, is_elsewhere, is_source, open_rows, refuse_not_finite
 from covalign.stream.folds import FoldSorter
 from covalign.stream.folds import fold_of_rows as fold_of_rows  # callers ask for the folds of moments here
@@ -674,21 +674,22 @@ def covariate_names(Y: Any) -> tuple[str, ...]:
         return tuple(map(str, Y.columns))
     if hasattr(Y, "to_frame") and getattr(Y, "name", None) is not None:
         return (str(Y.name),)
-    shape = np.shape(Y)
+    shape = shape_of(Y, "Y")
     return _default_names(shape[1] if len(shape) == 2 else 1)
 
 
 def _numeric(name: str, M: Any) -> Any:
+    M = plain(M, name)
     if sparse.issparse(M):
         return M.tocsr()
-    M = np.asarray(plain(M, name))
+    M = np.asarray(in_pandas(M, name))
     if M.dtype.kind in "fiub":
         return M
     if M.dtype.kind != "O":
         raise not_numeric(name, M.dtype)
     try:
         return M.astype(np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise not_numeric(name, M.dtype) from None
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,10 @@ from typing import Any
 import numpy as np
 
 import covalign as package
-from covalign._core.files import check_readable, explaining, replacing, shown
+from covalign._core.files import check_readable, explaining, path_to_read, replacing, shown
 from covalign._core.linalg import Array
 from covalign._core.messages import message
+from covalign._core.paths import is_folder
 from covalign._core.zip_archives import refused
 from covalign.exceptions import FileFormatError
 from covalign.stream.npy import read_archive
@@ -37,7 +37,7 @@ def read(path: Any) -> tuple[dict[str, Any], dict[str, Array]]:
     """Read what ``write`` wrote. A damaged, foreign or newer file is an error that says which it is."""
     path = _given(path)
     check_readable(path, NEED)
-    if path.is_dir():
+    if is_folder(path):
         raise refused(path, None, "it is a folder")
     with explaining(path, NEED):
         if not zipfile.is_zipfile(path):
@@ -63,9 +63,7 @@ def read(path: Any) -> tuple[dict[str, Any], dict[str, Array]]:
 
 
 def _given(path: Any) -> Path:
-    if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
-        raise ValueError(message("A path of a model file is needed", got=f"a {type(path).__name__}"))
-    return Path(path)
+    return path_to_read(path, "a model file")
 
 
 def _check_size(path: Path) -> None:

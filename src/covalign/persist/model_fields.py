@@ -132,6 +132,8 @@ def check_aligner(meta: dict[str, Any], arrays: dict[str, Array]) -> None:
     found = Arrays(arrays, {})
     if "groups" in arrays:
         found.raw("groups", "groups")
+    if "correction" in arrays:
+        Arrays(arrays, {"p": p}).numbers("correction", "p p", low=-2, high=2)
     if "path.se" in arrays:
         found.numbers("path.shrinkage", "path", low=0, high=1)
         for name in ("path.alignment", "path.se"):

@@ -10,9 +10,8 @@ from scipy import sparse
 
 from covalign._core.checks import not_numeric, not_two_dimensional
 from covalign._core.messages import listed, message
-from covalign._core.user_arrays import plain
+from covalign._core.user_arrays import in_pandas, plain
 from covalign.stream.formats import is_elsewhere
-from covalign.stream.memory import in_pandas, tensor_values
 
 
 class Batch(NamedTuple):
@@ -118,13 +117,11 @@ def _columns(table: Any) -> list[str] | None:
 
 def _table(part: Any, name: str) -> Any:
     """A table with two dimensions: a frame or a sparse matrix unchanged, anything else as an array of numbers."""
-    part = in_pandas(part)
-    if hasattr(part, "detach"):
-        part = tensor_values(part)
-    elif sparse.issparse(part):
+    part = in_pandas(plain(part, name), name)
+    if sparse.issparse(part):
         part = part.tocsr()
     elif not hasattr(part, "columns"):
-        part = np.asarray(plain(part, name))
+        part = np.asarray(part)
     if part.ndim == 1 and name == "Y":
         part = part[:, None]
     if part.ndim != 2:

@@ -19,6 +19,7 @@ import numpy as np
 from covalign._core.extras import optional
 from covalign._core.messages import message
 from covalign._core.threads import limited
+from covalign._core.user_arrays import plain
 
 FAN_IN = 4  # few, so that most sums are sent while others are still computed
 
@@ -45,7 +46,7 @@ def of_dask(
     ``merge`` may not change what it is given: if a worker is lost, dask asks for it again.
     """
     dask = optional("dask", "dask")
-    tasks = [dask.delayed(_task)(*run, new) for run in _runs(X, Y)]
+    tasks = [dask.delayed(_task)(*run, X.shape[1], new) for run in _runs(X, Y)]
     while len(tasks) > 1:
         tasks = [dask.delayed(_merge_task)(tasks[i : i + FAN_IN], merge) for i in range(0, len(tasks), FAN_IN)]
     (found,) = compute(tasks[0], client=client)
@@ -122,10 +123,20 @@ def _separate_graphs(Z: Any, Y: Any, keys: Sequence[tuple[Any, Any]]) -> list[An
     return graphs if sum(map(len, graphs)) == len(set().union(*graphs)) else None
 
 
-def _task(first: int, row: int | None, chunks: Any, new: Callable[[], ChunkSums]) -> Any:
+def checked_block(block: Any, width: float) -> Any:
+    """What a task computed, without a mask, if it has as many columns as the array said; NaN: it did not say."""
+    block = plain(block, "Z")
+    if block.ndim == 2 and not np.isnan(width) and block.shape[1] != width:
+        problem, got = f"Z needs {width} columns in every chunk, as its shape says", f"{block.shape[1]} in one of them"
+        raise ValueError(message(problem, got=got, remedy="correct the function or the chunks given to map_blocks"))
+    return block
+
+
+def _task(first: int, row: int | None, chunks: Any, width: float, new: Callable[[], ChunkSums]) -> Any:
     with limited():
         sums = new()
-        for i, (x, y) in enumerate(chunks, start=first):
+        for i, (computed, y) in enumerate(chunks, start=first):
+            x = checked_block(computed, width)
             if x.shape[0] != y.shape[0]:
                 problem = "Z and Y need the same number of rows in every partition"
                 remedy = "cut both in the same way, or pass Y from memory"

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from covalign._core.extras import optional
+from covalign.stream.dask_reduction import checked_block
 from covalign.stream.memory import frame_dtype, frame_values
 from covalign.stream.source import Table, positions
 
@@ -51,7 +52,7 @@ class DaskArrayRows(_Blocks):
         self._ends = np.cumsum(array.chunks[0])
 
     def _compute(self, first: int, last: int) -> Any:
-        return self._array.blocks[first:last].compute()
+        return checked_block(self._array.blocks[first:last].compute(), self._stored_width)
 
 
 class DaskFrameRows(_Blocks):

@@ -13,10 +13,11 @@ from scipy import sparse
 
 from covalign._core.files import check_readable
 from covalign._core.paths import is_zarr
+from covalign._core.user_arrays import in_pandas
 from covalign.stream.chunked import HdfRows, from_backed_sparse, from_zarr, open_node
 from covalign.stream.dask_rows import DaskArrayRows, DaskFrameRows
 from covalign.stream.h5ad import element, from_h5ad
-from covalign.stream.memory import ArrayRows, FrameRows, MappedRows, SparseRows, TorchRows, in_pandas
+from covalign.stream.memory import ArrayRows, FrameRows, MappedRows, SparseRows, TorchRows
 from covalign.stream.mtx import from_mtx, is_mtx
 from covalign.stream.npy import from_npy, from_npz
 from covalign.stream.parquet import ParquetRows
@@ -72,8 +73,8 @@ def is_elsewhere(data: Any) -> bool:
 
 
 def is_dask(data: Any) -> bool:
-    """A dask array or DataFrame."""
-    return "dask" in packages_of(data)
+    """A dask array, DataFrame or Series; bags and delayed values are no tables."""
+    return "dask" in packages_of(data) and (hasattr(type(data), "chunks") or hasattr(type(data), "dtypes"))
 
 
 def _from_path(path: Path, key: str | None, name: str, options: dict[str, Any]) -> Table:
@@ -121,7 +122,7 @@ def from_object(data: Any, name: str, key: str | None = None, **options: Any) ->
         return HdfRows(data, name, **options)
     if "anndata" in packages and hasattr(data, "to_memory"):  # a sparse matrix in a file
         return from_backed_sparse(data, name, **options)
-    data = in_pandas(data)  # polars, pyarrow, xarray: in memory already
+    data = in_pandas(data, name)  # polars, pyarrow, xarray: in memory already
     if isinstance(data, pd.DataFrame):
         return FrameRows(data, name, **options)
     if isinstance(data, list | tuple) or hasattr(data, "__array__"):
@@ -132,5 +133,7 @@ def from_object(data: Any, name: str, key: str | None = None, **options: Any) ->
 def _as_array(data: Any, name: str) -> Any:
     try:
         return np.asarray(data)
-    except (TypeError, ValueError):  # ragged lists
+    except MemoryError:
+        raise
+    except Exception:  # ragged lists, and what a class of the user raises
         raise unknown_source(name, type(data).__name__) from None

@@ -9,9 +9,8 @@ import numpy as np
 import pandas as pd
 
 from covalign._core.checks import column_not_numeric, not_numeric, repeated_columns
-from covalign._core.extras import optional
-from covalign._core.user_arrays import plain
-from covalign.stream.source import Table, positions, unknown_source
+from covalign._core.user_arrays import check_tensor, checked_sparse, plain, tensor_values
+from covalign.stream.source import Table, positions
 
 
 class ArrayRows(Table):
@@ -63,7 +62,7 @@ class SparseRows(Table):
     in_memory = True
 
     def __init__(self, matrix: Any, where: str, **options: Any) -> None:
-        self.stored = matrix.tocsr()
+        self.stored = checked_sparse(matrix, where).tocsr()
         super().__init__(where, matrix.shape, matrix.dtype, **options)
 
 
@@ -88,29 +87,13 @@ class TorchRows(Table):
     """A torch tensor on any device: one chunk at a time is detached and copied to the CPU."""
 
     def __init__(self, tensor: Any, where: str, **options: Any) -> None:
-        torch = optional("torch", "torch")
-        if tensor.layout != torch.strided:
-            raise unknown_source(where, type(tensor).__name__)
+        check_tensor(tensor, where)
         self._tensor = tensor
         self.in_memory = tensor.device.type == "cpu"
-        super().__init__(where, tuple(tensor.shape), tensor_values(self._tensor[:0]).dtype, **options)
+        super().__init__(where, tuple(tensor.shape), tensor_values(self._tensor[:0], where).dtype, **options)
 
     def _read(self, start: int, stop: int) -> Any:
-        return tensor_values(self._tensor[start:stop])
-
-
-def in_pandas(data: Any) -> Any:
-    """A table of polars, pyarrow or xarray, or a Series, as a DataFrame; anything else unchanged."""
-    if hasattr(data, "to_pandas"):
-        data = data.to_pandas()
-    return data.to_frame("y0" if data.name is None else data.name) if isinstance(data, pd.Series) else data
-
-
-def tensor_values(tensor: Any) -> Any:
-    """The numbers of a torch tensor; half precision becomes float32, because BLAS has no half precision."""
-    torch = optional("torch", "torch")
-    half = tensor.dtype in (torch.bfloat16, torch.float16)
-    return tensor.detach().to(torch.float32 if half else tensor.dtype).cpu().numpy()
+        return tensor_values(self._tensor[start:stop], self.where)
 
 
 def as_numbers(array: Any, where: str) -> Any:
@@ -119,7 +102,7 @@ def as_numbers(array: Any, where: str) -> Any:
         return array
     try:
         return array.astype(np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise not_numeric(where, array.dtype) from None
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from covalign._core import files
-from covalign._core.checks import check_chunk_rows
+from covalign._core.checks import check_chunk_rows, check_flag
 from covalign._core.messages import listed, message
 from covalign._core.paths import replaceable
 from covalign.exceptions import CannotWriteError, DiskFullError
@@ -65,7 +65,7 @@ class Sink:
             problem = f"Results are written as .npy, .zarr or .parquet, got the path {str(path)!r}"
             raise ValueError(message(problem, remedy="Choose one of these suffixes"))
         self._row_bytes = self.shape[1] * self.dtype.itemsize
-        self._overwrite, self._pause = overwrite, checkpoint_seconds
+        self._overwrite, self._pause = check_flag("overwrite", overwrite), checkpoint_seconds
         self._folder = part_folder(path)
         fitting = int(np.clip(CHUNK_BYTES // self._row_bytes, 1, MOST_ROWS))
         grain = fitting if chunk_rows is None else check_chunk_rows(chunk_rows)

@@ -27,10 +27,10 @@ from covalign._core.checks import (
     not_two_dimensional,
     too_few_observed,
 )
+from covalign._core.linalg import dense
 from covalign._core.messages import AS_CATEGORY, AS_LEVELS, AS_NUMBERS, DECLARE_ALL, DECLARE_FIRST, listed, message
-from covalign._core.user_arrays import check_names, numbers_among_objects, plain
+from covalign._core.user_arrays import check_names, in_pandas, inferred, numbers_among_objects, plain
 from covalign.stream import Kept, is_source
-from covalign.stream.memory import in_pandas
 from covalign.tables.join import match_rows
 from covalign.tables.table_files import gap_mark, odd_cell
 
@@ -173,9 +173,9 @@ def as_frame(Y: Any, called: str = "Y") -> pd.DataFrame:
     >>> ca.covariates.as_frame([[1, 2], [3, 4]]).columns.tolist()
     ['y0', 'y1']
     """
-    Y = in_pandas(plain(Y, called))
+    Y = in_pandas(plain(Y, called), called)
     if not isinstance(Y, pd.DataFrame):
-        values = np.asarray(Y)
+        values = np.asarray(dense(Y))
         if values.ndim not in (1, 2):
             raise not_two_dimensional(called, values.shape)
         values = values[:, None] if values.ndim == 1 else values
@@ -186,7 +186,7 @@ def as_frame(Y: Any, called: str = "Y") -> pd.DataFrame:
     frame.columns = pd.Index([str(name) for name in Y.columns])
     _refuse_duplicates(frame.columns)
     mixed = any(dtype.kind == "O" for dtype in frame.dtypes)
-    return numbers_among_objects(frame.infer_objects()) if mixed else frame
+    return numbers_among_objects(inferred(frame, called)) if mixed else frame
 
 
 def complete_rows(frame: pd.DataFrame, missing: str = "raise", *, partial: bool = False) -> NDArray[np.bool_]:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from covalign._core.files import data_not_found, reading
 from covalign._core.messages import listed, message
+from covalign._core.paths import exists
 
 NEED = "a file of gene sets (.gmt or .gmt.gz)"
 
@@ -41,7 +42,7 @@ def gene_sets(sets: Any) -> dict[str, list[str]]:
 
 def read_gmt(path: Path) -> dict[str, list[str]]:
     """The sets of a GMT file: a set on each line, its name, a description and its genes, separated by tabs."""
-    if not path.exists():
+    if not exists(path):
         raise data_not_found(path, NEED)
     with reading(path, NEED):
         raw = path.read_bytes()

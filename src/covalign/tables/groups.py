@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from covalign._core.linalg import Array
+from covalign._core.linalg import Array, dense
 from covalign._core.messages import listed, message
-from covalign._core.user_arrays import plain
+from covalign._core.user_arrays import in_pandas, plain
 from covalign.exceptions import NotHeldOutWarning, UngroupedRowsWarning
 from covalign.stream.folds import fold_of_groups
 from covalign.tables.join import in_order
@@ -60,7 +60,11 @@ def numbers(groups: Any, n: int | None, index: pd.Index | None = None, *, severa
     batches. ``several`` refuses a single group, of which nothing can be left out.
     """
     labels = _labels(groups, n, index)
-    codes, levels = pd.factorize(labels)
+    try:
+        codes, levels = pd.factorize(labels)
+    except TypeError:
+        need, got = "groups need labels that are text or numbers", f"a {type(labels.iloc[0]).__name__}"
+        raise ValueError(message(need, got=got, remedy="pass the name of the group of every row")) from None
     texts = [_text(level) for level in levels]
     if several and len(set(texts)) == 1:
         need, got = "leaving groups out needs at least two groups", f"only {texts[0]!r}"
@@ -102,10 +106,11 @@ def _as_series(groups: Any) -> pd.Series:
         groups = groups.iloc[:, 0] if groups.shape[1] == 1 else groups
     if isinstance(groups, pd.Series):
         return groups
-    if isinstance(groups, np.ndarray):
-        groups = plain(groups, "groups")
-    # As objects, or numpy would write a gap among text as "nan".
-    values = groups.to_numpy() if hasattr(groups, "to_numpy") else np.asarray(groups, getattr(groups, "dtype", object))
+    if isinstance(groups, list | tuple | range):  # as objects, or numpy would write a gap among text as "nan"
+        values = np.asarray(groups, dtype=object)
+    else:
+        groups = groups if isinstance(groups, pd.Index) else in_pandas(plain(groups, "groups"), "groups")
+        values = groups.to_numpy() if hasattr(groups, "to_numpy") else np.asarray(dense(groups))
     values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
     if values.ndim != 1:
         need, got = "groups need one label for every row", f"a table of shape {values.shape}"

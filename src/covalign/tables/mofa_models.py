@@ -25,9 +25,10 @@ import numpy as np
 import pandas as pd
 
 from covalign._core.extras import optional
-from covalign._core.files import data_not_found
+from covalign._core.files import data_not_found, path_to_read
 from covalign._core.linalg import Array
 from covalign._core.messages import listed, message
+from covalign._core.paths import exists, is_file, is_folder
 from covalign.exceptions import FileFormatError, MissingExtraError
 from covalign.tables.table_files import npz_arrays
 
@@ -63,7 +64,7 @@ class FactorModel:
 
 def is_model(path: Path) -> bool:
     """Whether a path is a factor model of another package, as far as its outermost names tell."""
-    if path.is_dir():
+    if is_folder(path):
         return _is_muvi(path)
     if path.suffix.lower() not in SUFFIXES:
         return False
@@ -77,10 +78,10 @@ def is_model(path: Path) -> bool:
 
 def read_model(path: Any) -> FactorModel:
     """The model in a file or folder; anything malformed is an error that names the file and the member."""
-    path = Path(path)
-    if not path.exists():
+    path = path_to_read(path, "a factor model")
+    if not exists(path):
         raise data_not_found(path, "a factor model (an HDF5 file, or a folder of MuVI)")
-    if path.is_dir():
+    if is_folder(path):
         if not _is_muvi(path):
             raise _unknown(path, "a folder without metadata.json and params.npz")
         return _from_muvi(path)
@@ -299,7 +300,7 @@ def _from_mofaflex(members: Members) -> FactorModel:
 
 
 def _is_muvi(folder: Path) -> bool:
-    return (folder / "metadata.json").is_file() and (folder / "params.npz").is_file()
+    return is_file(folder / "metadata.json") and is_file(folder / "params.npz")
 
 
 def _from_muvi(folder: Path) -> FactorModel:

@@ -18,7 +18,7 @@ from covalign._core.checks import lengths_differ, repeated_views, source_without
 from covalign._core.extras import optional
 from covalign._core.files import data_not_found, reading
 from covalign._core.messages import GIVE_COVARIATES, message
-from covalign._core.paths import file_of, sheet_of, suffix_of
+from covalign._core.paths import exists, file_of, is_file, sheet_of, suffix_of
 from covalign._core.user_arrays import check_names
 from covalign.exceptions import TransposedWarning
 from covalign.stream import is_source, open_rows
@@ -86,7 +86,7 @@ def _opened(
     na: Sequence[str],
 ) -> Representation:
     """The rows in a file or folder, as they are there."""
-    if not file_of(path).exists():
+    if not exists(file_of(path)):
         raise data_not_found(path, "a file or folder of rows")
     if files.is_text(path) and key is None:
         return from_frame(files.read_text(path, index, na), str(path), without, only)
@@ -95,7 +95,7 @@ def _opened(
     if is_mtx(file_of(path)):
         rows = open_rows(file_of(path), key=sheet_of(path) or key, chunk_rows=chunk_rows)
         return Representation(rows, str(path))
-    if path.is_file() and suffix_of(path) not in ROWS:
+    if is_file(path) and suffix_of(path) not in ROWS:
         raise files.unknown_format(path)
     if files.is_parquet(path) and key is None:
         return _from_parquet(path, index, without, only, chunk_rows)
@@ -193,7 +193,7 @@ def is_study(path: Any) -> bool:
 
 def modalities(path: Path, key: str | None = None, wanted: Sequence[str] | None = None) -> dict[str, Representation]:
     """The views of an ``.h5mu``: X of each modality, or ``key``; the wanted ones, if any of them is there."""
-    if not path.exists():
+    if not exists(path):
         raise data_not_found(path, "a file of several views (.h5mu)")
     mudata = optional("mudata", "scverse")
     with reading(path, "an .h5mu file written by mudata"), pulling(False):
@@ -276,7 +276,7 @@ def _columns_beside(path: Path, names: Sequence[str], index: str | None, na: Seq
         return files.with_gaps(files.read_parquet(path, list(dict.fromkeys(names))), na)
     if names and files.is_text(path):
         return files.read_table(path, index, na)
-    if not path.exists():
+    if not exists(path):
         raise data_not_found(path, "a file or folder of rows")
     raise files.covariates_needed(path)
 

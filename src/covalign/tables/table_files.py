@@ -27,10 +27,10 @@ from pandas.api import types
 
 from covalign._core.checks import not_two_dimensional, repeated_columns
 from covalign._core.extras import optional
-from covalign._core.files import data_not_found, reading
+from covalign._core.files import data_not_found, path_to_read, reading
 from covalign._core.linalg import dense
 from covalign._core.messages import GIVE_COVARIATES, listed, message, shown
-from covalign._core.paths import file_of, is_zarr, suffix_of
+from covalign._core.paths import exists, file_of, is_folder, is_zarr, suffix_of
 from covalign.stream import open_rows
 from covalign.stream.h5ad import obs_of
 from covalign.stream.parquet import parquet_files, schema_of
@@ -55,7 +55,7 @@ def is_table_path(data: Any) -> bool:
         return False
     path = Path(data)
     known = (*TEXT, *PARQUET, ".h5ad", ".h5mu", ".npy", ".npz", ".zarr", ".zip", ".mtx")
-    return path.exists() or suffix_of(path) in known or is_foreign(path)
+    return exists(path) or suffix_of(path) in known or is_foreign(path)
 
 
 def is_text(path: Path) -> bool:
@@ -65,7 +65,7 @@ def is_text(path: Path) -> bool:
 
 def is_parquet(path: Path) -> bool:
     """A parquet file, or a folder of such files."""
-    return path.suffix.lower() in PARQUET or (path.is_dir() and any(path.glob("*.parquet")))
+    return path.suffix.lower() in PARQUET or (is_folder(path) and any(path.glob("*.parquet")))
 
 
 def read_table(path: Any, index: str | None = None, na: str | Sequence[str] = ()) -> pd.DataFrame:
@@ -83,8 +83,8 @@ def read_table(path: Any, index: str | None = None, na: str | Sequence[str] = ()
     >>> ca.read_table(file)["age"].to_dict()
     {'p1': 40, 'p2': 52}
     """
-    path, na = Path(path), marks(na)
-    if not file_of(path).exists():
+    path, na = path_to_read(path, "a table"), marks(na)
+    if not exists(file_of(path)):
         raise data_not_found(path, "a table of covariates")
     if is_text(path):
         return read_text(path, index, na)
@@ -140,6 +140,7 @@ def read_text(path: Path, index: str | None = None, na: Sequence[str] = ()) -> p
     if suffix_of(path) == ".zip":
         _check_archive(path)
     with reading(path, NEED_TEXT):
+        _refuse_nul(path)
         frame, names, wrong = _parsed(path, index, na)
     if wrong is not None:
         raise wrong
@@ -185,7 +186,7 @@ def _parsed(path: Path, index: str | None, na: Sequence[str]) -> tuple[pd.DataFr
         if wrong is not None:
             return frame, None, wrong
     names = _names_in_text(path, frame, header, index, options)
-    return frame, names, None if moved else _wrong_header(path, header, names)
+    return frame, names, None if moved else _wrong_header(path, header, names, frame)
 
 
 def _names_in_text(
@@ -230,15 +231,29 @@ def _rows(path: Path, separator: str) -> Iterator[list[str]]:
 @contextmanager
 def _open_text(path: Path, newline: str | None = None) -> Iterator[Any]:
     """A text file, also compressed by gzip, or alone in a zip archive."""
+    with _open_bytes(path) as file:
+        yield io.TextIOWrapper(file, encoding="utf-8-sig", newline=newline)
+
+
+@contextmanager
+def _open_bytes(path: Path) -> Iterator[Any]:
     if suffix_of(path) != ".zip":
         opened: Any = gzip.open if path.name.lower().endswith(".gz") else open
-        with opened(path, "rt", encoding="utf-8-sig", newline=newline) as file:
+        with opened(path, "rb") as file:
             yield file
         return
     with zipfile.ZipFile(path) as archive:
         (member,) = archive.namelist()
         with archive.open(member) as file:
-            yield io.TextIOWrapper(file, encoding="utf-8-sig", newline=newline)
+            yield file
+
+
+def _refuse_nul(path: Path) -> None:
+    """Refuse zero bytes: pandas ends a cell there, so 2, zero byte, 3 would be 2, and UTF-16 would be noise."""
+    with _open_bytes(path) as file:
+        while block := file.read(2**20):
+            if b"\0" in block:
+                raise ValueError("it contains zero bytes, as text in UTF-16 does")
 
 
 def _wrong_lengths(path: Path, separator: str, width: int) -> ValueError | None:
@@ -268,7 +283,7 @@ def _begins_with_number(path: Path, separator: str) -> bool:
     return any(is_number(line.split(separator)[0]) for line in lines)
 
 
-def _wrong_header(path: Path, header: list[str], names: _Names | None) -> ValueError | None:
+def _wrong_header(path: Path, header: list[str], names: _Names | None, frame: pd.DataFrame) -> ValueError | None:
     """The error for a first line that is a sample: its numbers would become names of columns.
 
     Names that are numbers in rising order (years, wavelengths) are fine beside a column of row names, and 0, 1, 2, ...
@@ -276,6 +291,9 @@ def _wrong_header(path: Path, header: list[str], names: _Names | None) -> ValueE
     """
     beside = names is not None and names.at == 0
     cells = header[1:] if beside else header
+    if _is_sample(header, names if beside else None, frame):
+        need, got = f"{str(path)!r} needs column names in its first line", f"values ({listed(header, 3)})"
+        return ValueError(message(need, got=got, remedy="add a line of names, or remove the second line of names"))
     if not cells or not are_numbers(cells) or cells == [str(i) for i in range(len(cells))]:
         return None
     values = [float(cell.replace(",", ".")) for cell in cells]
@@ -284,6 +302,21 @@ def _wrong_header(path: Path, header: list[str], names: _Names | None) -> ValueE
     need, got = f"{str(path)!r} needs column names in its first line", f"the numbers {listed(cells, 3)}"
     remedy = "add a line of names, or put a letter before names that are numbers"
     return ValueError(message(need, got=got, remedy=remedy))
+
+
+def _is_sample(header: list[str], names: _Names | None, frame: pd.DataFrame) -> bool:
+    """Whether the first line reads like the lines below, or is repeated there.
+
+    Some of its cells are numbers above numbers, and others are the name of one more sample, or a level of the column
+    below; or several are levels.
+    """
+    numeric = [types.is_numeric_dtype(dtype) for dtype in frame.dtypes]
+    columns = list(enumerate(zip(header, numeric, strict=False)))
+    numbers = any(is_number(cell) for _, (cell, number) in columns if number)
+    levels = sum(cell in set(frame.iloc[:, i]) for i, (cell, number) in columns if cell and not number)
+    named = names is not None and _is_like(header[0], names)
+    mixed = not are_numbers(header[1:] if names is not None else header)  # only numbers: years, wavelengths
+    return levels > 1 or (numbers and mixed and (levels > 0 or named))
 
 
 def _is_like(first: str, names: _Names) -> bool:
@@ -415,16 +448,16 @@ def unknown_columns(where: Any, wrong: Sequence[str], have: Sequence[str]) -> Va
 
 def columns_in(path: Path) -> list[str]:
     """The names of the columns in a file, as they are written; none where the file has no named columns."""
-    if is_text(path) and path.exists():
+    if is_text(path) and exists(path):
         with reading(path, NEED_TEXT):
             return _layout(path)[1]
-    if is_foreign(path) and file_of(path).exists():
+    if is_foreign(path) and exists(file_of(path)):
         return [str(name) for name in read_foreign(path).columns]
-    if is_parquet(path) and path.exists():
+    if is_parquet(path) and exists(path):
         return list(schema_of(path).names)
-    if suffix_of(path) in (".h5ad", ".h5mu") and path.exists():
+    if suffix_of(path) in (".h5ad", ".h5mu") and exists(path):
         return [str(name) for name in obs_of(path).columns]
-    if suffix_of(path) == ".npz" and path.exists():
+    if suffix_of(path) == ".npz" and exists(path):
         return list(_read_archive(path, needed=False).columns)
     return []
 

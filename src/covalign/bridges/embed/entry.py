@@ -9,9 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from covalign._core.checks import check_count
+from covalign._core.checks import check_count, check_flag
 from covalign._core.files import data_not_found, hidden_name, target_exists
 from covalign._core.messages import message
+from covalign._core.paths import exists, is_folder
 from covalign.bridges.embed import device as devices
 from covalign.bridges.embed import result as files
 from covalign.bridges.embed.inputs import Items, list_images, list_texts
@@ -121,7 +122,7 @@ def _embed(items: Items, job: Job, encoder: Callable[[Path, Any, Any], Any], kin
     digests = items.digests()
     rows_key = _hash(FORMAT, kind, found.revision, job.dtype)
     key = _hash(rows_key, b"".join(digests), items.labels.to_csv())
-    if output is not None and output.exists() and not job.overwrite:
+    if output is not None and exists(output) and not check_flag("overwrite", job.overwrite):
         result = files.finished(output, key)
         if result is None:
             raise target_exists(output)
@@ -168,7 +169,7 @@ def _checked(output: Any) -> Path | None:
     if path.suffix not in (".npz", ".npy"):
         problem = f"output needs the suffix .npz (with labels) or .npy (the numbers alone), got {str(path)!r}"
         raise ValueError(message(problem, remedy="Choose one of these"))
-    if not path.parent.is_dir():
+    if not is_folder(path.parent):
         raise data_not_found(path.parent, f"a folder for {path.name}")
     return path
 

@@ -14,6 +14,7 @@ import pandas as pd
 from covalign._core.checks import table_without_column
 from covalign._core.files import data_not_found, unreadable_data
 from covalign._core.messages import listed, message
+from covalign._core.paths import is_file, is_folder
 from covalign.tables.table_files import csv_table
 
 SUFFIXES = {
@@ -60,10 +61,10 @@ def list_images(
     if isinstance(source, list | tuple):
         return Items([str(path) for path in source], [Path(path) for path in source], _unlabelled(map(str, source)))
     source = Path(source)
-    if source.is_dir():
-        annotated = [folder for folder in (source / "val", source) if (folder / "val_annotations.txt").is_file()]
+    if is_folder(source):
+        annotated = [folder for folder in (source / "val", source) if is_file(folder / "val_annotations.txt")]
         return _tiny_imagenet(annotated[0]) if annotated else _folder(source)
-    if not source.is_file():
+    if not is_file(source):
         raise data_not_found(source, "a folder of images, or a CSV of their paths")
     names, labels = _csv(source, PATH_COLUMNS if path_column is None else (path_column,), label_columns)
     root = source.parent if root is None else Path(root)
@@ -92,7 +93,7 @@ def _folder(folder: Path) -> Items:
 def _tiny_imagenet(val: Path) -> Items:
     """``images/`` in the order of val_annotations.txt; ``wnid``, and ``name``, the first of its names in words.txt."""
     table = _read(val / "val_annotations.txt", sep="\t", header=None, usecols=[0, 1], names=["file", "wnid"], dtype=str)
-    words = next((file for file in (val.parent / "words.txt", val / "words.txt") if file.is_file()), None)
+    words = next((file for file in (val.parent / "words.txt", val / "words.txt") if is_file(file)), None)
     if words is None:
         need = "the whole folder of Tiny-ImageNet: words.txt has the names of its classes"
         raise data_not_found(val.parent / "words.txt", need)
@@ -118,7 +119,7 @@ def list_texts(source: Any, text_column: str | None = None, label_columns: Seque
         names = [str(i) for i in range(len(source))]
         return Items(names, [str(text) for text in source], _unlabelled(names, "row"))
     file = Path(source)
-    if not file.is_file():
+    if not is_file(file):
         raise data_not_found(file, "a CSV with a column of texts")
     texts, labels = _csv(file, ("text" if text_column is None else text_column,), label_columns)
     names = [str(i) for i in range(len(texts))]

@@ -11,8 +11,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api import types
 
-from covalign._core.files import data_not_found, replacing, unreadable_data
+from covalign._core.files import data_not_found, path_to_read, replacing, unreadable_data
 from covalign._core.messages import message
+from covalign._core.paths import is_file
 from covalign.tables.covariates import encode
 from covalign.tables.table_files import npz_arrays
 
@@ -93,7 +94,7 @@ def read(path: Any) -> Embedded:
     >>> import covalign as ca
     >>> ca.embed.read("z.npz").model  # doctest: +SKIP
     """
-    return _read(Path(path))[0]
+    return _read(path_to_read(path, "embeddings"))[0]
 
 
 def finished(path: Path, key: str) -> Embedded | None:
@@ -106,7 +107,7 @@ def finished(path: Path, key: str) -> Embedded | None:
 
 
 def _read(path: Path) -> tuple[Embedded, str]:
-    if not path.is_file():
+    if not is_file(path):
         raise data_not_found(path, NEED)
     arrays = npz_arrays(path, NEED)
     try:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from covalign._core.extras import optional
 from covalign._core.files import data_not_found, unreadable_data
 from covalign._core.messages import listed, message
+from covalign._core.paths import is_file, is_folder
 from covalign.exceptions import WeightsNotFoundError
 
 # Files that transformers and sentence-transformers read, without pickles and without other formats of the weights.
@@ -30,7 +31,7 @@ class Located(NamedTuple):
 def locate(model: Any, revision: str | None = None, cache: Any = None, offline: bool = False) -> Located:
     """The folder of ``model``: a folder, or a name on the hub, from the cache if it is complete there."""
     folder = Path(model)
-    if folder.is_dir():
+    if is_folder(folder):
         _refuse_unsafe(folder)
         return Located(folder, str(model), _checksum(folder))
     name = str(model)
@@ -49,7 +50,7 @@ def _cached(name: str, revision: str | None, cache: Any) -> Path | None:
     except (OSError, ValueError):  # not in the cache, or an impossible name
         return None
     heart = _heart(folder)
-    complete = (heart / "config.json").is_file() and _weights(heart) and not _lacking_shards(heart)
+    complete = is_file(heart / "config.json") and _weights(heart) and not _lacking_shards(heart)
     return folder if complete else None
 
 
@@ -100,13 +101,13 @@ def _lacking_shards(folder: Path) -> set[str]:
     named: set[str] = set()
     for index in folder.glob("*.safetensors.index.json"):
         named |= set(_json(index).get("weight_map", {}).values())
-    return {name for name in named if not (folder / name).is_file()}
+    return {name for name in named if not is_file(folder / name)}
 
 
 def _refuse_unsafe(folder: Path) -> None:
     """Raise an error if the folder has no model, or a model that needs a pickle or code of its own."""
     heart = _heart(folder)
-    if not (heart / "config.json").is_file():
+    if not is_file(heart / "config.json"):
         raise _no_model(heart, "config.json")
     if not _weights(heart) and not _pickles(heart):
         raise _no_model(heart, "model.safetensors")
@@ -117,7 +118,7 @@ def _refuse_unsafe(folder: Path) -> None:
             problem = f"the model in {str(folder)!r} needs code of its own ({module['type']!r}), which is not run"
             remedy = "Choose a model that transformers and sentence-transformers know"
             raise ValueError(message(problem, remedy=remedy))
-    steps = [part for part in folder.rglob("*") if part.is_dir() and part.name not in OTHER_FOLDERS]
+    steps = [part for part in folder.rglob("*") if is_folder(part) and part.name not in OTHER_FOLDERS]
     for part in {heart, *(steps if modules(folder) else [])}:
         if _pickles(part) and not _weights(part):
             files = listed(file.name for file in _pickles(part))
@@ -140,7 +141,7 @@ def _heart(folder: Path) -> Path:
 def modules(folder: Path) -> list[dict[str, str]]:
     """The steps of a sentence-transformers model (``modules.json``); none if it is not one."""
     file = folder / "modules.json"
-    steps = _json(file) if file.is_file() else []
+    steps = _json(file) if is_file(file) else []
     return [{"type": str(step.get("type", "")), "path": str(step.get("path", ""))} for step in steps]
 
 

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 import covalign as package
+from covalign._core.checks import check_flag
 from covalign._core.extras import optional
 from covalign._core.linalg import Array
 from covalign._core.messages import message
@@ -146,6 +147,7 @@ def with_loadings(found: Any) -> set[str]:
 
 def check_place(data: Any, key: Any, copy: bool, varm: Iterable[tuple[str, Any]] = ()) -> str:
     """A key that is free, in an object that can be written to; checked before anything is computed."""
+    copy = check_flag("copy", copy)
     at_obsm = checked_key(key)
     name = uns_key(at_obsm)
     if data.isbacked and (copy or data.is_view):

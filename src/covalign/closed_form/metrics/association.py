@@ -9,7 +9,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from covalign._core.checks import lengths_differ, not_finite, not_numeric, not_two_dimensional
-from covalign._core.linalg import Array, is_constant
+from covalign._core.linalg import Array, dense, is_constant
+from covalign._core.user_arrays import in_pandas, plain
 from covalign.closed_form.measures import correlation, explained_share
 from covalign.tables.covariates import Column, Encoding, as_frame, match_rows
 
@@ -96,13 +97,14 @@ def _levels(column: Column, y: pd.Series) -> NDArray[np.intp]:
 
 def _factors(Z: Any) -> tuple[Array, list[str]]:
     """Z as numbers, and its column names (z0, z1, ... by default)."""
-    values = np.asarray(Z)
+    Z = in_pandas(plain(Z, "Z"), "Z")
+    values = np.asarray(dense(Z))
     if values.ndim != 2:
         raise not_two_dimensional("Z", values.shape)
     names = [str(name) for name in Z.columns] if hasattr(Z, "columns") else [f"z{k}" for k in range(values.shape[1])]
     try:
         values = values.astype(np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise not_numeric("Z", values.dtype) from None
     infinite = np.isinf(values).any(axis=0)
     if infinite.any():

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from covalign._core.checks import too_few_rows
+from covalign._core.user_arrays import shape_of
 from covalign.closed_form.measures import off_diagonal_squares
 from covalign.closed_form.metrics.alignment import latent_correlation
 from covalign.moments.moments import Moments
@@ -19,7 +20,7 @@ def coupling(Z: Any) -> float:
     >>> metrics.coupling([[1, 1], [1, -1], [-1, 1], [-1, -1]])
     0.0
     """
-    m = Z if isinstance(Z, Moments) else Moments.from_arrays(Z, np.zeros((*np.shape(Z)[:1], 1)))
+    m = Z if isinstance(Z, Moments) else Moments.from_arrays(Z, np.zeros((*shape_of(Z, "Z")[:1], 1)))
     if m.n is not None and m.n < 2:
         raise too_few_rows(m.n)
     return float(off_diagonal_squares(latent_correlation(m)))

@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
 from covalign._core.checks import not_two_dimensional, too_many_covariates
-from covalign._core.linalg import Array
+from covalign._core.linalg import Array, dense
 from covalign._core.messages import message
+from covalign._core.user_arrays import numbers, plain
 from covalign.closed_form.metrics.alignment import cross_correlation, moments_of
 
 
@@ -29,7 +29,7 @@ class Matching(NamedTuple):
 
     def apply(self, Z: Any) -> Array:
         """The matched columns of Z (n x P) with their signs."""
-        rows = Z.toarray() if sparse.issparse(Z) else np.asarray(Z, dtype=np.float64)
+        rows = np.asarray(dense(numbers(plain(Z, "Z"), "Z")), dtype=np.float64)
         if rows.ndim != 2:
             raise not_two_dimensional("Z", rows.shape)
         if rows.shape[1] <= self.columns.max():

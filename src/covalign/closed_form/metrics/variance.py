@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from covalign._core.checks import not_finite, not_one_of, too_few_rows
-from covalign._core.linalg import Array, is_constant, whitener
+from covalign._core.checks import check_choice, not_finite, too_few_rows
+from covalign._core.linalg import Array, dense, is_constant, whitener
 from covalign._core.messages import message
+from covalign._core.user_arrays import numbers, plain, shape_of
 from covalign.closed_form.measures import loading_shares, marginal_shares, mean_share, quotient
 from covalign.closed_form.metrics.alignment import arrays_or_moments
 from covalign.moments.moments import Moments, as_rows
@@ -47,8 +48,7 @@ def variance_explained(X: Any, Z: Any = None, *, kind: str = "marginal", W: Any 
     >>> metrics.variance_explained([[a, a + b] for a, b in Z], Z).round(12).tolist()
     [0.75, 0.25]
     """
-    if kind not in KINDS:
-        raise not_one_of("kind", kind, KINDS)
+    check_choice("kind", kind, KINDS)
     if (kind == "loadings") != (W is not None):
         got = "none" if W is None else "W with kind='marginal'"
         raise ValueError(message("kind='loadings' needs W (features x factors), and no other kind", got=got))
@@ -56,7 +56,7 @@ def variance_explained(X: Any, Z: Any = None, *, kind: str = "marginal", W: Any 
     var_z = np.diag(m.cov_z)
     if kind == "marginal":
         return marginal_shares(m.varying_x, m.cov_xz, np.where(m.constant_z, 0.0, var_z))
-    loadings = np.asarray(W, dtype=np.float64)
+    loadings = np.asarray(dense(numbers(plain(W, "W"), "W")), dtype=np.float64)
     if loadings.shape != m.cov_xz.shape:
         problem = f"W needs shape {m.cov_xz.shape} (features x factors)"
         raise ValueError(message(problem, got=loadings.shape, remedy="transpose it, or check X and Z"))
@@ -85,7 +85,7 @@ def feature_moments(X: Any, Z: Any) -> FeatureMoments:
         raise arrays_or_moments("X", "Z", "X alone" if Z is None else "a Moments and Z")
     if isinstance(X, Moments):
         return _gather([X])
-    n_x, n_z = (np.shape(M)[:1] for M in (X, Z))
+    n_x, n_z = (shape_of(M, name)[:1] for M, name in ((X, "X"), (Z, "Z")))
     if n_x and n_z and n_x != n_z:
         problem = "X and Z need the same number of rows (samples)"
         raise ValueError(message(problem, got=f"{n_x[0]} and {n_z[0]}", remedy="pass one row of factors per row of X"))

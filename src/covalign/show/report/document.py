@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import covalign
+from covalign._core.checks import check_flag
 from covalign._core.files import output_path, target_exists, write_text
 from covalign._core.json_values import json_value
 from covalign._core.messages import message
+from covalign._core.paths import exists
 from covalign.aligner.latent import LatentAligner
 from covalign.closed_form.regimes import SCALED
 from covalign.factor import InformedFactorAnalysis
@@ -51,7 +53,7 @@ def write(
     'report.html'
     """
     target = output_path(path)
-    if target.exists() and not overwrite:
+    if not check_flag("overwrite", overwrite) and exists(target):
         raise target_exists(target)
     text = page({**summary(model, gene_sets), "command": command}, title)
     write_text(target, text)
