@@ -265,14 +265,47 @@ def test_streamed_rows_are_logged_and_chosen():
     np.testing.assert_allclose(aligned[1], ca.LatentAligner().fit_transform(np.log1p(counts), study()[1]), atol=1e-6)
 
 
-def test_transform_takes_the_logarithms_that_fit_took():
-    counted()
-    said = run("fit", *VIEWS, *QUICK, "--log", "rna", "-o", "m.covalign").stderr
-    assert "next: covalign transform m.covalign --view rna=NEW --log rna -o OUT" in said
-    run("transform", "m.covalign", "--view", "rna=rna.csv", "--log", "rna", "-o", "new.csv")
+def test_transform_takes_the_logarithms_and_features_that_fit_took():
+    views = counted()
+    said = run("fit", *VIEWS, *QUICK, "--log", "rna", "--top-variable", "rna=5", "-o", "m.covalign").stderr
+    assert "next: covalign transform m.covalign --view rna=NEW -o OUT" in said
     model = ca.load("m.covalign")
-    logs = np.log1p(pd.read_csv("rna.csv", index_col=0).T)
-    np.testing.assert_allclose(pd.read_csv("new.csv", index_col=0), model.transform({"rna": logs}), atol=1e-6)
+    logs = np.log1p(views["rna"])[model._table.views["rna"].names]
+    said = run("transform", "m.covalign", *VIEWS[:4], "-o", "new.csv").stderr
+    assert "note: tables are read as those of the fit: --log rna\n" in said
+    want = model.transform({"rna": logs, "protein": views["protein"]})
+    np.testing.assert_allclose(pd.read_csv("new.csv", index_col=0).loc[PATIENTS], want, atol=1e-6)
+    said = run("transform", "m.covalign", *VIEWS[2:4], "-o", "p.csv").stderr
+    assert "as those of the fit" not in said  # no view of the fit that was logged is here
+    logs.to_csv("logs.csv")
+    new = ["transform", "m.covalign", "--view", "rna=logs.csv", "--force"]
+    said = run(*new, "--log", "none", "-o", "new.csv").stderr
+    assert "as those of the fit" not in said
+    found = pd.read_csv("new.csv", index_col=0)
+    np.testing.assert_allclose(found, model.transform({"rna": logs}), atol=1e-6)
+    assert "--log needs the name of a view or all" in run(*new, "--log", "nun", "-o", "new.csv", code=2).stderr
+
+
+def test_one_file_is_read_again_as_it_was():
+    """Features without names are chosen by position; the covariates' order is that of the fit."""
+    counts = counted()["rna"]
+    np.save("counts.npy", counts.to_numpy())
+    stage = np.resize(STAGES, N)
+    study()[1].assign(stage=stage).to_csv("plain.csv", index=False)
+    order = ["--ordered", "stage=" + "<".join(STAGES)]
+    words = ["--covariates", "plain.csv", "-c", "age", "-c", "stage", *order, "--log", "all", "--top-variable", "5"]
+    run("fit", "counts.npy", *words, *QUICK, "-o", "m.covalign")
+    said = run("transform", "m.covalign", "counts.npy", "--covariates", "plain.csv", "-o", "t.npy").stderr
+    assert "as those of the fit: --log all\n" in said
+    logs = np.log1p(counts.to_numpy())
+    at = np.sort(np.argsort(-logs.var(axis=0))[:5])
+    Y = study()[1][["age"]].assign(stage=stage).reset_index(drop=True)
+    np.testing.assert_allclose(np.load("t.npy"), ca.load("m.covalign").transform(logs[:, at], Y), atol=1e-6)
+    info = run("info", "m.covalign").stdout
+    assert "read with --log all" in info
+    run("align", "counts.npy", "plain.csv", "-c", "age", "--log", "all", "-o", "a.csv", "--save", "a.covalign")
+    run("transform", "a.covalign", "counts.npy", "-o", "again.csv")
+    np.testing.assert_allclose(pd.read_csv("again.csv"), pd.read_csv("a.csv"), atol=1e-9)
 
 
 def test_views_keep_their_scale_on_request():
@@ -530,6 +563,31 @@ def test_transform_of_an_aligner_matches_its_confounders_by_prefix():
     assert got.index.tolist() == PATIENTS
 
 
-def test_fit_says_how_new_rows_are_read():
-    said = run("fit", *VIEWS, *QUICK, "--match", "first", "--strip", "^x", "--na", "-", "-o", "m.covalign").stderr
-    assert "next: covalign transform m.covalign --view rna=NEW --match first --strip '^x' --na - -o OUT" in said
+def test_new_names_are_matched_as_in_the_fit():
+    views, clinic = study()
+    views["rna"].set_axis(barcodes(PATIENTS), axis=0).T.to_csv("rna.csv", index_label="gene")
+    views["protein"].set_axis([f"x{name}-02B" for name in PATIENTS], axis=0).to_csv("protein.csv")
+    clinic.assign(age=["-", *clinic["age"][1:]], id=PATIENTS).to_csv("clinic.csv", index=False)
+    rules = ["--match", "prefix", "--strip", "^x", "--na", "-", "--index", "id", "--transpose", "rna"]
+    run("fit", *VIEWS, *QUICK, *rules, "-o", "m.covalign", "--factors-out", "f.csv")
+    said = run("transform", "m.covalign", *VIEWS, "-o", "t.csv").stderr
+    assert "of the fit: --transpose rna --match prefix --strip '^x' --na - --index id\n" in said
+    found, want = pd.read_csv("t.csv", index_col=0), pd.read_csv("f.csv", index_col=0)
+    np.testing.assert_allclose(found.loc[PATIENTS], want.loc[PATIENTS], atol=1e-5)
+    views["rna"].to_csv("rna.csv")
+    views["protein"].to_csv("protein.csv")
+    said = run("transform", "m.covalign", *VIEWS, "--match", "exact", "--strip", "", "-o", "u.csv").stderr
+    assert "of the fit: --transpose rna --na - --index id\n" in said
+    assert "rna.csv has the features of the model as columns: it is not transposed" in said
+    np.testing.assert_allclose(pd.read_csv("u.csv", index_col=0).loc[PATIENTS], want.loc[PATIENTS], atol=1e-5)
+
+
+def test_a_new_fit_forgets_how_tables_were_read():
+    counted()
+    run("fit", *VIEWS, *QUICK, "--log", "rna", "-o", "m.covalign")
+    model = ca.load("m.covalign")
+    assert model.at(0.5)._reading == {"log": ["rna"]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(*study()).save("n.covalign")
+    assert ca.load("n.covalign")._reading is None

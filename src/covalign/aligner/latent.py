@@ -191,7 +191,7 @@ class LatentAligner(EditedRows, BaseEstimator):
         with self._unchanged_if_it_fails():
             self._check_parameters()
             self._remember(self._fitting().moments(Z, Y, confounders, None, groups))
-            self._budget = None
+            self._budget = self._reading = None
             self._solved = self._solve()
             self._advise(Y, confounders)
         return self
@@ -676,6 +676,7 @@ class LatentAligner(EditedRows, BaseEstimator):
         model._remember(found)
         if chosen is not None:
             model._budget, model._solved = chosen.budget, solved(model.moments_, *chosen)
+        model._reading = meta.get("reading")
         return model
 
     def _check_rows(self, Z: Any) -> Any:

@@ -154,7 +154,7 @@ def fit(
 
         from sklearn.exceptions import ConvergenceWarning
 
-        from covalign.cli.data_files import aligned_views, counted_groups
+        from covalign.cli.data_files import aligned_views, counted_groups, reading_of
         from covalign.factor.informed import InformedFactorAnalysis
         from covalign.tables.representations import SINGLE, open_study
 
@@ -178,6 +178,7 @@ def fit(
         model.set_params(scale=scales([*X], no_scale or ()))
         counted_groups(study, Y, groups, held_out=folds > 0)
         model.fit(X[SINGLE] if [*X] == [SINGLE] else X, Y, confounders=confounder or None, groups=groups)
+        model._reading = reading_of(study, reading, [*X], index=index, key=key)
         converged = bool(model.converged_)
         if regime is not None or lam is not None or max_coupling is not None:
             model = moved(model, regime, lam, max_coupling)
@@ -191,8 +192,7 @@ def fit(
         answer(judged, converged and bool(model.converged_), len(Y), files, as_json)
     if not as_json and out is not None:
         new = ["NEW"] if not paths else ["--view", f"{next(iter(paths))}=NEW"]
-        again = reading.repeated([*paths][:1])
-        note(f"next: {options.line('transform', out, *new, *again, '-o', 'OUT')}")
+        note(f"next: {options.line('transform', out, *new, '-o', 'OUT')}")
 
 
 def scales(views: Iterable[str], unscaled: Sequence[str]) -> bool | dict[str, bool]:

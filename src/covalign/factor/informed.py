@@ -277,7 +277,7 @@ class InformedFactorAnalysis(Findings, SampleResults, Tables, BaseEstimator):
             raise cannot_resume()
         made = copy.copy(self)  # if the fit fails, this model stays as it is
         made._table, made._rows, made._groups, made._realigned = table, rows, numbers, None
-        made._budget = None
+        made._budget = made._reading = None
         made._fit_supervised(problem, resume)
         self.__dict__ = made.__dict__
         return y, groups
@@ -751,6 +751,7 @@ class InformedFactorAnalysis(Findings, SampleResults, Tables, BaseEstimator):
             model._budget = Budget.unpacked(budget)
         else:
             model._realigned = None
+        model._reading = meta.get("reading")
         model._remember(Fit(state, arrays["elbo"].tolist(), meta["converged"]))
         return model
 
