@@ -16,6 +16,7 @@ import pytest
 
 import covalign as ca
 from covalign.exceptions import TransposedWarning
+from covalign.tables import overview
 
 testing = pytest.importorskip("typer.testing", reason="the command line needs typer")
 
@@ -201,6 +202,18 @@ def test_several_samples_of_a_patient_are_refused_or_the_first_is_used():
     factors, _, said = fitted("--match", "first")
     np.testing.assert_allclose(factors.to_numpy(), expected(), atol=1e-6)
     assert "3 of 43 rows of protein.csv are further samples of the same name: left out" in said
+
+
+def test_spellings_of_a_name_are_one_name():
+    """Views write one patient in three ways; the name of all is that of the covariates."""
+    views, _ = study()
+    views["rna"].set_axis([name.replace("-", ".") for name in PATIENTS], axis=0).T.to_csv("rna.csv", index_label="gene")
+    views["protein"].set_axis([f"{name.lower()}-01A" for name in PATIENTS], axis=0).to_csv("protein.csv")
+    for words in (VIEWS, [*VIEWS[2:4], *VIEWS[:2], *VIEWS[4:]]):
+        factors, _, said = fitted("--match", "prefix", data=words)
+        assert factors.index.tolist() == PATIENTS
+        assert "missing" not in said
+        assert "left out" not in said
 
 
 def test_match_rows_by_prefix_in_python():
@@ -413,7 +426,7 @@ def rough():
         stage=np.resize(STAGES, N), site="Berlin", sample=[f"id{i}x" for i in range(N)], weight=70.5
     )
     clinic["weight"] = clinic["weight"].astype(object)
-    clinic.iloc[2, -1] = "-"
+    clinic.iloc[2, -1] = "heavy"
     clinic.iloc[:4, 0] = np.nan
     clinic.to_csv("clinic.csv", index_label="patient")
 
@@ -432,7 +445,7 @@ def test_check_says_what_it_understood_and_its_command_runs():
         **{"sample": "identifier", "weight": "unusable"},
     }
     assert answer["covariates"]["age"]["gaps"] == 4
-    why = f"'-' in row '{PATIENTS[2]}' is no number: use --na - if it marks a gap"
+    why = f"'heavy' in row '{PATIENTS[2]}' is no number: use --na heavy if it marks a gap"
     assert answer["covariates"]["weight"]["why"] == why
     assert "rna.csv has samples as columns" in answer["notes"][0]
     words = shlex.split(answer["command"])
@@ -445,6 +458,53 @@ def test_check_says_what_it_understood_and_its_command_runs():
     said = run("check", *VIEWS)
     assert f"rna: samples far from all others: '{PATIENTS[5]}'" in said.stdout
     assert said.stdout.splitlines()[-1] == answer["command"]
+
+
+def test_check_finds_marks_of_gaps_and_survival():
+    """The suggested command runs as it is, reads these texts as gaps and leaves survival to associations."""
+    clinic = study()[1].astype({"age": object})
+    clinic["os_months"], clinic["dead"] = np.arange(N) + 1.5, np.arange(N) % 2
+    clinic["status"] = np.resize(["positive", "negative", "[Not Available]"], N)
+    clinic["drug"] = np.resize(["none", "given"], N)
+    clinic.iloc[[2, 3], 0] = ["-", "unk"]
+    clinic.to_csv("clinic.csv", index_label="patient")
+    answer = json.loads(run("check", *VIEWS, "--json").stdout)
+    assert answer["marks_of_gaps"] == ["-", "unk", "[Not Available]"]
+    assert {name: facts["gaps"] for name, facts in answer["covariates"].items() if facts["gaps"]} == {
+        "age": 2,
+        "status": N // 3,
+    }
+    assert answer["survival"] == ["os_months", "dead"]
+    said = run("check", *VIEWS).stdout
+    later = "covalign associations model.covalign clinic.csv --survival os_months,dead"
+    assert f"'os_months' and 'dead' look like survival, which is no covariate. After fit: {later}\n" in said
+    words = shlex.split(said.splitlines()[-1])[1:]
+    run(*words[:-2], *QUICK[2:], "--n-factors", "5")  # without the report
+    model = ca.load("model.covalign")
+    assert model.covariate_names_ == ["age", "dose", "status_positive", "drug_none"]
+    assert model._reading["na"] == ["-", "unk", "[Not Available]"]
+    run("associations", "model.covalign", "clinic.csv", "-o", "a.csv")
+    assert set(pd.read_csv("a.csv")["column"]) == {"os_months", "dead"}
+    words = shlex.split(run("check", *VIEWS, "-c", "dead").stdout.splitlines()[-1])
+    assert "dead" in words  # asked for
+
+
+@pytest.mark.parametrize(
+    ("time", "event", "survival"),
+    [
+        ("OS.time", "OS", True),
+        ("days_to_death", "vital_status", True),
+        ("pfs_months", "pfs_status", True),
+        ("time to relapse", "event", True),
+        ("age_years", "dead", False),
+        ("os_months", "smoker", False),
+        ("cost", "costume", False),
+    ],
+)
+def test_names_of_survival(time, event, survival):
+    table = pd.DataFrame({time: [3.0, 4.5, 6.0], event: [0, 1, 0]})
+    known = {name: overview.of_column(name, table[name]) for name in table}
+    assert overview.likely_survival(known, table) == ((time, event) if survival else None)
 
 
 def test_check_asks_for_data_and_writes_nothing(folder):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -27,6 +27,7 @@ from covalign.cli.outputs import (
     category_lines,
     check_inputs,
     check_outputs,
+    enrichment_notes,
     filled_folder,
     frame_of,
     informed_lines,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from covalign.factor.informed import InformedFactorAnalysis
+    from covalign.tables.named_rows import Representation
 
 
 @app.command()
@@ -51,8 +53,8 @@ def fit(
         Path | None,
         typer.Argument(
             metavar="DATA",
-            help="One view (.csv, .tsv, .parquet, .npy, .npz, .zarr, .h5ad, .mtx or a folder of Cell Ranger), or "
-            "several (.h5mu).",
+            help="One view (.csv, .tsv, .parquet, .npy, .npz, .zarr, .h5ad, .mtx, a folder or .h5 of Cell "
+            "Ranger), or several (.h5mu).",
         ),
     ] = None,
     view: options.View = None,
@@ -74,6 +76,10 @@ def fit(
     ] = None,
     ordered: options.Ordered = None,
     key: options.Key = None,
+    sets: Annotated[
+        Path | None,
+        option(DATA, "PATH", "File of gene sets (.gmt or .gmt.gz) to test on the factors, for the report.", "--sets"),
+    ] = None,
     n_factors: Annotated[str, option(METHOD, "INT", "Number of factors, informed and free, or auto.")] = "10",
     regime: Annotated[
         Regime | None, option(METHOD, "REGIME", f"{options.REGIME} Default: the factors stay as fitted.")
@@ -123,6 +129,10 @@ def fit(
     mofa_out: Annotated[
         Path | None, option(OUTPUT, "PATH", f"The model as a file of MOFA2, for mofax and R ({', '.join(MODELS)}).")
     ] = None,
+    sets_out: Annotated[
+        Path | None,
+        option(OUTPUT, "PATH", f"The tests of --sets ({', '.join(TABLES)}). Default: REPORT_sets.csv."),
+    ] = None,
     report_file: options.ReportFile = None,
     force: options.Force = False,
     as_json: options.Json = False,
@@ -134,15 +144,17 @@ def fit(
     Example: covalign fit --view rna=rna.csv --view protein=protein.csv --covariates clinic.csv -o ifa.covalign
     """
     with working(as_json):
+        sets_out = sets_file(sets, sets_out, report_file)
         outputs = {
             "--out": (out, ()),
             "--factors-out": (factors_out, NUMBERS),
             "--loadings-out": (loadings_out, TABLES if loadings_out is not None and loadings_out.suffix else ()),
             "--mofa-out": (mofa_out, MODELS),
+            "--sets-out": (sets_out, TABLES),
             "--report": (report_file, PAGES),
         }
         paths = named_paths(view, data)
-        files = check_outputs(outputs, [data, covariates, *paths.values()], force=force, needed=True)
+        files = check_outputs(outputs, [data, covariates, sets, *paths.values()], force=force, needed=True)
         options.check_setting(regime, lam, max_coupling)
         views = options.views_in(data, paths)
         reading = options.reading(transpose, match, strip, log, top_variable, ordered, by_position, views, na=na)
@@ -175,6 +187,7 @@ def fit(
             data, paths, covariates, covariate, confounder, index, key, groups=groups, **reading.settings
         )
         X, Y = aligned_views(study, by_position, needed=bool(confounder or groups))
+        genes = None if sets is None else checked_sets(sets, study.views)
         model.set_params(scale=scales([*X], no_scale or ()))
         counted_groups(study, Y, groups, held_out=folds > 0)
         model.fit(X[SINGLE] if [*X] == [SINGLE] else X, Y, confounders=confounder or None, groups=groups)
@@ -183,16 +196,52 @@ def fit(
         if regime is not None or lam is not None or max_coupling is not None:
             model = moved(model, regime, lam, max_coupling)
         judged = checked_folds(model)  # the file has its verdicts
+        if sets_out is not None:
+            tested = model.enrichment(genes)
+            enrichment_notes(tested.attrs)
+            tested.attrs = {}
+            write_frame(tested, sets_out)
         write(model, Y.index, out, factors_out, loadings_out, mofa_out)
         if report_file is not None:
             from covalign.show import report
 
             title = f"Informed factors of {', '.join(paths) if data is None else data.name}"
-            report.write(judged, report_file, title=title, command=options.refit(ctx), overwrite=force)
+            command = options.refit(ctx)
+            report.write(judged, report_file, title=title, command=command, gene_sets=genes, overwrite=force)
         answer(judged, converged and bool(model.converged_), len(Y), files, as_json)
     if not as_json and out is not None:
-        new = ["NEW"] if not paths else ["--view", f"{next(iter(paths))}=NEW"]
-        note(f"next: {options.line('transform', out, *new, '-o', 'OUT')}")
+        following(out, [*paths], report_file is None or sets is None)
+
+
+def following(model: Path, views: Sequence[str], findings: bool) -> None:
+    """Say what can be done with the file of the model; ``findings`` says that it has no report with gene sets yet."""
+    if findings:
+        note(f"next: {options.line('report', model, '--sets', 'GENE_SETS.gmt', '-o', 'findings.html')}")
+    note(f"next: {options.line('features', model, '-o', 'features.csv')}")
+    new = ["NEW"] if not views else ["--view", f"{views[0]}=NEW"]
+    note(f"next: {options.line('transform', model, *new, '-o', 'OUT')}")
+
+
+def sets_file(sets: Path | None, out: Path | None, report: Path | None) -> Path | None:
+    """Where the tests of gene sets go: by default beside the report."""
+    if sets is None:
+        if out is not None:
+            raise ValueError(message("--sets-out needs gene sets", remedy="Name a GMT file with --sets"))
+        return None
+    if out is None and report is None:
+        raise ValueError(message("--sets needs an output", remedy="Give one with --report or --sets-out"))
+    return report.with_name(f"{report.stem}_sets.csv") if out is None and report is not None else out
+
+
+def checked_sets(path: Path, views: Mapping[str, Representation]) -> dict[str, list[str]]:
+    """The gene sets of a file, if some of them can be tested on the features of the views."""
+    from covalign.factor.enrichment import usable_sets
+    from covalign.tables.gene_sets import gene_sets
+
+    sets = gene_sets(path)
+    features = {name: view.features for name, view in views.items()}
+    usable_sets(sets, {name: [] if names is None else list(names) for name, names in features.items()})
+    return sets
 
 
 def scales(views: Iterable[str], unscaled: Sequence[str]) -> bool | dict[str, bool]:

@@ -70,7 +70,8 @@ def roots(names: pd.Index, others: pd.Index) -> pd.Index:
 def shortened(names: pd.Index, others: pd.Index) -> pd.Index:
     """As ``roots``, but a name that is among the others in another spelling stays, too."""
     pairs = zip(names, roots(names, others), strict=True)
-    return pd.Index([name if _folded(name) == _folded(root) else root for name, root in pairs], dtype=object)
+    found: pd.Index = pd.Index([n if _folded(n) == _folded(root) else root for n, root in pairs], dtype=object)
+    return found
 
 
 def likeness(names: pd.Index, others: pd.Index) -> tuple[str, str] | None:

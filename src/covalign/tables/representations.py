@@ -22,6 +22,7 @@ from covalign._core.paths import file_of, sheet_of, suffix_of
 from covalign._core.user_arrays import check_names
 from covalign.exceptions import TransposedWarning
 from covalign.stream import is_source, open_rows
+from covalign.stream.cell_ranger import is_cell_ranger
 from covalign.stream.h5ad import pulling
 from covalign.stream.memory import frame_dtype, frame_values
 from covalign.stream.mtx import is_mtx
@@ -103,7 +104,7 @@ def _opened(
         return from_frame(files.read_text(path, index, na), str(path), without, only)
     if is_foreign(path):
         return from_frame(files.read_table(path, index, na), str(path), without, only)
-    if is_mtx(file_of(path)):
+    if is_mtx(file_of(path)) or is_cell_ranger(file_of(path)):
         rows = open_rows(file_of(path), key=sheet_of(path) or key, chunk_rows=chunk_rows)
         return Representation(rows, str(path))
     if path.is_file() and suffix_of(path) not in ROWS:
