@@ -489,6 +489,24 @@ def test_check_finds_marks_of_gaps_and_survival():
     assert "dead" in words  # asked for
 
 
+def test_check_of_a_folder_finds_views_covariates_and_gene_sets(folder):
+    """From a folder to a report with gene sets: what check suggests runs as it is."""
+    rough()
+    Path("h.gmt").write_text("A\t-\t" + "\t".join(f"rna{i}" for i in range(6)) + "\n")
+    Path("read.me").write_text("nothing")
+    pd.DataFrame({"feature": ["a", "b"], "factor": ["age", "age"], "loading": [1.0, 2.0]}).to_csv("found.csv")
+    found = run("check", ".")
+    assert "note: read.me is not used: no table" in found.stderr
+    assert "note: found.csv is not used: it has columns of text" in found.stderr
+    words = shlex.split(found.stdout.splitlines()[-1])
+    assert words[:8] == ["covalign", "fit", "--view", "protein=protein.csv", "--view", "rna=rna.csv", *VIEWS[4:]]
+    run(*words[1:], "--supervision", "1", "--folds", "0", "--max-iter", "3")
+    assert ca.load("model.covalign").covariate_names_ == ["age", "dose", "stage"]
+    assert pd.read_csv("report_sets.csv")["set"].unique().tolist() == ["A"]
+    (folder / "empty").mkdir()
+    assert "needs tables of features and a table of covariates, got an empty" in run("check", "empty", code=2).stderr
+
+
 @pytest.mark.parametrize(
     ("time", "event", "survival"),
     [

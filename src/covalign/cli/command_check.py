@@ -11,7 +11,7 @@ import typer
 from covalign._core.messages import listed
 from covalign._core.text_tables import plain
 from covalign.cli import options
-from covalign.cli.application import app, in_flags, reply
+from covalign.cli.application import app, in_flags, note, reply
 from covalign.cli.options import Match, Reading, named_paths
 from covalign.cli.outputs import check_inputs, working
 
@@ -26,7 +26,8 @@ WRITTEN = ("-o", "model.covalign", "--report", "report.html")  # by the suggeste
 def check(
     ctx: typer.Context,
     data: Annotated[
-        Path | None, typer.Argument(metavar="DATA", help="One view, or several (.h5mu), as in covalign fit.")
+        Path | None,
+        typer.Argument(metavar="DATA", help="One view, or several (.h5mu), as in covalign fit; or a folder of tables."),
     ] = None,
     view: options.View = None,
     covariates: options.CovariatesFile = None,
@@ -47,15 +48,19 @@ def check(
 ) -> None:
     """Read views and covariates, fit nothing, and say what was understood: a page and a command line for fit.
 
-    If names of rows do not match, check tries --match prefix and --match first, too.
+    If names of rows do not match, check tries --match prefix and --match first, too. In a folder of tables, check finds
+    out which are views and which has the covariates.
 
     Example: covalign check --view rna=rna.csv --view protein=protein.csv --covariates clinic.csv
     """
     with working(as_json):
         paths = named_paths(view, data)
+        check_inputs(data, *paths.values(), tables=[covariates])
+        sets: Path | None = None
+        if data is not None and data.is_dir():
+            data, paths, covariates, sets = files_in(ctx, data, covariates)
         views = options.views_in(data, paths)
         reading = options.reading(transpose, match, strip, log, top_variable, ordered, by_position, views, na=na)
-        check_inputs(data, *paths.values(), tables=[covariates])
 
         from covalign.cli.data_files import aligned_views
         from covalign.tables import overview
@@ -81,14 +86,34 @@ def check(
         words = [word for text in gaps for word in ("--na", text)]
         words += suggested(found, known, chosen, reading, data is not None)
         again = options.again(ctx, "fit", without=("covariate", "match"))
+        tested = [] if sets is None else ["--sets", str(sets)]
         facts = {
             **{"samples": len(Y), "views": found, "covariates": known},
             "notes": [in_flags(one.message) for one in said],
             "likely_groups": None if study.likely is None else study.likely[0],
             **{"marks_of_gaps": gaps, "survival": survival, "table": study.where},
-            "command": " ".join([again, options.line(*words, *WRITTEN).removeprefix("covalign").strip()]),
+            "command": " ".join([again, options.line(*words, *tested, *WRITTEN).removeprefix("covalign").strip()]),
         }
         reply(as_json, facts, *page(facts))
+
+
+def files_in(
+    ctx: typer.Context, folder: Path, covariates: Path | None
+) -> tuple[Path | None, dict[str, Path], Path | None, Path | None]:
+    """Data, views, covariates and gene sets: those in a folder of tables, or the folder itself if it is a view.
+
+    The suggested command has the files, not the folder.
+    """
+    from covalign.tables.study_folder import is_study_folder, study_in
+
+    if covariates is not None or not is_study_folder(folder):
+        return folder, {}, covariates, None
+    found = study_in(folder)
+    for name, why in found.unused.items():
+        note(f"note: {name} is not used: {why}")
+    views = [f"{name}={path}" for name, path in found.views.items()]
+    ctx.params.update(data=None, view=views, covariates=found.covariates)
+    return None, found.views, found.covariates, found.sets
 
 
 def first_that_opens(opened: Any, reading: Reading) -> tuple[Study, Reading]:
