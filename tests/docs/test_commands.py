@@ -40,6 +40,7 @@ WRITTEN = {
     "--factors-out",
     "--loadings-out",
     "--mofa-out",
+    "--sets-out",
     "--claims",
     "--page",
 }

@@ -184,3 +184,58 @@ def test_gene_sets_of_an_aligner_are_refused(run):
     assert "needs a factor model" in done.stderr
     assert not Path("page.html").exists()
     assert "none.gmt" in run("report", "ifa.covalign", "--sets", "none.gmt", "-o", "page.html", code=2).stderr
+
+
+def test_fit_tests_gene_sets_beside_its_report(kept, run, tmp_path):
+    """One command writes model, report with gene sets, and their table, which is that of enrich."""
+    s = ca.simulate.scenario("PN", n_samples=60, n_features={"rna": 30, "protein": 8}, n_covariates=2, n_factors=3)
+    pd.DataFrame(s.X["rna"]).add_prefix("g").to_csv("rna.csv", index=False)
+    pd.DataFrame(s.X["protein"]).add_prefix("p").to_csv("protein.csv", index=False)
+    pd.DataFrame(s.Y, columns=["age", "dose"]).to_csv("y.csv", index=False)
+    data = ["--view", "rna=rna.csv", "--view", "protein=protein.csv", "--covariates", "y.csv"]
+    quick = ["--n-factors", "3", "--supervision", "1", "--folds", "0", "--max-iter", "20"]
+    wanted = ["--sets", "h.gmt", "-o", "m.covalign", "--report", "r.html"]
+    done = run("fit", *data, *quick, *wanted)
+    assert done.stdout.splitlines()[-3:] == ["m.covalign", "r_sets.csv", "r.html"]
+    assert "none of the gene sets can be tested in view 'protein'" in done.stderr
+    assert "set 'ABSENT' was not tested in view 'rna'" in done.stderr
+    run("enrich", "m.covalign", "--sets", "h.gmt", "-o", "e.csv")
+    pd.testing.assert_frame_equal(pd.read_csv("r_sets.csv"), pd.read_csv("e.csv"))
+    assert '"sets":{"given":3' in Path("r.html").read_text()
+    again = run("fit", *data, *quick, "--sets", "h.gmt", "--sets-out", "t.tsv", "-o", "n.covalign")
+    assert "next: covalign report n.covalign --sets GENE_SETS.gmt -o findings.html" in again.stderr
+    assert len(pd.read_csv("t.tsv", sep="\t")) == len(pd.read_csv("e.csv"))
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("--sets h.gmt -o m.covalign", "--sets needs an output. Give one with --report or --sets-out."),
+        ("--sets-out s.csv -o m.covalign", "--sets-out needs gene sets. Name a GMT file with --sets."),
+        ("--sets none.gmt --report r.html", "'none.gmt'"),
+        ("--sets other.gmt --report r.html", "gene sets need names of features"),
+    ],
+)
+def test_fit_refuses_gene_sets_before_it_fits(run, words, says, monkeypatch):
+    monkeypatch.setattr(ca.InformedFactorAnalysis, "fit", None)
+    Path("other.gmt").write_text("A\t-\t" + "\t".join(f"q{i}" for i in range(9)) + "\n")
+    pd.DataFrame(np.eye(9)).add_prefix("g").assign(age=range(9)).to_csv("x.csv", index=False)
+    said = run("fit", "x.csv", "-c", "age", "--n-factors", "1", *words.split(), code=2)
+    assert says in said.stderr
+    assert not Path("r.html").exists()
+
+
+def test_features_shows_active_factors(kept, run, tmp_path):
+    fa, _ = kept
+    fa.active_factors_.all() or pytest.fail("the factors of the fixture are active")
+    data = ca.simulate.scenario("PN", n_samples=60, n_covariates=1, n_factors=2)
+    idle = ca.InformedFactorAnalysis(8, tol=1e-3, folds=0, supervision=1).fit(data.X, data.Y)
+    assert not idle.active_factors_.all()
+    idle.save("idle.covalign")
+    lost = [name for name, on in zip(idle.factor_names_, idle.active_factors_, strict=True) if not on]
+    said = run("features", "idle.covalign", "-o", "all.csv").stdout
+    assert f"Inactive, and not shown: {', '.join(lost)}." in said
+    assert set(pd.read_csv("all.csv")["factor"]) == {*idle.factor_names_}
+    shown = [line.split()[1] for line in said.splitlines()[1:] if "(" in line]
+    assert not {*shown} & {*lost}
+    assert lost[0] in run("features", "idle.covalign", "--factor", lost[0]).stdout.splitlines()[1]

@@ -24,7 +24,7 @@ from covalign.tables.view_layout import Layout  # noqa: E402
 COMMANDS = get_command(app).commands
 # Options for files, and what only a command needs: which rows, how to print.
 FILES = {"view", "covariates", "covariate", "index", "by_position", "key", "out", "report", "save", "figure"}
-FILES |= {"sets", "factors_out", "loadings_out", "mofa_out", "force", "json", "list", "quick", "tiny"}
+FILES |= {"sets", "factors_out", "loadings_out", "mofa_out", "sets_out", "force", "json", "list", "quick", "tiny"}
 FILES |= {"read_gbs", "network_gbs"}
 # How tables are read; na is a parameter of read_table, and no_scale names the views for which scale is False.
 TABLES = {*Layout._fields, *NameRule._fields, ca.covariates.ordered.__name__, "no_scale", "na"}

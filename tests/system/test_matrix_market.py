@@ -1,4 +1,4 @@
-"""Matrix Market files and folders of Cell Ranger: cells become rows, names come from files beside, nothing is dense."""
+"""Counts of Cell Ranger, as Matrix Market files, folders and HDF5: cells become rows, names are found, rows sparse."""
 
 from __future__ import annotations
 
@@ -48,6 +48,23 @@ def write(folder, *, prefix="", packed=True, cells_as_rows=False, genes="feature
     return folder
 
 
+def write_h5(path, *, kinds=None, version=3, genomes=("GRCh38",), **changed):
+    """An HDF5 file of Cell Ranger; ``changed`` are arrays that differ from what it writes."""
+    h5py = pytest.importorskip("h5py")
+    matrix = sparse.csr_matrix(counts())  # of cells: the columns of the matrix of features
+    parts = {"data": matrix.data, "indices": matrix.indices, "indptr": matrix.indptr, "shape": [D, N]}
+    parts["barcodes"] = np.array(CELLS, dtype="S")
+    names = ("features/id", "features/name") if version == 3 else ("genes", "gene_names")
+    parts |= {name: np.array(texts, dtype="S") for name, texts in zip(names, (IDS, SYMBOLS), strict=True)}
+    if kinds is not None:
+        parts["features/feature_type"] = np.array(kinds, dtype="S")
+    with h5py.File(path, "w") as file:
+        for group in ("matrix",) if version == 3 else genomes:
+            for name, array in (parts | changed).items():
+                file[f"{group}/{name}"] = array
+    return path
+
+
 def values(source):
     return np.concatenate([chunk.toarray() for chunk in source.chunks(7)])
 
@@ -59,6 +76,9 @@ LAYOUTS = {
     "file with a prefix": lambda at: write(at / "outs", prefix="GSM7_donor1_") / "GSM7_donor1_matrix.mtx.gz",
     "cells as rows": lambda at: write(at / "outs", cells_as_rows=True),
     "text of the path": lambda at: str(write(at / "outs")),
+    "HDF5": lambda at: write_h5(at / "filtered.h5", kinds=["Gene Expression"] * D),
+    "HDF5 without types": lambda at: write_h5(at / "filtered.h5"),
+    "HDF5 of version 2": lambda at: write_h5(at / "filtered.h5", version=2),
 }
 
 
@@ -103,14 +123,48 @@ def test_types_of_features_are_chosen_by_key(tmp_path):
         ca.open_rows(write(tmp_path / "plain"), key="Gene Expression")
 
 
-def test_commands_fit_and_place_cells_of_a_folder(tmp_path, monkeypatch):
+def test_types_and_genomes_of_hdf5_are_chosen_by_key(tmp_path):
+    file = write_h5(tmp_path / "raw.h5", kinds=TYPES)
+    with pytest.raises(ValueError, match=r"pass key= with one of 'Gene Expression', 'Antibody Capture'"):
+        ca.open_rows(file)
+    source = ca.open_rows(file, key="Antibody Capture")
+    assert list(source.names) == NAMES[6:]
+    np.testing.assert_array_equal(values(source), counts()[:, 6:])
+    both = write_h5(tmp_path / "both.h5", version=2, genomes=("hg19", "mm10"))
+    for key in (None, "rn6"):
+        with pytest.raises(ValueError, match="pass key= with one of 'hg19', 'mm10'"):
+            ca.open_rows(both, key=key)
+    np.testing.assert_array_equal(values(ca.open_rows(both, key="mm10")), counts())
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"indices": np.full(sparse.csr_matrix(counts()).nnz, D)},
+        {"indptr": np.arange(N + 1)[::-1]},
+        {"shape": [D, N + 1]},
+        {"shape": [D + 1, N]},
+        {"shape": [-1, N]},
+        {"barcodes": np.array(CELLS[1:], dtype="S")},
+        {"barcodes": np.array([b"\xff\xfe"] * N)},
+        {"shape": [D, 2**60]},
+    ],
+)
+def test_wrong_hdf5_is_refused_by_name(tmp_path, changed):
+    file = write_h5(tmp_path / "raw.h5", **changed)
+    with pytest.raises(FileFormatError, match=r"raw\.h5' cannot be read as counts of Cell Ranger"):
+        ca.open_rows(file)
+
+
+@pytest.mark.parametrize("kind", ["folder", "HDF5"])
+def test_commands_fit_and_place_cells(tmp_path, monkeypatch, kind):
     monkeypatch.chdir(tmp_path)
-    write(tmp_path / "outs", kinds=TYPES)
+    outs = write(tmp_path / "outs", kinds=TYPES) if kind == "folder" else write_h5(tmp_path / "outs.h5", kinds=TYPES)
     pd.DataFrame({"depth": counts().sum(axis=1)}, CELLS).to_csv("cells.csv", index_label="barcode")
-    views = ["--view", "rna=outs::Gene Expression", "--view", "adt=outs::Antibody Capture"]
+    views = ["--view", f"rna={outs.name}::Gene Expression", "--view", f"adt={outs.name}::Antibody Capture"]
     quick = ["--n-factors", "2", "--supervision", "1", "--folds", "0", "--max-iter", "3", "--log", "all"]
     run("fit", *views, "--covariates", "cells.csv", *quick, "-o", "m.covalign", "--factors-out", "f.csv")
-    run("transform", "m.covalign", *views, "--log", "all", "-o", "t.csv")
+    run("transform", "m.covalign", *views, "-o", "t.csv")
     assert pd.read_csv("t.csv", index_col=0).shape == (N, 2)
     assert pd.read_csv("f.csv", index_col=0).index.tolist() == CELLS
     model = ca.load("m.covalign")

@@ -150,6 +150,39 @@ def test_an_array_that_cannot_be_is_named(name, member, edit, tmp_path):
         ca.load(hostile.pack(tmp_path / "m.covalign", meta, arrays))
 
 
+READINGS = [
+    ("aligner", "log", ["X"], None),
+    ("aligner", "log", ["rna"], "no view"),
+    ("aligner", "columns", {"X": [0]}, "a column for every feature"),
+    ("factors", "match", "prefix", None),
+    ("factors", "match", "nearest", "one of exact, prefix, first"),
+    ("factors", "match", 1, "one of"),
+    ("factors", "strip", "(", "a regular expression"),
+    ("factors", "strip", ["a"], "to be text"),
+    ("factors", "na", "-", "a list"),
+    ("factors", "key", {}, "to be text"),
+    ("factors", "columns", {"X": [-1]}, "a whole number"),
+    ("factors", "later", {"version": 9}, None),
+]
+
+
+@pytest.mark.parametrize(("name", "field", "value", "wrong"), READINGS)
+def test_how_tables_were_read_is_checked(name, field, value, wrong, tmp_path):
+    meta, arrays = hostile.unpacked(saved(name))
+    path = hostile.pack(tmp_path / "m.covalign", {**meta, "reading": {field: value}}, arrays)
+    if wrong is None:
+        assert ca.load(path)._reading == {field: value}
+        return
+    with pytest.raises(FileFormatError, match=rf"damaged: reading.*{wrong}"):
+        ca.load(path)
+
+
+def test_an_older_file_knows_nothing_of_its_tables(tmp_path):
+    for name in ("aligner", "factors"):
+        assert "reading" not in hostile.unpacked(saved(name))[0]
+        assert ca.load(saved(name))._reading is None
+
+
 @pytest.mark.parametrize("version", ["1", None, True, 1.0, [1], 0, -1, {}])
 def test_a_version_that_is_no_number(version, tmp_path):
     meta, arrays = hostile.unpacked(saved("aligner"))

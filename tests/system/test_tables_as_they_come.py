@@ -16,6 +16,7 @@ import pytest
 
 import covalign as ca
 from covalign.exceptions import TransposedWarning
+from covalign.tables import overview
 
 testing = pytest.importorskip("typer.testing", reason="the command line needs typer")
 
@@ -203,6 +204,18 @@ def test_several_samples_of_a_patient_are_refused_or_the_first_is_used():
     assert "3 of 43 rows of protein.csv are further samples of the same name: left out" in said
 
 
+def test_spellings_of_a_name_are_one_name():
+    """Views write one patient in three ways; the name of all is that of the covariates."""
+    views, _ = study()
+    views["rna"].set_axis([name.replace("-", ".") for name in PATIENTS], axis=0).T.to_csv("rna.csv", index_label="gene")
+    views["protein"].set_axis([f"{name.lower()}-01A" for name in PATIENTS], axis=0).to_csv("protein.csv")
+    for words in (VIEWS, [*VIEWS[2:4], *VIEWS[:2], *VIEWS[4:]]):
+        factors, _, said = fitted("--match", "prefix", data=words)
+        assert factors.index.tolist() == PATIENTS
+        assert "missing" not in said
+        assert "left out" not in said
+
+
 def test_match_rows_by_prefix_in_python():
     Z = pd.DataFrame({"z": [1, 2, 3]}, index=["s1-a", "s10-a", "s1-b"])
     Y = pd.DataFrame({"age": [40, 50]}, index=["s10", "S1"])
@@ -265,14 +278,47 @@ def test_streamed_rows_are_logged_and_chosen():
     np.testing.assert_allclose(aligned[1], ca.LatentAligner().fit_transform(np.log1p(counts), study()[1]), atol=1e-6)
 
 
-def test_transform_takes_the_logarithms_that_fit_took():
-    counted()
-    said = run("fit", *VIEWS, *QUICK, "--log", "rna", "-o", "m.covalign").stderr
-    assert "next: covalign transform m.covalign --view rna=NEW --log rna -o OUT" in said
-    run("transform", "m.covalign", "--view", "rna=rna.csv", "--log", "rna", "-o", "new.csv")
+def test_transform_takes_the_logarithms_and_features_that_fit_took():
+    views = counted()
+    said = run("fit", *VIEWS, *QUICK, "--log", "rna", "--top-variable", "rna=5", "-o", "m.covalign").stderr
+    assert "next: covalign transform m.covalign --view rna=NEW -o OUT" in said
     model = ca.load("m.covalign")
-    logs = np.log1p(pd.read_csv("rna.csv", index_col=0).T)
-    np.testing.assert_allclose(pd.read_csv("new.csv", index_col=0), model.transform({"rna": logs}), atol=1e-6)
+    logs = np.log1p(views["rna"])[model._table.views["rna"].names]
+    said = run("transform", "m.covalign", *VIEWS[:4], "-o", "new.csv").stderr
+    assert "note: tables are read as those of the fit: --log rna\n" in said
+    want = model.transform({"rna": logs, "protein": views["protein"]})
+    np.testing.assert_allclose(pd.read_csv("new.csv", index_col=0).loc[PATIENTS], want, atol=1e-6)
+    said = run("transform", "m.covalign", *VIEWS[2:4], "-o", "p.csv").stderr
+    assert "as those of the fit" not in said  # no view of the fit that was logged is here
+    logs.to_csv("logs.csv")
+    new = ["transform", "m.covalign", "--view", "rna=logs.csv", "--force"]
+    said = run(*new, "--log", "none", "-o", "new.csv").stderr
+    assert "as those of the fit" not in said
+    found = pd.read_csv("new.csv", index_col=0)
+    np.testing.assert_allclose(found, model.transform({"rna": logs}), atol=1e-6)
+    assert "--log needs the name of a view or all" in run(*new, "--log", "nun", "-o", "new.csv", code=2).stderr
+
+
+def test_one_file_is_read_again_as_it_was():
+    """Features without names are chosen by position; the covariates' order is that of the fit."""
+    counts = counted()["rna"]
+    np.save("counts.npy", counts.to_numpy())
+    stage = np.resize(STAGES, N)
+    study()[1].assign(stage=stage).to_csv("plain.csv", index=False)
+    order = ["--ordered", "stage=" + "<".join(STAGES)]
+    words = ["--covariates", "plain.csv", "-c", "age", "-c", "stage", *order, "--log", "all", "--top-variable", "5"]
+    run("fit", "counts.npy", *words, *QUICK, "-o", "m.covalign")
+    said = run("transform", "m.covalign", "counts.npy", "--covariates", "plain.csv", "-o", "t.npy").stderr
+    assert "as those of the fit: --log all\n" in said
+    logs = np.log1p(counts.to_numpy())
+    at = np.sort(np.argsort(-logs.var(axis=0))[:5])
+    Y = study()[1][["age"]].assign(stage=stage).reset_index(drop=True)
+    np.testing.assert_allclose(np.load("t.npy"), ca.load("m.covalign").transform(logs[:, at], Y), atol=1e-6)
+    info = run("info", "m.covalign").stdout
+    assert "read with --log all" in info
+    run("align", "counts.npy", "plain.csv", "-c", "age", "--log", "all", "-o", "a.csv", "--save", "a.covalign")
+    run("transform", "a.covalign", "counts.npy", "-o", "again.csv")
+    np.testing.assert_allclose(pd.read_csv("again.csv"), pd.read_csv("a.csv"), atol=1e-9)
 
 
 def test_views_keep_their_scale_on_request():
@@ -380,7 +426,7 @@ def rough():
         stage=np.resize(STAGES, N), site="Berlin", sample=[f"id{i}x" for i in range(N)], weight=70.5
     )
     clinic["weight"] = clinic["weight"].astype(object)
-    clinic.iloc[2, -1] = "-"
+    clinic.iloc[2, -1] = "heavy"
     clinic.iloc[:4, 0] = np.nan
     clinic.to_csv("clinic.csv", index_label="patient")
 
@@ -399,7 +445,7 @@ def test_check_says_what_it_understood_and_its_command_runs():
         **{"sample": "identifier", "weight": "unusable"},
     }
     assert answer["covariates"]["age"]["gaps"] == 4
-    why = f"'-' in row '{PATIENTS[2]}' is no number: use --na - if it marks a gap"
+    why = f"'heavy' in row '{PATIENTS[2]}' is no number: use --na heavy if it marks a gap"
     assert answer["covariates"]["weight"]["why"] == why
     assert "rna.csv has samples as columns" in answer["notes"][0]
     words = shlex.split(answer["command"])
@@ -412,6 +458,71 @@ def test_check_says_what_it_understood_and_its_command_runs():
     said = run("check", *VIEWS)
     assert f"rna: samples far from all others: '{PATIENTS[5]}'" in said.stdout
     assert said.stdout.splitlines()[-1] == answer["command"]
+
+
+def test_check_finds_marks_of_gaps_and_survival():
+    """The suggested command runs as it is, reads these texts as gaps and leaves survival to associations."""
+    clinic = study()[1].astype({"age": object})
+    clinic["os_months"], clinic["dead"] = np.arange(N) + 1.5, np.arange(N) % 2
+    clinic["status"] = np.resize(["positive", "negative", "[Not Available]"], N)
+    clinic["drug"] = np.resize(["none", "given"], N)
+    clinic.iloc[[2, 3], 0] = ["-", "unk"]
+    clinic.to_csv("clinic.csv", index_label="patient")
+    answer = json.loads(run("check", *VIEWS, "--json").stdout)
+    assert answer["marks_of_gaps"] == ["-", "unk", "[Not Available]"]
+    assert {name: facts["gaps"] for name, facts in answer["covariates"].items() if facts["gaps"]} == {
+        "age": 2,
+        "status": N // 3,
+    }
+    assert answer["survival"] == ["os_months", "dead"]
+    said = run("check", *VIEWS).stdout
+    later = "covalign associations model.covalign clinic.csv --survival os_months,dead"
+    assert f"'os_months' and 'dead' look like survival, which is no covariate. After fit: {later}\n" in said
+    words = shlex.split(said.splitlines()[-1])[1:]
+    run(*words[:-2], *QUICK[2:], "--n-factors", "5")  # without the report
+    model = ca.load("model.covalign")
+    assert model.covariate_names_ == ["age", "dose", "status_positive", "drug_none"]
+    assert model._reading["na"] == ["-", "unk", "[Not Available]"]
+    run("associations", "model.covalign", "clinic.csv", "-o", "a.csv")
+    assert set(pd.read_csv("a.csv")["column"]) == {"os_months", "dead"}
+    words = shlex.split(run("check", *VIEWS, "-c", "dead").stdout.splitlines()[-1])
+    assert "dead" in words  # asked for
+
+
+def test_check_of_a_folder_finds_views_covariates_and_gene_sets(folder):
+    """From a folder to a report with gene sets: what check suggests runs as it is."""
+    rough()
+    Path("h.gmt").write_text("A\t-\t" + "\t".join(f"rna{i}" for i in range(6)) + "\n")
+    Path("read.me").write_text("nothing")
+    pd.DataFrame({"feature": ["a", "b"], "factor": ["age", "age"], "loading": [1.0, 2.0]}).to_csv("found.csv")
+    found = run("check", ".")
+    assert "note: read.me is not used: no table" in found.stderr
+    assert "note: found.csv is not used: it has columns of text" in found.stderr
+    words = shlex.split(found.stdout.splitlines()[-1])
+    assert words[:8] == ["covalign", "fit", "--view", "protein=protein.csv", "--view", "rna=rna.csv", *VIEWS[4:]]
+    run(*words[1:], "--supervision", "1", "--folds", "0", "--max-iter", "3")
+    assert ca.load("model.covalign").covariate_names_ == ["age", "dose", "stage"]
+    assert pd.read_csv("report_sets.csv")["set"].unique().tolist() == ["A"]
+    (folder / "empty").mkdir()
+    assert "needs tables of features and a table of covariates, got an empty" in run("check", "empty", code=2).stderr
+
+
+@pytest.mark.parametrize(
+    ("time", "event", "survival"),
+    [
+        ("OS.time", "OS", True),
+        ("days_to_death", "vital_status", True),
+        ("pfs_months", "pfs_status", True),
+        ("time to relapse", "event", True),
+        ("age_years", "dead", False),
+        ("os_months", "smoker", False),
+        ("cost", "costume", False),
+    ],
+)
+def test_names_of_survival(time, event, survival):
+    table = pd.DataFrame({time: [3.0, 4.5, 6.0], event: [0, 1, 0]})
+    known = {name: overview.of_column(name, table[name]) for name in table}
+    assert overview.likely_survival(known, table) == ((time, event) if survival else None)
 
 
 def test_check_asks_for_data_and_writes_nothing(folder):
@@ -530,6 +641,31 @@ def test_transform_of_an_aligner_matches_its_confounders_by_prefix():
     assert got.index.tolist() == PATIENTS
 
 
-def test_fit_says_how_new_rows_are_read():
-    said = run("fit", *VIEWS, *QUICK, "--match", "first", "--strip", "^x", "--na", "-", "-o", "m.covalign").stderr
-    assert "next: covalign transform m.covalign --view rna=NEW --match first --strip '^x' --na - -o OUT" in said
+def test_new_names_are_matched_as_in_the_fit():
+    views, clinic = study()
+    views["rna"].set_axis(barcodes(PATIENTS), axis=0).T.to_csv("rna.csv", index_label="gene")
+    views["protein"].set_axis([f"x{name}-02B" for name in PATIENTS], axis=0).to_csv("protein.csv")
+    clinic.assign(age=["-", *clinic["age"][1:]], id=PATIENTS).to_csv("clinic.csv", index=False)
+    rules = ["--match", "prefix", "--strip", "^x", "--na", "-", "--index", "id", "--transpose", "rna"]
+    run("fit", *VIEWS, *QUICK, *rules, "-o", "m.covalign", "--factors-out", "f.csv")
+    said = run("transform", "m.covalign", *VIEWS, "-o", "t.csv").stderr
+    assert "of the fit: --transpose rna --match prefix --strip '^x' --na - --index id\n" in said
+    found, want = pd.read_csv("t.csv", index_col=0), pd.read_csv("f.csv", index_col=0)
+    np.testing.assert_allclose(found.loc[PATIENTS], want.loc[PATIENTS], atol=1e-5)
+    views["rna"].to_csv("rna.csv")
+    views["protein"].to_csv("protein.csv")
+    said = run("transform", "m.covalign", *VIEWS, "--match", "exact", "--strip", "", "-o", "u.csv").stderr
+    assert "of the fit: --transpose rna --na - --index id\n" in said
+    assert "rna.csv has the features of the model as columns: it is not transposed" in said
+    np.testing.assert_allclose(pd.read_csv("u.csv", index_col=0).loc[PATIENTS], want.loc[PATIENTS], atol=1e-5)
+
+
+def test_a_new_fit_forgets_how_tables_were_read():
+    counted()
+    run("fit", *VIEWS, *QUICK, "--log", "rna", "-o", "m.covalign")
+    model = ca.load("m.covalign")
+    assert model.at(0.5)._reading == {"log": ["rna"]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(*study()).save("n.covalign")
+    assert ca.load("n.covalign")._reading is None

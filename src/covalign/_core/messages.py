@@ -26,6 +26,7 @@ OTHER_COLUMNS = "convert it, or choose the others with columns="
 DECLARE_FIRST = "declare another level first: pandas.Categorical(values, categories=[...])"
 DECLARE_ALL = "declare all levels at the start with pandas.Categorical(values, categories=[...])"
 TRANSPOSE = "pass the transposed table (.T)"
+MORE_SWEEPS = "raise max_iter, or tol if this is close enough"
 
 
 def message(

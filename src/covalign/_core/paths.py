@@ -39,7 +39,7 @@ def suffix_of(path: Path) -> str:
 def file_of(path: Path) -> Path:
     """The file; ``book.xlsx::Sheet`` is a sheet of it, ``folder::Gene Expression`` has features of one type."""
     name, sign, sheet = str(path).rpartition("::")
-    parts = name.lower().endswith((".xlsx", ".xlsm", ".ods", ".mtx", ".mtx.gz"))
+    parts = name.lower().endswith((".xlsx", ".xlsm", ".ods", ".mtx", ".mtx.gz", ".h5"))
     return Path(name) if sign and sheet and (parts or is_folder(Path(name))) else path
 
 

@@ -12,16 +12,16 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 
-def plain(header: Sequence[Any], rows: Iterable[Sequence[Any]], *, left: int = 1) -> list[str]:
+def plain(header: Sequence[Any], rows: Iterable[Sequence[Any]], *, left: int = 1, text: bool = False) -> list[str]:
     """Lines with aligned columns: the first ``left`` columns to the left, the others to the right.
 
-    An empty header gives a table without one.
+    An empty header gives a table without one. ``text`` says that the last column is text, which stands to the left.
     """
     cells = [[_cell(value) for value in row] for row in ([header] if header else []) + list(rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return [
         "  ".join(
-            cell.ljust(width) if i < left else cell.rjust(width)
+            cell.ljust(width) if i < left or (text and i == len(row) - 1) else cell.rjust(width)
             for i, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in cells

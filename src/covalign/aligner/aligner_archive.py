@@ -58,6 +58,7 @@ def pack(model: Any, found: Found, chosen: Chosen | None) -> tuple[dict[str, Any
         "path_scales": None if chosen is None or chosen.path is None else chosen.path["scale"].tolist(),
         "budget": None if chosen is None or chosen.budget is None else chosen.budget.packed(),
         **pack_coding(found.coding),
+        "reading": model._reading,
     }
     return meta, arrays
 

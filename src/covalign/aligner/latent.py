@@ -192,7 +192,7 @@ class LatentAligner(EditedRows, BaseEstimator):
             self._check_parameters()
             found = self._fitting().moments(Z, Y, confounders, None, groups)
             self._remember(found)
-            self._budget = None
+            self._budget = self._reading = None
             self._solved = self._corrected(self._solve(), found.rows)
             self._advise(Y, confounders)
         return self
@@ -696,6 +696,7 @@ class LatentAligner(EditedRows, BaseEstimator):
         model._remember(found)
         if chosen is not None:
             model._budget, model._solved = chosen.budget, solved(model.moments_, *chosen)
+        model._reading = meta.get("reading")
         return model
 
     def _check_rows(self, Z: Any) -> Any:

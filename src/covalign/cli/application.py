@@ -28,6 +28,7 @@ from covalign._core.messages import (
     GIVE_COVARIATES,
     KEEP_FIRST,
     MATCH_PREFIX,
+    MORE_SWEEPS,
     OTHER_COLUMNS,
     TRANSPOSE,
     message,
@@ -77,6 +78,7 @@ REMEDIES = {
     DECLARE_FIRST: "choose other columns with --covariate",
     DECLARE_ALL: "leave out the rows with other levels",
     TRANSPOSE: "use --transpose all",
+    MORE_SWEEPS: "raise --max-iter",
 }
 
 RUNNING: ContextVar[Any] = ContextVar("RUNNING", default=None)  # the command that runs, as click knows it

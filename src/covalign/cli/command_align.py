@@ -90,7 +90,7 @@ def align(
         check_inputs(z, tables=[covariates])
 
         from covalign.aligner.latent import LatentAligner
-        from covalign.cli.data_files import aligned_rows, counted_groups, one_view
+        from covalign.cli.data_files import aligned_rows, counted_groups, one_view, reading_of
         from covalign.tables.representations import open_study
 
         aligner = LatentAligner(
@@ -113,6 +113,7 @@ def align(
             aligner = aligner.at(**limits)
         if out is not None:
             write_aligned(aligner, rows.data, Y[confounder] if confounder else None, out, names, force=force)
+        aligner._reading = reading_of(study, reading, [*study.views], index=index, key=key)
         if save is not None:
             aligner.save(save)
         if report_file is not None:
@@ -122,7 +123,7 @@ def align(
             report.write(aligner, report_file, title=title, command=options.refit(ctx), overwrite=force)
         answer(aligner, files, as_json)
     if not as_json:
-        following = options.line("transform", save, "NEW", *reading.repeated([]), "-o", "OUT")
+        following = options.line("transform", save, "NEW", "-o", "OUT")
         note(f"next: {options.again(ctx, 'frontier') if save is None else following}")
 
 

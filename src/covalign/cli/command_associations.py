@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,6 +15,9 @@ from covalign.cli.application import app, in_flags, note, reply
 from covalign.cli.model_files import FactorModelFile, factor_model
 from covalign.cli.options import DATA, METHOD, option
 from covalign.cli.outputs import TABLES, check_outputs, working, write_frame
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 BELOW = 0.05  # the q of what the answer calls found
 SHOWN = 20  # rows of the answer
@@ -57,8 +60,10 @@ def associations(
         columns = None if survival is None else _two(survival)
         from covalign.tables.table_files import read_table
 
-        table = read_table(metadata, index)
-        frame = factor_model(model_file).associations(table, survival=columns, method=method.value)
+        model = factor_model(model_file)
+        saved = model._reading or {}
+        table = read_table(metadata, index or saved.get("index"), saved.get("na", ()))
+        frame = model.associations(matched(table, model, metadata), survival=columns, method=method.value)
         about: dict[Any, Any] = frame.attrs
         frame.attrs = {}
         if out is not None:
@@ -79,6 +84,21 @@ def associations(
         "* A covariate informs this factor.",
         *files,
     )
+
+
+def matched(table: pd.DataFrame, model: Any, where: Path) -> pd.DataFrame:
+    """The table with names of rows that are matched with those of the fitted samples as in the fit."""
+    import pandas as pd
+
+    from covalign.tables.name_rules import NameRule
+    from covalign.tables.view_layout import named_alike
+
+    saved, samples = model._reading or {}, model._table.samples
+    if samples is None or isinstance(table.index, pd.RangeIndex):
+        return table
+    rule = NameRule(saved.get("match", "exact"), saved.get("strip"))
+    fitted = pd.DataFrame(index=pd.Index(samples, dtype=object).astype(str))
+    return named_alike({}, {"the fitted samples": fitted, str(where): table}, rule)[1][str(where)]
 
 
 def _two(text: str) -> tuple[str, str]:

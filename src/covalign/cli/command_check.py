@@ -11,23 +11,23 @@ import typer
 from covalign._core.messages import listed
 from covalign._core.text_tables import plain
 from covalign.cli import options
-from covalign.cli.application import app, in_flags, reply
+from covalign.cli.application import app, in_flags, note, reply
 from covalign.cli.options import Match, Reading, named_paths
 from covalign.cli.outputs import check_inputs, working
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from covalign.tables.representations import Study
 
 MANY_FEATURES, FACTORS = 2000, 10
+WRITTEN = ("-o", "model.covalign", "--report", "report.html")  # by the suggested command
 
 
 @app.command()
 def check(
     ctx: typer.Context,
     data: Annotated[
-        Path | None, typer.Argument(metavar="DATA", help="One view, or several (.h5mu), as in covalign fit.")
+        Path | None,
+        typer.Argument(metavar="DATA", help="One view, or several (.h5mu), as in covalign fit; or a folder of tables."),
     ] = None,
     view: options.View = None,
     covariates: options.CovariatesFile = None,
@@ -48,19 +48,24 @@ def check(
 ) -> None:
     """Read views and covariates, fit nothing, and say what was understood: a page and a command line for fit.
 
-    If names of rows do not match, check tries --match prefix and --match first, too.
+    If names of rows do not match, check tries --match prefix and --match first, too. In a folder of tables, check finds
+    out which are views and which has the covariates.
 
     Example: covalign check --view rna=rna.csv --view protein=protein.csv --covariates clinic.csv
     """
     with working(as_json):
         paths = named_paths(view, data)
+        check_inputs(data, *paths.values(), tables=[covariates])
+        sets: Path | None = None
+        if data is not None and data.is_dir():
+            data, paths, covariates, sets = files_in(ctx, data, covariates)
         views = options.views_in(data, paths)
         reading = options.reading(transpose, match, strip, log, top_variable, ordered, by_position, views, na=na)
-        check_inputs(data, *paths.values(), tables=[covariates])
 
         from covalign.cli.data_files import aligned_views
         from covalign.tables import overview
         from covalign.tables.representations import open_study
+        from covalign.tables.table_files import with_gaps
 
         def opened(asked: Reading) -> Study:
             roles = (covariate, confounder, index, key)
@@ -69,21 +74,46 @@ def check(
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             study, reading = first_that_opens(opened, reading)
+        gaps = [text for text in overview.marks(study.table) if text not in reading.na]
+        study = study._replace(table=with_gaps(study.table, gaps))
         _, Y = aligned_views(study, by_position, needed=False)
         samples = None if by_position or study.together else study.table.index
         found = {name: overview.of_view(one, samples) for name, one in study.views.items()}
         known = {str(name): overview.of_column(str(name), Y[name]) for name in Y.columns}
         known = {name: {**facts, "why": facts["why"] and in_flags(facts["why"])} for name, facts in known.items()}
-        chosen = usable(known, [*(confounder or []), *([] if groups is None else [groups])])
-        words = suggested(found, known, chosen, reading, Y, data is not None)
+        survival = None if covariate else overview.likely_survival(known, Y)
+        chosen = usable(known, [*(confounder or []), *([] if groups is None else [groups]), *(survival or ())])
+        words = [word for text in gaps for word in ("--na", text)]
+        words += suggested(found, known, chosen, reading, data is not None)
         again = options.again(ctx, "fit", without=("covariate", "match"))
+        tested = [] if sets is None else ["--sets", str(sets)]
         facts = {
             **{"samples": len(Y), "views": found, "covariates": known},
             "notes": [in_flags(one.message) for one in said],
             "likely_groups": None if study.likely is None else study.likely[0],
-            "command": " ".join([again, options.line(*words).removeprefix("covalign").strip(), "-o model.covalign"]),
+            **{"marks_of_gaps": gaps, "survival": survival, "table": study.where},
+            "command": " ".join([again, options.line(*words, *tested, *WRITTEN).removeprefix("covalign").strip()]),
         }
         reply(as_json, facts, *page(facts))
+
+
+def files_in(
+    ctx: typer.Context, folder: Path, covariates: Path | None
+) -> tuple[Path | None, dict[str, Path], Path | None, Path | None]:
+    """Data, views, covariates and gene sets: those in a folder of tables, or the folder itself if it is a view.
+
+    The suggested command has the files, not the folder.
+    """
+    from covalign.tables.study_folder import is_study_folder, study_in
+
+    if covariates is not None or not is_study_folder(folder):
+        return folder, {}, covariates, None
+    found = study_in(folder)
+    for name, why in found.unused.items():
+        note(f"note: {name} is not used: {why}")
+    views = [f"{name}={path}" for name, path in found.views.items()]
+    ctx.params.update(data=None, view=views, covariates=found.covariates)
+    return None, found.views, found.covariates, found.sets
 
 
 def first_that_opens(opened: Any, reading: Reading) -> tuple[Study, Reading]:
@@ -110,7 +140,7 @@ def usable(known: dict[str, Any], others: list[str]) -> list[str]:
 
 
 def suggested(
-    found: dict[str, Any], known: dict[str, Any], chosen: list[str], reading: Reading, Y: pd.DataFrame, single: bool
+    found: dict[str, Any], known: dict[str, Any], chosen: list[str], reading: Reading, single: bool
 ) -> list[str]:
     """Options of fit that follow from what was found, besides those that were given."""
     words: list[str] = []
@@ -144,13 +174,19 @@ def page(facts: dict[str, Any]) -> list[str]:
         [name, c["kind"], c["gaps"], c["why"] or ", ".join((c["levels"] or [])[:6])]
         for name, c in facts["covariates"].items()
     ]
-    lines += [*plain(["column", "kind", "gaps", "levels or problem"], columns), ""]
+    lines += [*plain(["column", "kind", "gaps", "levels or problem"], columns, left=2, text=True), ""]
     for name, v in facts["views"].items():
         if v["outlying"]:
             lines.append(f"{name}: samples far from all others: {listed(v['outlying'])}")
         if v["empty_features"]:
             lines.append(f"{name}: {v['empty_features']} features have no value at all: fit refuses them")
     lines += [f"note: {note}" for note in facts["notes"]]
+    if facts["marks_of_gaps"]:
+        lines.append(f"These texts are taken for gaps: {listed(facts['marks_of_gaps'])} (--na).")
+    if facts["survival"] is not None:
+        time, event = facts["survival"]
+        later = options.line("associations", WRITTEN[1], facts["table"], "--survival", f"{time},{event}")
+        lines.append(f"{time!r} and {event!r} look like survival, which is no covariate. After fit: {later}")
     if facts["likely_groups"] is not None:
         lines.append(f"Rows may belong together: --groups {facts['likely_groups']} would hold them out together.")
     return [*lines, "", "Suggested command:", facts["command"]]

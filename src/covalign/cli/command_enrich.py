@@ -8,16 +8,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from covalign._core.text_tables import plain
 from covalign.cli import options
-from covalign.cli.application import app, in_flags, note, reply
+from covalign.cli.application import app, reply
 from covalign.cli.model_files import FactorModelFile, factor_model
 from covalign.cli.options import DATA, METHOD, OUTPUT, option
-from covalign.cli.outputs import FIGURES, TABLES, check_outputs, drawing, save_figure, working, write_frame
+from covalign.cli.outputs import (
+    FIGURES,
+    SHOWN_SETS,
+    TABLES,
+    check_outputs,
+    drawing,
+    enrichment_notes,
+    save_figure,
+    working,
+    write_frame,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
 
 BELOW = 0.05  # the q of what the answer calls found
-SHOWN = 5  # sets that the answer names for each factor
 HEAD = ["factor", "view", "set", "size", "direction", "statistic", "p", "q"]
 
 
@@ -82,28 +91,14 @@ def enrich(
             write_frame(frame, out)
         if draw is not None and figure is not None:
             save_figure(draw(frame), figure)
-    notes(about)
+    enrichment_notes(about)
     answer(frame, about, files, as_json)
-
-
-def notes(about: dict[Any, Any]) -> None:
-    """Say what was not tested, and that a correlation was not estimated."""
-    if "note" in about:
-        note(f"note: {about['note']}")
-    for view, names in about["unmatched"].items():
-        if names:
-            note(f"note: {len(names)} names of gene sets are no features of view {view!r}")
-    for view, reasons in about["left_out"].items():
-        for name, why in list(reasons.items())[:SHOWN]:
-            note(f"note: set {name!r} was not tested in view {view!r}: {in_flags(why)}")
-        if len(reasons) > SHOWN:
-            note(f"note: {len(reasons) - SHOWN} more sets were not tested in view {view!r}; --json has the reasons")
 
 
 def answer(frame: pd.DataFrame, about: dict[Any, Any], files: list[str], as_json: bool) -> None:
     """Print the best sets of every factor."""
     found = int((frame["q"] < BELOW).sum())
-    best = frame.sort_values("p", kind="stable").groupby("factor", sort=False).head(SHOWN)
+    best = frame.sort_values("p", kind="stable").groupby("factor", sort=False).head(SHOWN_SETS)
     order = {name: i for i, name in enumerate(dict.fromkeys(frame["factor"]))}
     best = best.sort_values("factor", key=lambda names: names.map(order), kind="stable")
     best = best.assign(p=[f"{p:.1e}" for p in best["p"]], q=[f"{q:.1e}" for q in best["q"]])
@@ -111,6 +106,6 @@ def answer(frame: pd.DataFrame, about: dict[Any, Any], files: list[str], as_json
         as_json,
         {**about, "tests": len(frame), "found": found, "enrichment": frame.to_dict("records"), "files": files},
         *plain(HEAD, best[HEAD].itertuples(index=False, name=None), left=3),
-        f"{found} of {len(frame)} tests have q < {BELOW}; the {SHOWN} smallest p of every factor are shown.",
+        f"{found} of {len(frame)} tests have q < {BELOW}; the {SHOWN_SETS} smallest p of every factor are shown.",
         *files,
     )

@@ -31,18 +31,22 @@ def features(
     """List the features with the largest loadings on every factor of a model.
 
     The table has the columns view, factor, rank, feature, loading and std. The answer shows the first five features of
-    every view and factor.
+    every view and active factor.
 
     Example: covalign features ifa.covalign -n 20 -o features.csv
     """
     with working(as_json):
         files = check_outputs({"--out": (out, TABLES)}, [model_file], force=force)
-        frame = factor_model(model_file).features_frame(n, factor or None, view or None)
+        model = factor_model(model_file)
+        frame = model.features_frame(n, factor or None, view or None)
         if out is not None:
             write_frame(frame, out)
-    first = frame[frame["rank"] <= SHOWN]
+    active = zip(model.factor_names_, model.active_factors_, strict=True)
+    idle = [name for name, on in active if not on and not factor]
+    first = frame[(frame["rank"] <= SHOWN) & ~frame["factor"].isin(idle)]
     named = first["feature"].astype(str) + [f" ({loading:+.2f})" for loading in first["loading"]]
     by_factor = named.groupby([first["view"], first["factor"]], sort=False).agg(", ".join)
     rows = [(view, factor, text) for (view, factor), text in by_factor.items()]
     answer = {"features": frame.to_dict("records"), "files": files}
-    reply(as_json, answer, *plain(["view", "factor", "features (loading)"], rows, left=3), *files)
+    absent = [f"Inactive, and not shown: {', '.join(idle)}."] if idle else []
+    reply(as_json, answer, *plain(["view", "factor", "features (loading)"], rows, left=3), *absent, *files)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -27,6 +27,7 @@ from covalign.cli.outputs import (
     category_lines,
     check_inputs,
     check_outputs,
+    enrichment_notes,
     filled_folder,
     frame_of,
     informed_lines,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from covalign.factor.informed import InformedFactorAnalysis
+    from covalign.tables.named_rows import Representation
 
 
 class Outputs(NamedTuple):
@@ -51,6 +53,7 @@ class Outputs(NamedTuple):
     factors: Path | None
     loadings: Path | None
     mofa: Path | None
+    sets: Path | None
     report: Path | None
 
     def by_flag(self) -> dict[str, tuple[Path | None, Sequence[str]]]:
@@ -61,11 +64,12 @@ class Outputs(NamedTuple):
             "--factors-out": (self.factors, NUMBERS),
             "--loadings-out": (self.loadings, tables),
             "--mofa-out": (self.mofa, MODELS),
+            "--sets-out": (self.sets, TABLES),
             "--report": (self.report, PAGES),
         }
 
     def write(self, model: InformedFactorAnalysis, samples: pd.Index) -> None:
-        """Write all but the report, the model last: once the model exists, the others do."""
+        """Write all but gene sets and report, the model last: once the model exists, the others do."""
         import pandas as pd
 
         if self.factors is not None:
@@ -86,8 +90,8 @@ def fit(
         Path | None,
         typer.Argument(
             metavar="DATA",
-            help="One view (.csv, .tsv, .parquet, .npy, .npz, .zarr, .h5ad, .mtx or a folder of Cell Ranger), or "
-            "several (.h5mu).",
+            help="One view (.csv, .tsv, .parquet, .npy, .npz, .zarr, .h5ad, .mtx, a folder or .h5 of Cell "
+            "Ranger), or several (.h5mu).",
         ),
     ] = None,
     view: options.View = None,
@@ -109,6 +113,10 @@ def fit(
     ] = None,
     ordered: options.Ordered = None,
     key: options.Key = None,
+    sets: Annotated[
+        Path | None,
+        option(DATA, "PATH", "File of gene sets (.gmt or .gmt.gz) to test on the factors, for the report.", "--sets"),
+    ] = None,
     n_factors: Annotated[str, option(METHOD, "INT", "Number of factors, informed and free, or auto.")] = "10",
     regime: Annotated[
         Regime | None, option(METHOD, "REGIME", f"{options.REGIME} Default: the factors stay as fitted.")
@@ -158,6 +166,10 @@ def fit(
     mofa_out: Annotated[
         Path | None, option(OUTPUT, "PATH", f"The model as a file of MOFA2, for mofax and R ({', '.join(MODELS)}).")
     ] = None,
+    sets_out: Annotated[
+        Path | None,
+        option(OUTPUT, "PATH", f"The tests of --sets ({', '.join(TABLES)}). Default: REPORT_sets.csv."),
+    ] = None,
     report_file: options.ReportFile = None,
     force: options.Force = False,
     as_json: options.Json = False,
@@ -169,9 +181,10 @@ def fit(
     Example: covalign fit --view rna=rna.csv --view protein=protein.csv --covariates clinic.csv -o ifa.covalign
     """
     with working(as_json):
-        made = Outputs(out, factors_out, loadings_out, mofa_out, report_file)
+        sets_out = sets_file(sets, sets_out, report_file)
+        made = Outputs(out, factors_out, loadings_out, mofa_out, sets_out, report_file)
         paths = named_paths(view, data)
-        files = check_outputs(made.by_flag(), [data, covariates, *paths.values()], force=force, needed=True)
+        files = check_outputs(made.by_flag(), [data, covariates, sets, *paths.values()], force=force, needed=True)
         options.check_setting(regime, lam, max_coupling)
         views = options.views_in(data, paths)
         reading = options.reading(transpose, match, strip, log, top_variable, ordered, by_position, views, na=na)
@@ -183,7 +196,7 @@ def fit(
 
         from sklearn.exceptions import ConvergenceWarning
 
-        from covalign.cli.data_files import aligned_views, counted_groups
+        from covalign.cli.data_files import aligned_views, counted_groups, reading_of
         from covalign.factor.informed import InformedFactorAnalysis
         from covalign.tables.representations import SINGLE, open_study
 
@@ -204,25 +217,54 @@ def fit(
             data, paths, covariates, covariate, confounder, index, key, groups=groups, **reading.settings
         )
         X, Y = aligned_views(study, by_position, needed=bool(confounder or groups))
+        genes = None if sets is None else checked_sets(sets, study.views)
         model.set_params(scale=scales([*X], no_scale or ()))
         counted_groups(study, Y, groups, held_out=folds > 0)
         model.fit(X[SINGLE] if [*X] == [SINGLE] else X, Y, confounders=confounder or None, groups=groups)
+        model._reading = reading_of(study, reading, [*X], index=index, key=key)
         converged = bool(model.converged_)
         model = moved(model, regime, lam, max_coupling)
         judged = checked_folds(model)  # the file has its verdicts
+        if genes is not None and sets_out is not None:
+            write_sets(model, genes, sets_out)
         made.write(model, Y.index)
         if report_file is not None:
             source = ", ".join(paths) if data is None else data.name
-            write_report(judged, report_file, source, options.refit(ctx), force)
+            write_report(judged, report_file, source, options.refit(ctx), genes, force)
         answer(judged, converged and bool(model.converged_), len(Y), files, as_json)
     if not as_json and out is not None:
-        note_next(out, [*paths], reading)
+        following(out, [*paths], report_file is None or sets is None)
 
 
-def note_next(model: Path, views: list[str], reading: options.Reading) -> None:
-    """Print the command line that gives new rows their factors."""
-    new = ["--view", f"{views[0]}=NEW"] if views else ["NEW"]
-    note(f"next: {options.line('transform', model, *new, *reading.repeated(views[:1]), '-o', 'OUT')}")
+def following(model: Path, views: Sequence[str], findings: bool) -> None:
+    """Say what can be done with the file of the model; ``findings`` says that it has no report with gene sets yet."""
+    if findings:
+        note(f"next: {options.line('report', model, '--sets', 'GENE_SETS.gmt', '-o', 'findings.html')}")
+    note(f"next: {options.line('features', model, '-o', 'features.csv')}")
+    new = ["NEW"] if not views else ["--view", f"{views[0]}=NEW"]
+    note(f"next: {options.line('transform', model, *new, '-o', 'OUT')}")
+
+
+def sets_file(sets: Path | None, out: Path | None, report: Path | None) -> Path | None:
+    """Where the tests of gene sets go: by default beside the report."""
+    if sets is None:
+        if out is not None:
+            raise ValueError(message("--sets-out needs gene sets", remedy="Name a GMT file with --sets"))
+        return None
+    if out is None and report is None:
+        raise ValueError(message("--sets needs an output", remedy="Give one with --report or --sets-out"))
+    return report.with_name(f"{report.stem}_sets.csv") if out is None and report is not None else out
+
+
+def checked_sets(path: Path, views: Mapping[str, Representation]) -> dict[str, list[str]]:
+    """The gene sets of a file, if some of them can be tested on the features of the views."""
+    from covalign.factor.enrichment import usable_sets
+    from covalign.tables.gene_sets import gene_sets
+
+    sets = gene_sets(path)
+    features = {name: view.features for name, view in views.items()}
+    usable_sets(sets, {name: [] if names is None else list(names) for name, names in features.items()})
+    return sets
 
 
 def scales(views: Iterable[str], unscaled: Sequence[str]) -> bool | dict[str, bool]:
@@ -254,11 +296,27 @@ def checked_folds(model: InformedFactorAnalysis) -> InformedFactorAnalysis:
     return model
 
 
-def write_report(model: InformedFactorAnalysis, path: Path, source: str, command: str, force: bool) -> None:
+def write_sets(model: InformedFactorAnalysis, genes: Mapping[str, Sequence[str]], path: Path) -> None:
+    """Write the tests of gene sets, and say what was left out."""
+    tested = model.enrichment(genes)
+    enrichment_notes(tested.attrs)
+    tested.attrs = {}
+    write_frame(tested, path)
+
+
+def write_report(
+    model: InformedFactorAnalysis,
+    path: Path,
+    source: str,
+    command: str,
+    genes: Mapping[str, Sequence[str]] | None,
+    force: bool,
+) -> None:
     """Write the interactive report."""
     from covalign.show import report
 
-    report.write(model, path, title=f"Informed factors of {source}", command=command, overwrite=force)
+    title = f"Informed factors of {source}"
+    report.write(model, path, title=title, command=command, gene_sets=genes, overwrite=force)
 
 
 def loading_frames(model: InformedFactorAnalysis) -> dict[str, pd.DataFrame]:

@@ -48,6 +48,7 @@ def facts(path: Path) -> dict[str, Any]:
         "bytes": path.stat().st_size,
         "covalign": meta.get("covalign"),
         "parameters": model.get_params(),
+        "reading": model._reading or None,
     }
     return head | (_of_aligner(model) if isinstance(model, LatentAligner) else _of_factors(model, meta))
 
@@ -187,6 +188,8 @@ def _lines(found: dict[str, Any]) -> list[tuple[str, str]]:
         known.append(("coupling", f"{found['coupling']:.4g}"))
         rest = found["rest_dimensions"]
         known += [("rest", f"{rest} dimensions")] if rest else []
+    if found["reading"]:
+        known.append(("tables", f"read with {options.said_of(found['reading'])}"))
     given = ", ".join(f"{name}={value!r}" for name, value in found["parameters"].items())
     return [*known, ("parameters", given)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,7 +14,7 @@ from covalign._core.column_names import with_deviations
 from covalign._core.messages import listed, message
 from covalign._core.paths import suffix_of
 from covalign.cli import options
-from covalign.cli.application import app, reply
+from covalign.cli.application import app, note, reply
 from covalign.cli.options import DATA, OUTPUT, flag, named_paths, option
 from covalign.cli.outputs import NUMBERS, check_inputs, check_outputs, working, write_aligned, write_rows
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from covalign.factor.informed import InformedFactorAnalysis
     from covalign.tables.covariates import Encoding
     from covalign.tables.named_rows import Representation
+
+VIEWS = ("transpose", "log")  # options that name views
 
 
 @app.command()
@@ -51,11 +54,11 @@ def transform(
     ] = None,
     index: options.Index = None,
     by_position: options.ByPosition = False,
-    transpose: options.Transpose = None,
-    match: options.MatchNames = options.Match.exact,
-    strip: options.Strip = None,
-    na: options.Na = None,
-    log: options.Log = None,
+    transpose: options.TransposeNew = None,
+    match: options.MatchNew = None,
+    strip: options.StripNew = None,
+    na: options.NaNew = None,
+    log: options.LogNew = None,
     key: options.Key = None,
     out: Annotated[Path, option(OUTPUT, "PATH", f"The transformed rows ({', '.join(NUMBERS)}).", "--out", "-o")],
     return_std: Annotated[
@@ -66,6 +69,8 @@ def transform(
 ) -> None:
     """Apply a saved model to new rows.
 
+    Tables are read as those of the fit were: the same views are logged, the same features are used. A note says so.
+
     Example: covalign transform model.covalign Z_new.npy -o aligned_new.npy
     """
     with working(as_json):
@@ -73,7 +78,11 @@ def transform(
         inputs = [model_file, new, covariates, confounders, *paths.values()]
         check_outputs({"--out": (out, NUMBERS)}, inputs, force=force)
         views_named = options.views_in(new, paths)
-        reading = options.reading(transpose, match, strip, log, None, None, by_position, views_named, na=na)
+        flags = {"transpose": transpose, "match": match, "strip": strip, "na": na, "log": log}
+        given = [name for name, value in {**flags, "index": index, "key": key}.items() if value not in (None, [])]
+        turned, logged = (options.some_or_none(names, views_named) for names in (transpose, log))
+        rule = options.Match.exact if match is None else match
+        reading = options.reading(turned, rule, strip, logged, None, None, by_position, views_named, na=na)
         files = [path for path in (new, *paths.values(), confounders, covariates) if path is not None]
         check_inputs(new, *paths.values(), tables=[confounders, covariates], model=model_file)
 
@@ -83,7 +92,9 @@ def transform(
 
         tables.check_index(index, {path: tables.columns_in(path) for path in files if index is not None})
         model: Any = load(model_file)
-        known = Known(covariates, confounders, index, reading)
+        saved = as_fitted(model._reading or {}, given, files, [*paths])
+        index, key = saved.get("index", index), saved.get("key", key)
+        known = Known(covariates, confounders, index, reading, reading.recalled(saved), saved.get("columns", {}))
         if isinstance(model, LatentAligner):
             refuse_for_aligner({"--view": view, "--return-std": return_std}, model, covariates)
             assert new is not None  # there is no view
@@ -91,9 +102,31 @@ def transform(
         else:
             views = opened_views(model, new, paths, key, known)
             n, columns = of_factors(model, views, known, new, out, return_std, force)
-    facts = {"model": type(model).__name__, "rows": n, "columns": columns, "files": [str(out)]}
+    facts = {"model": type(model).__name__, "rows": n, "columns": columns, "as_fitted": saved, "files": [str(out)]}
     shown = f"{', '.join(columns[:5])}{', ...' if len(columns) > 5 else ''}"
     reply(as_json, facts, f"{out}: {n} x {len(columns)} ({shown})")
+
+
+def as_fitted(
+    saved: Mapping[str, Any], given: Sequence[str], files: Sequence[Path], views: Sequence[str]
+) -> dict[str, Any]:
+    """What applies here of the reading that a model file has, and a note that says so.
+
+    Options that were given replace their own. Names of arrays, columns and views apply to what is there.
+    """
+    from covalign.tables.representations import has_arrays
+    from covalign.tables.table_files import columns_in
+
+    applies = {name: value for name, value in saved.items() if name not in given}
+    applies |= {name: [v for v in applies[name] if v in views or not views] for name in VIEWS if name in applies}
+    there = {"key": any(map(has_arrays, files))}
+    if "index" in applies:
+        there["index"] = any(applies["index"] in columns_in(file) for file in files)
+    applies = {name: value for name, value in applies.items() if value and there.get(name, True)}
+    said = options.said_of(applies)
+    if said:
+        note(f"note: tables are read as those of the fit: {said}")
+    return applies
 
 
 class Known(NamedTuple):
@@ -102,7 +135,9 @@ class Known(NamedTuple):
     covariates: Path | None
     confounders: Path | None
     index_column: str | None
-    reading: options.Reading
+    asked: options.Reading  # by options
+    reading: options.Reading  # by options and the file of the model
+    columns: Mapping[str, Sequence[int]]  # positions of features without names, by view
 
     def arranged(
         self, views: dict[str, Representation], encoding: Encoding, new: Path | None
@@ -114,12 +149,13 @@ class Known(NamedTuple):
         from covalign.cli.data_files import notes
         from covalign.tables import confounders as nuisance
         from covalign.tables.table_files import read_table
-        from covalign.tables.view_layout import check_layout, named_alike, numbers
+        from covalign.tables.view_layout import check_layout, columns_at, named_alike, numbers
 
         if not encoding.columns and self.confounders is not None:
             raise nuisance.none_fitted()
+        check_layout(self.asked.settings["layout"], [*views])
         layout = self.reading.settings["layout"]
-        check_layout(layout, [*views])
+        views = {n: columns_at(view, self.columns[n]) if n in self.columns else view for n, view in views.items()}
         obs = new if new is not None and suffix_of(new) in (".h5ad", ".h5mu") and encoding.columns else None
         paths = [str(path) for path in (self.confounders, self.covariates, obs) if path is not None]
         tables = {path: read_table(path, self.index_column, self.reading.na) for path in paths}
@@ -196,13 +232,14 @@ def opened_views(
 ) -> dict[str, Representation]:
     """Views of the new samples, under the names that they have in the model."""
     from covalign._core.checks import unknown_views
-    from covalign.tables.representations import is_study, modalities, open_views
-    from covalign.tables.view_layout import asked, transposed
+    from covalign.tables.representations import is_study, modalities, open_views, turned_for
+    from covalign.tables.view_layout import asked
 
     known, reading = {name: scale.names for name, scale in model._table.views.items()}, tables.reading
     if new is not None and is_study(new):
         views = modalities(new, key, list(known))
-        return {name: transposed(view) if asked(reading.transpose, name) else view for name, view in views.items()}
+        turned = reading.transpose
+        return {name: turned_for(view, known[name]) if asked(turned, name) else view for name, view in views.items()}
     if new is not None and len(known) > 1:
         remedy = f"Name it with --view NAME=PATH, where NAME is one of {listed(known)}"
         raise ValueError(message(f"The model has several views and {str(new)!r} could be any of them", remedy=remedy))

@@ -10,12 +10,14 @@ from typing import Any
 import pandas as pd
 
 from covalign.cli.application import in_flags, note
+from covalign.cli.options import Reading
 from covalign.cli.watched import Watched
 from covalign.stream import is_source
 from covalign.tables import groups as grouping
 from covalign.tables import representations
 from covalign.tables.named_rows import Representation
 from covalign.tables.representations import SINGLE, Study, is_study
+from covalign.tables.view_layout import nameless_columns
 
 
 def notes(lines: Sequence[str]) -> None:
@@ -60,6 +62,12 @@ def counted_groups(study: Study, Y: pd.DataFrame, groups: str | None, held_out: 
     if held_out:
         grouping.warn(n_groups, study.likely)
     return n_groups
+
+
+def reading_of(study: Study, reading: Reading, views: Sequence[str], **more: Any) -> dict[str, Any]:
+    """How the tables of a study were read, for the file of a model."""
+    chosen = {name: nameless_columns(view) for name, view in study.views.items()}
+    return reading.for_later(views, columns={n: at for n, at in chosen.items() if at is not None}, **more)
 
 
 def _covariates(study: Study, rows: Representation, by_position: bool, needed: bool) -> pd.DataFrame:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from enum import Enum, StrEnum
 from pathlib import Path
@@ -16,6 +16,7 @@ from covalign._core.messages import listed, message
 from covalign.cli.outputs import FIGURES, TABLES
 
 DATA, METHOD, OUTPUT = "Input", "Method", "Output"
+ALL, NONE = "all", "none"  # every view, no view
 
 
 class Regime(StrEnum):
@@ -163,6 +164,32 @@ Log = Annotated[list[str] | None, option(DATA, "VIEW", "Use log(1 + x) of this v
 TopVariable = Annotated[
     list[str] | None,
     option(DATA, "INT", "Use the INT features of highest variance in every view (or VIEW=INT), after --log."),
+]
+AS_FITTED = "Default: as for the tables of the fit"
+TransposeNew = Annotated[
+    list[str] | None,
+    option(DATA, "VIEW", f"View whose file has samples as columns, all or none. {AS_FITTED}.", "--transpose"),
+]
+MatchNew = Annotated[
+    Match | None,
+    option(
+        DATA,
+        "CHOICE",
+        "Match names of rows that are the same (exact), or one of which begins with the other (prefix). first: as "
+        f"prefix, and of several samples of a patient the first is used. {AS_FITTED}.",
+        "--match",
+    ),
+]
+StripNew = Annotated[
+    str | None,
+    option(DATA, "REGEX", f"Remove what matches this regular expression from all names of rows. {AS_FITTED}."),
+]
+NaNew = Annotated[
+    list[str] | None,
+    option(DATA, "TEXT", f"Text that marks a missing value besides empty cells, NA and NaN. {AS_FITTED}."),
+]
+LogNew = Annotated[
+    list[str] | None, option(DATA, "VIEW", f"Use log(1 + x) of this view, of all or of none. {AS_FITTED}.", "--log")
 ]
 Ordered = Annotated[
     list[str] | None,
@@ -318,11 +345,20 @@ class Reading(NamedTuple):
         layout = Layout(self.transpose, rule, self.log, self.top_variable, not self.by_position)
         return {"layout": layout, "ordered": self.ordered, "na": self.na}
 
-    def repeated(self, views: Sequence[str]) -> list[str]:
-        """The flags that a later command needs for new rows of these views."""
-        names = {"--match": [] if self.match == Match.exact.value else [self.match], "--strip": [self.strip or ""]}
-        marked = {"--na": self.na, "--log": [name for name in self.log if name in (*views, "all")]}
-        return [word for flag, values in {**names, **marked}.items() for one in values if one for word in (flag, one)]
+    def for_later(self, views: Sequence[str], **more: Any) -> dict[str, Any]:
+        """What a model file says of the reading, so that new rows of these views are read in the same way.
+
+        ``more`` are facts beside the options of tables. What has its default is left out.
+        """
+        asked = {"transpose": self.transpose, "log": self.log}
+        named = {flag: [view for view in views if view in some or ALL in some] for flag, some in asked.items()}
+        match = None if self.match == Match.exact.value else self.match
+        every = {**named, "match": match, "strip": self.strip, "na": self.na, **more}
+        return {name: value for name, value in every.items() if value}
+
+    def recalled(self, saved: Mapping[str, Any]) -> Reading:
+        """The reading with what a model file says."""
+        return self._replace(**{name: value for name, value in saved.items() if name in self._fields})
 
 
 def reading(
@@ -354,9 +390,24 @@ def reading(
     return Reading([*(transpose or ())], match.value, strip, [*(log or ())], most, levels, by_position, [*(na or ())])
 
 
+def some_or_none(names: Sequence[str] | None, views: Sequence[str] | None) -> list[str]:
+    """The names of views; ``none`` means that there are none, unless a view is called so."""
+    given = [*(names or ())]
+    return [] if given == [NONE] and NONE not in (views or ()) else given
+
+
+def said_of(saved: Mapping[str, Any]) -> str:
+    """What a model file says of the reading, as flags."""
+    from covalign.tables.representations import SINGLE
+
+    named = {name: value if isinstance(value, list) else [value] for name, value in saved.items() if name != "columns"}
+    named |= {name: [ALL] for name in ("transpose", "log") if named.get(name) == [SINGLE]}
+    return shlex.join(word for name, values in named.items() for one in values for word in (f"--{name}", one))
+
+
 def check_views(flag: str, names: Sequence[str], views: Sequence[str] | None) -> None:
     """Refuse names of views that are not there; ``all`` means every view."""
-    wrong = [] if views is None else [name for name in names if name not in (*views, "all")]
+    wrong = [] if views is None else [name for name in names if name not in (*views, ALL)]
     if wrong and views is not None:
         need = f"{flag} needs the name of a view or all" if views else f"{flag} needs all where the data are one file"
         remedy = f"The views are {listed(views)}" if views else f"Write {flag} all"
@@ -369,7 +420,7 @@ def _most(text: str) -> tuple[str, int]:
     if not (number.isdecimal() and int(number) > 0 and bool(name) == bool(sign)):
         remedy = "write for example 2000, or rna=2000"
         raise ValueError(message("--top-variable needs a number of features", got=repr(text), remedy=remedy))
-    return name or "all", int(number)
+    return name or ALL, int(number)
 
 
 def _levels(text: str) -> tuple[str, list[str]]:

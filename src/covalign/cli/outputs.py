@@ -54,6 +54,7 @@ OURS = (
     *(SingularTransformWarning, LeastSquaresWarning, ColumnLayoutWarning),
     *(NotHeldOutWarning, OwnershipWarning, TransposedWarning, UngroupedRowsWarning, UnmatchedNamesWarning),
 )
+SHOWN_SETS = 5  # gene sets of a factor that answers name, and sets without a test that notes name
 INFORMED = {"beta": "beta", "low": "90 % from", "high": "to", "held_out": "held out", "verdict": "verdict"}
 ALIGNMENT = {"in_sample": "in sample", "held_out": "held out", "low": "90 % from", "high": "to"}
 
@@ -256,6 +257,24 @@ def verdicts_by_name(informed: pd.DataFrame) -> dict[str, str]:
 def category_lines(categories: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """A sentence for every category: which of its levels have a dimension."""
     return [in_flags(category["about"]) for category in categories.values()]
+
+
+def enrichment_notes(about: dict[Any, Any]) -> None:
+    """Say what was not tested, and that a correlation was not estimated."""
+    if "note" in about:
+        note(f"note: {about['note']}")
+    for view, reasons in about["left_out"].items():
+        if len(reasons) == about["sets"]:
+            note(f"note: none of the gene sets can be tested in view {view!r}: its features have other names")
+            continue
+        names = about["unmatched"][view]
+        if names:
+            note(f"note: {len(names)} names of gene sets are no features of view {view!r}")
+        for name, why in list(reasons.items())[:SHOWN_SETS]:
+            note(f"note: set {name!r} was not tested in view {view!r}: {in_flags(why)}")
+        more = len(reasons) - SHOWN_SETS
+        if more > 0:
+            note(f"note: {more} more sets were not tested in view {view!r}; --json has the reasons")
 
 
 def size_line(rows: int, n_groups: int | None, *more: str, called: str = "rows") -> str:

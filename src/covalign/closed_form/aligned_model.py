@@ -48,6 +48,7 @@ class AlignedModel(OutputTables):
     confounder_names_: list[str]
     n_features_in_: int
     _budget: Budget | None = None  # of the exact regime
+    _reading: Mapping[str, Any] | None = None  # how a command read the tables of the fit, for those of new rows
     _dimensions = "dimensions"  # what stands for covariates, in sentences
 
     if TYPE_CHECKING:  # properties of the estimators, where their documentation is

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -48,6 +48,9 @@ class Asked(NamedTuple):
         check_count("max_size", self.max_size, least=self.min_size, remedy="choose one that is not below min_size")
 
 
+USUAL = Asked("camera", "loading", None, 5, 500)
+
+
 class Sets(NamedTuple):
     """The sets that a view can test, and why it cannot test the others."""
 
@@ -75,13 +78,8 @@ def enrichment(model: Any, sets: Any, view: str | None, factor: Any, asked: Aske
     given, table = gene_sets(sets), model._table
     views = frames.views_of(model, view)
     at = _factors(model, factor)
-    found = {one: matched(given, table.views[one].names) for one in views}
-    if not any(len(one.members) for of_view in found.values() for one in of_view.values()):
-        raise nothing_matches(given, {one: table.views[one].names for one in views})
-    kept = {one: Sets.of(of_view, len(table.views[one].names), asked) for one, of_view in found.items()}
+    found, kept = usable_sets(given, {one: table.views[one].names for one in views}, asked)
     usable = {one: of_view.tested for one, of_view in kept.items() if of_view.tested}
-    if not usable:
-        raise _no_set_fits(kept)
     parts = [_of_view(model, one, at, tested, asked) for one, tested in usable.items()]
     frame = pd.concat(parts, ignore_index=True)
     frame["q"] = frame.groupby("factor", sort=False)["p"].transform(lambda p: false_discovery_rates(p.to_numpy()))
@@ -91,6 +89,19 @@ def enrichment(model: Any, sets: Any, view: str | None, factor: Any, asked: Aske
     frame.attrs = _about(model, given, found, kept, asked)
     _warn_of_lost_names(usable)
     return frame
+
+
+def usable_sets(
+    given: Mapping[str, list[str]], features: Mapping[str, Sequence[str]], asked: Asked = USUAL
+) -> tuple[dict[str, dict[str, Matched]], dict[str, Sets]]:
+    """The features of every set in every view, and the sets that can be tested; an error if there are none."""
+    found = {view: matched(given, names) for view, names in features.items()}
+    if not any(len(one.members) for of_view in found.values() for one in of_view.values()):
+        raise nothing_matches(given, features)
+    kept = {view: Sets.of(of_view, len(features[view]), asked) for view, of_view in found.items()}
+    if not any(of_view.tested for of_view in kept.values()):
+        raise _no_set_fits(kept)
+    return found, kept
 
 
 def _factors(model: Any, factor: Any) -> list[int]:

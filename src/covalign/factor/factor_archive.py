@@ -66,6 +66,7 @@ def pack(model: Any) -> tuple[dict[str, Any], dict[str, Array]]:
         "realigned": None if realigned is None else [realigned.regime, realigned.lam],
         "exact": None if model._budget is None else [model._budget.packed(), realigned.gap],
         "informed": _informed(model),
+        "reading": model._reading,
     }
     return meta, arrays
 

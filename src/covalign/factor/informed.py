@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from covalign._core.checks import check_flag, no_columns, too_many_factors_asked, y_required
 from covalign._core.linalg import Array
-from covalign._core.messages import message
+from covalign._core.messages import MORE_SWEEPS, message
 from covalign.closed_form import optimum, regimes
 from covalign.closed_form.aligned_model import AlignedModel, plain_mixing
 from covalign.closed_form.budget import Budget
@@ -277,7 +277,7 @@ class InformedFactorAnalysis(Findings, SampleResults, Tables, BaseEstimator):
             raise cannot_resume()
         made = copy.copy(self)  # if the fit fails, this model stays as it is
         made._table, made._rows, made._groups, made._realigned = table, rows, numbers, None
-        made._budget = None
+        made._budget = made._reading = None
         made._fit_supervised(problem, resume)
         self.__dict__ = made.__dict__
         return y, groups
@@ -752,6 +752,7 @@ class InformedFactorAnalysis(Findings, SampleResults, Tables, BaseEstimator):
             model._budget = Budget.unpacked(budget)
         else:
             model._realigned = None
+        model._reading = meta.get("reading")
         model._remember(Fit(state, arrays["elbo"].tolist(), meta["converged"]))
         return model
 
@@ -767,7 +768,7 @@ def _feature_names(table: Table) -> Any:
 def _warn_if_not_converged(converged: bool, n_sweeps: int, max_iter: int, stacklevel: int) -> None:
     if converged:
         return
-    text = f"the bound was still rising after {n_sweeps} sweeps: raise max_iter, or tol if this is close enough."
+    text = f"the bound was still rising after {n_sweeps} sweeps: {MORE_SWEEPS}."
     if n_sweeps < max_iter:
         text = (
             f"rounding ended the fit after {n_sweeps} sweeps, before it converged: use scale=True, or less supervision."

@@ -26,11 +26,14 @@ from covalign.persist.schema import (
     number,
     one_of,
     optional,
+    pattern,
     scalar,
     several,
     text,
     whole,
 )
+from covalign.tables.name_rules import MATCHES
+from covalign.tables.representations import SINGLE
 
 SOLVED = one_of(*REGIMES, "exact")
 SCALE = one_of(*POWERS)
@@ -50,6 +53,16 @@ def level(value: Any) -> None:
 COLUMN = items(text, KINDS, several(level), several(text))
 CODING: dict[str, Check] = {"encoding": several(COLUMN), "confounders": several(COLUMN), "confounders_in_y": flag}
 NO_ROWS_OR_N = optional(whole(1))
+READING: dict[str, Check] = {
+    "transpose": several(text),
+    "match": one_of(*MATCHES),
+    "strip": pattern,
+    "na": several(text),
+    "log": several(text),
+    "index": text,
+    "key": text,
+    "columns": mapping(several(whole(0), distinct=True)),
+}
 ALIGNER: dict[str, Check] = {
     **CODING,
     "dtype": one_of("float32", "float64"),
@@ -60,6 +73,7 @@ ALIGNER: dict[str, Check] = {
     "scale": SCALE,
     "path_scales": optional(several(SCALE)),
     "budget": optional(items(optional(number(0)), optional(several(number(0))), several(items(whole(0), whole(0))))),
+    "reading": optional(mapping(anything)),
 }
 OF_ALIGNER: dict[str, Check] = {
     "regime": SOLVED,
@@ -88,6 +102,7 @@ FACTOR: dict[str, Check] = {
     "converged": flag,
     "realigned": optional(items(SOLVED, number(0, 1, gap=True))),
     "informed": optional(several(mapping(scalar))),
+    "reading": optional(mapping(anything)),
 }
 OF_FACTOR: dict[str, Check] = {
     "n_factors": either(one_of("auto"), whole(1)),
@@ -113,7 +128,7 @@ HEAD: dict[str, Check] = {"kind": text, "covalign": text, "parameters": mapping(
 
 def check_aligner(meta: dict[str, Any], arrays: dict[str, Array]) -> None:
     """Check every field of the file of an aligner."""
-    added = ("scale", "path_scales", "budget")  # by later versions
+    added = ("scale", "path_scales", "budget", "reading")  # by later versions
     _check_meta(meta, ALIGNER, OF_ALIGNER, added)
     p, q = _coded(meta)
     k = meta["features"] + q
@@ -142,11 +157,12 @@ def check_aligner(meta: dict[str, Any], arrays: dict[str, Array]) -> None:
         if scales is not None and len(scales) != found.size("path"):
             raise Fault("path_scales", f"needs {found.size('path')} items")
     _check_budget(meta, p)
+    _check_reading(meta, {SINGLE: meta["features"]})
 
 
 def check_factor(meta: dict[str, Any], arrays: dict[str, Array]) -> None:
     """Check every field of the file of a factor model."""
-    _check_meta(meta, FACTOR, OF_FACTOR, ("coordinates", "of_y", "beta_prior", "informed"))
+    _check_meta(meta, FACTOR, OF_FACTOR, ("coordinates", "of_y", "beta_prior", "informed", "reading"))
     p, q = _coded(meta)
     n, k, features = meta["n"], meta["k"], [len(names) for names in meta["views"].values()]
     if not features or min(features) < 1:
@@ -174,6 +190,7 @@ def check_factor(meta: dict[str, Any], arrays: dict[str, Array]) -> None:
         found.numbers("realigned.T", "p k" if "realigned.R" in arrays else "p p")
         if "realigned.R" in arrays:
             found.numbers("realigned.R", "k k")
+    _check_reading(meta, dict(zip(meta["views"], features, strict=True)))
 
 
 CHECKS = {"LatentAligner": check_aligner, "InformedFactorAnalysis": check_factor}
@@ -229,6 +246,18 @@ def _check_budget(meta: dict[str, Any], p: int) -> None:
         raise Fault("budget", f"needs {p} weights above 0")
     if any(a >= b or b >= p for a, b in pairs):
         raise Fault("budget", f"needs pairs of two covariates below {p}")
+
+
+def _check_reading(meta: dict[str, Any], views: dict[str, int]) -> None:
+    """How tables were read; ``views`` has the number of features of each."""
+    reading = meta.get("reading") or {}
+    check_fields(reading, READING, "reading.")
+    for name in (*reading.get("transpose", ()), *reading.get("log", ())):
+        if name not in views:
+            raise Fault("reading", f"has {name!r}, which is no view")
+    for name, columns in reading.get("columns", {}).items():
+        if len(columns) != views.get(name):
+            raise Fault("reading.columns", "needs a column for every feature")
 
 
 def _check_table(found: Arrays, features: list[int], arrays: dict[str, Array]) -> None:

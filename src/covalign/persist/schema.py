@@ -7,6 +7,7 @@ has are ignored, so that later versions can add some.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -43,6 +44,15 @@ def flag(value: Any) -> None:
 
 def anything(value: Any) -> None:
     """Any value."""
+
+
+def pattern(value: Any) -> None:
+    """A regular expression."""
+    text(value)
+    try:
+        re.compile(value)
+    except (re.error, RecursionError, OverflowError):
+        raise Fault("", "needs a regular expression") from None
 
 
 def scalar(value: Any) -> None:

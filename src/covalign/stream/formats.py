@@ -14,6 +14,7 @@ from scipy import sparse
 from covalign._core.files import check_readable
 from covalign._core.paths import is_zarr
 from covalign._core.user_arrays import in_pandas
+from covalign.stream.cell_ranger import from_cell_ranger, is_cell_ranger
 from covalign.stream.chunked import HdfRows, from_backed_sparse, from_zarr, open_node
 from covalign.stream.dask_rows import DaskArrayRows, DaskFrameRows
 from covalign.stream.h5ad import element, from_h5ad
@@ -36,11 +37,12 @@ def open_rows(
     """The rows of ``data`` as a Source, read a chunk at a time and as often as needed.
 
     ``data`` is an array, DataFrame, sparse matrix, memmap, torch tensor, zarr array, dask array or DataFrame, AnnData,
-    HDF5 dataset, or a path to ``.npy``, ``.npz``, ``.zarr``, ``.parquet`` (file or folder), ``.h5ad`` or ``.mtx`` (file
-    or folder of Cell Ranger, cells become rows). ``columns`` chooses columns by name (by position where they have no
-    names); ``key`` names the array within an ``.npz``, ``.zarr`` group, ``.h5ad`` or AnnData (``"obsm/X_pca"``), or the
-    type of features in a folder of Cell Ranger (``"Gene Expression"``). ``chunk_rows`` overrides the number of rows
-    in a chunk. ``single`` lets data of one dimension be one column. ``name`` is what messages call the data.
+    HDF5 dataset, or a path to ``.npy``, ``.npz``, ``.zarr``, ``.parquet`` (file or folder), ``.h5ad``, ``.mtx`` (file
+    or folder of Cell Ranger, cells become rows) or ``.h5`` of Cell Ranger. ``columns`` chooses columns by name (by
+    position where they have no names); ``key`` names the array within an ``.npz``, ``.zarr`` group, ``.h5ad`` or
+    AnnData (``"obsm/X_pca"``), or the type of features in data of Cell Ranger (``"Gene Expression"``). ``chunk_rows``
+    overrides the number of rows in a chunk. ``single`` lets data of one dimension be one column. ``name`` is what
+    messages call the data.
 
     >>> import numpy as np
     >>> from covalign import open_rows
@@ -84,6 +86,8 @@ def _from_path(path: Path, key: str | None, name: str, options: dict[str, Any]) 
         return from_zarr(path, key, **options)
     if suffix == ".npz":
         return from_npz(path, key, **options)
+    if is_cell_ranger(path):
+        return from_cell_ranger(path, key, **options)
     if suffix in (".h5ad", ".h5", ".hdf5"):
         return from_h5ad(path, key, **options)
     if is_mtx(path):

@@ -51,7 +51,7 @@ def from_mtx(path: Path, key: str | None, **options: Any) -> SparseRows:
     file = _only_matrix(path) if path.is_dir() else path
     cells, features = _beside(file, CELLS), _beside(file, FEATURES)
     matrix = _upright(_read(file), cells, features, file)
-    chosen = _of_type(features, key, path)
+    chosen = of_type([] if features is None else features.kinds, key, path)
     if chosen is not None:
         matrix = matrix[:, chosen]
     names = None if features is None else np.array(features.names, dtype=object)
@@ -102,9 +102,14 @@ def _names_in(file: Path) -> Named:
     opened: Any = gzip.open if suffix_of(file) != file.suffix.lower() else open
     with reading(file, "a text file with a name in every line"), opened(file, "rt", encoding="utf-8-sig") as lines:
         rows = [row for row in csv.reader(lines, delimiter="," if suffix_of(file) == ".csv" else "\t") if row]
-    symbols = Counter(row[1] for row in rows if len(row) > 1)
-    names = [row[1] if len(row) > 1 and symbols[row[1]] == 1 else row[0] for row in rows]
+    names = feature_names([row[0] for row in rows], [row[1] if len(row) > 1 else "" for row in rows])
     return Named(file, names, [row[2] if len(row) > 2 else "" for row in rows])
+
+
+def feature_names(ids: Sequence[str], symbols: Sequence[str]) -> list[str]:
+    """The symbol of every feature; its identifier where it has no symbol, or one that another feature has, too."""
+    times = Counter(symbols)
+    return [symbol if symbol and times[symbol] == 1 else one for one, symbol in zip(ids, symbols, strict=True)]
 
 
 def _upright(matrix: Any, cells: Named | None, features: Named | None, file: Path) -> Any:
@@ -122,13 +127,13 @@ def _upright(matrix: Any, cells: Named | None, features: Named | None, file: Pat
     raise ValueError(message(problem, got=got, remedy="put the files of one experiment into one folder"))
 
 
-def _of_type(features: Named | None, key: str | None, path: Path) -> NDArray[np.intp] | None:
+def of_type(kinds: Sequence[str], key: str | None, path: Path) -> NDArray[np.intp] | None:
     """Positions of the features of type ``key``; None for all, where there is only one type and no key."""
-    kinds = [] if features is None else [kind for kind in dict.fromkeys(features.kinds) if kind]
-    if key is None and len(kinds) < 2:
+    known = [kind for kind in dict.fromkeys(kinds) if kind]
+    if key is None and len(known) < 2:
         return None
-    if features is None or not kinds:
+    if not known:
         raise no_key(str(path), key)
-    if key not in kinds:
-        raise which_array(path, key, kinds)
-    return np.flatnonzero([kind == key for kind in features.kinds])
+    if key not in known:
+        raise which_array(path, key, known)
+    return np.flatnonzero([kind == key for kind in kinds])

@@ -216,9 +216,8 @@ def which_array(where: Any, key: Any, have: Iterable[Any]) -> ValueError:
 
 def no_key(name: str, key: Any) -> ValueError:
     """The error for a key if there is only one array."""
-    remedy = (
-        "a key names an array within an .npz, .zarr or .h5ad, or a type of features beside an .mtx; leave it out here"
-    )
+    kinds = "an array within an .npz, .zarr or .h5ad, or a type of features beside an .mtx or in an .h5"
+    remedy = f"a key names {kinds}; leave it out here"
     return ValueError(message(f"{name} needs no key=", got=repr(key), remedy=remedy))
 
 

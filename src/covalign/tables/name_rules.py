@@ -67,6 +67,13 @@ def roots(names: pd.Index, others: pd.Index) -> pd.Index:
     return pd.Index([name if name in same else _root(str(name), known) or name for name in names], dtype=object)
 
 
+def shortened(names: pd.Index, others: pd.Index) -> pd.Index:
+    """As ``roots``, but a name that is among the others in another spelling stays, too."""
+    pairs = zip(names, roots(names, others), strict=True)
+    found: pd.Index = pd.Index([n if _folded(n) == _folded(root) else root for n, root in pairs], dtype=object)
+    return found
+
+
 def likeness(names: pd.Index, others: pd.Index) -> tuple[str, str] | None:
     """A name that begins with one of the others, and that one; None where no name does."""
     known = {_folded(other): str(other) for other in others}
@@ -81,10 +88,13 @@ def resemblance(names: pd.Index, others: pd.Index) -> str:
 
 
 def unified(names: pd.Index, others: pd.Index, rule: NameRule) -> tuple[pd.Index, pd.Index]:
-    """Both sets of names by the rule: where one begins with the other, the shorter takes its place."""
+    """Both sets of names by the rule: where one begins with the other, the shorter takes its place.
+
+    Of two spellings of a name that differ in capitals and punctuation, the one among the others is used.
+    """
     if rule.match == "exact":
         return names, others
-    others = roots(others, names)
+    others = shortened(others, names)
     return roots(names, others), others
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from pandas.api import types
 
 from covalign._core.linalg import dense
 from covalign.stream import is_source
@@ -21,6 +22,13 @@ EXAMINED_BYTES = 2**28  # of a view on disk; the first rows stand for all
 FAR = 6.0  # robust deviations beyond which a sample is outlying
 ROMAN = {"i": 1, "ii": 2, "iii": 3, "iv": 4, "v": 5, "vi": 6}
 UNUSABLE = ("identifier", "unusable", "constant")
+# Texts that stand for a gap, in any column and among numbers.
+MARK = r"\[.*\]|[-–—?.]+|unknown|not (?:available|applicable|reported|evaluated|known|done)"
+MARK_AMONG_NUMBERS = rf"{MARK}|missing|none|null|unk|nd|n\.?[adk]\.?|[*/x]"
+# Names of columns of survival: a time, and whether the event happened.
+ENDPOINT = r"(?:os|pfs|dfs|rfs|efs|dss|pfi|dfi|ttt|surv\w*|death|dead|follow\w*|relapse|recurrence|progression)"
+TIME = r"(?:time|days?|weeks?|months?|years?)"
+EVENT = r"dead|died|death|deceased|event|(?:vital|survival)[-_. ]?status"
 
 
 def of_view(view: Representation, samples: pd.Index | None) -> dict[str, Any]:
@@ -71,7 +79,7 @@ def of_column(name: str, values: pd.Series) -> dict[str, Any]:
     """Kind, gaps and levels of a covariate, and why it cannot be used, if so."""
     gaps = int(values.isna().sum())
     facts: dict[str, Any] = {"kind": "unusable", "gaps": gaps, "levels": None, "why": None, "order": None}
-    cell = None if pd.api.types.is_numeric_dtype(values.dtype) else odd_cell(values)
+    cell = None if types.is_numeric_dtype(values.dtype) else odd_cell(values)
     if cell is not None:
         return {**facts, "why": f"{cell[1]!r} in row {cell[0]!r} is no number: use na={cell[1]!r} if it marks a gap"}
     if are_names(values):
@@ -87,6 +95,43 @@ def of_column(name: str, values: pd.Series) -> dict[str, Any]:
     kind = {"binary": "two levels", "dummies": "category", "ordered": "ordered"}.get(column.kind, "number")
     levels = [str(level) for level in column.levels] or None
     return {**facts, "kind": kind, "levels": levels, "order": likely_order(levels or []), "columns": len(column.names)}
+
+
+def marks(table: pd.DataFrame) -> list[str]:
+    """Texts that seem to mark gaps: among numbers, or as a level such as [Not Available]."""
+    found: list[str] = []
+    for name in table.columns:
+        column = table[name]
+        if types.is_numeric_dtype(column.dtype) or isinstance(column.dtype, pd.CategoricalDtype):
+            continue
+        texts = pd.Series(column.dropna().astype(str).unique())
+        odd = texts[pd.to_numeric(texts, errors="coerce").isna()] if odd_cell(column) is not None else None
+        if odd is not None and odd.str.fullmatch(MARK_AMONG_NUMBERS, case=False).all():
+            found += odd.tolist()
+        elif odd is None:
+            found += texts[texts.str.fullmatch(MARK, case=False)].tolist()
+    return list(dict.fromkeys(found))
+
+
+def likely_survival(known: Mapping[str, Mapping[str, Any]], table: pd.DataFrame) -> tuple[str, str] | None:
+    """Columns that seem to have times and events of survival; events are 0 and 1."""
+
+    def named(pattern: str, name: str) -> bool:
+        return re.fullmatch(pattern, name, flags=re.IGNORECASE) is not None
+
+    gap = r"[-_. ]*(?:to|until)?[-_. ]*"
+    times = [
+        name
+        for name, facts in known.items()
+        if facts["kind"] == "number" and named(rf"(?:.*{gap})?(?:{ENDPOINT}{gap}{TIME}|{TIME}{gap}{ENDPOINT})", name)
+    ]
+    events = [
+        name
+        for name in known
+        if named(rf"(?:.*[-_. ])?(?:{EVENT})|{ENDPOINT}(?:[-_. ](?:status|event|cens\w*))?", name)
+        and set(table[name].dropna().unique()) == {0, 1}
+    ]
+    return (times[0], events[0]) if times and events else None
 
 
 def likely_order(levels: Sequence[str]) -> list[str] | None:

@@ -22,6 +22,7 @@ from covalign._core.paths import exists, file_of, is_file, sheet_of, suffix_of
 from covalign._core.user_arrays import check_names
 from covalign.exceptions import TransposedWarning
 from covalign.stream import is_source, open_rows
+from covalign.stream.cell_ranger import is_cell_ranger
 from covalign.stream.h5ad import pulling
 from covalign.stream.memory import frame_dtype, frame_values
 from covalign.stream.mtx import is_mtx
@@ -33,7 +34,7 @@ from covalign.tables import join, mofa_models
 from covalign.tables import table_files as files
 from covalign.tables.foreign_tables import is_foreign
 from covalign.tables.named_rows import Named, Representation, loaded
-from covalign.tables.view_layout import AS_IT_IS, Layout, arranged, asked, transposed
+from covalign.tables.view_layout import AS_IT_IS, Layout, arranged, asked, is_count, transposed
 
 LOADED_BYTES = 2**28  # of all views as float64, up to which they are loaded into memory to be joined by name
 ROWS = (*files.PARQUET, ".h5ad", ".h5", ".hdf5", ".npy", ".npz", ".zarr")  # files that are streamed
@@ -62,7 +63,7 @@ def open_representation(
     """
     view = _opened(path, key, index, without, None if turned else only, chunk_rows, na)
     if turned:
-        return chosen(transposed(view), only)
+        return turned_for(view, only)
     if only is None or view.names is None or view.features is None or {*only} & {*view.features}:
         return view
     if not {*only} <= {*view.names}:
@@ -71,9 +72,20 @@ def open_representation(
     return chosen(transposed(view), only)
 
 
+def turned_for(view: Representation, only: Sequence[str] | None) -> Representation:
+    """Columns as rows, unless the columns have the names of all features that a model knows."""
+    if only is None or view.features is None or is_count(only) or not {*only} <= {*view.features}:
+        return chosen(transposed(view), only)
+    text = f"{view.where} has the features of the model as columns: it is not transposed"
+    warnings.warn(text, TransposedWarning, stacklevel=2)
+    return chosen(view, only)
+
+
 def chosen(view: Representation, only: Sequence[str] | None) -> Representation:
-    """The columns that a model knows, if all are there."""
-    return view if only is None or not {*only} <= {*view.data.columns} else replace(view, data=view.data[list(only)])
+    """The columns that a model knows, if all are there; of rows on disk they are chosen when these are read."""
+    if only is None or not isinstance(view.data, pd.DataFrame) or not {*only} <= {*view.data.columns}:
+        return view
+    return replace(view, data=view.data[list(only)])
 
 
 def _opened(
@@ -92,7 +104,7 @@ def _opened(
         return from_frame(files.read_text(path, index, na), str(path), without, only)
     if is_foreign(path):
         return from_frame(files.read_table(path, index, na), str(path), without, only)
-    if is_mtx(file_of(path)):
+    if is_mtx(file_of(path)) or is_cell_ranger(file_of(path)):
         rows = open_rows(file_of(path), key=sheet_of(path) or key, chunk_rows=chunk_rows)
         return Representation(rows, str(path))
     if is_file(path) and suffix_of(path) not in ROWS:
@@ -160,7 +172,7 @@ def open_views(
 
     ``turned`` are views whose samples are columns.
     """
-    several = [name for name, path in paths.items() if suffix_of(path) in (".h5ad", ".h5", ".npz", ".zarr", ".mtx")]
+    several = [name for name, path in paths.items() if has_arrays(path)]
     settings: dict[str, Any] = {"index": index, "na": na}
     return {
         name: open_representation(
@@ -172,6 +184,11 @@ def open_views(
         )
         for name, path in paths.items()
     }
+
+
+def has_arrays(path: Path) -> bool:
+    """A file or folder of several arrays, one of which a key names."""
+    return suffix_of(path) in (".h5ad", ".h5mu", ".h5", ".npz", ".zarr", ".mtx") or is_mtx(file_of(path))
 
 
 def named_views(X: Any) -> dict[str, Any]:

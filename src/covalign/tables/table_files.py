@@ -107,6 +107,17 @@ def read_table(path: Any, index: str | None = None, na: str | Sequence[str] = ()
     return with_gaps(named(frame.set_axis([str(name) for name in frame.columns], axis=1), index, path), na)
 
 
+def first_rows(path: Path, n: int) -> pd.DataFrame:
+    """The first rows of a text file, as they are written; other tables whole."""
+    if not is_text(path):
+        return read_table(path)
+    if suffix_of(path) == ".zip":
+        _check_archive(path)
+    with reading(path, NEED_TEXT):
+        frame: pd.DataFrame = pd.read_csv(path, sep=_layout(path)[0], nrows=n, encoding="utf-8-sig")
+        return frame
+
+
 def marks(na: Any) -> tuple[str, ...]:
     """Texts that mark a gap."""
     texts = (na,) if isinstance(na, str) else tuple(na) if isinstance(na, list | tuple | set) else (na,)

@@ -95,7 +95,7 @@ def upright(view: Representation, samples: pd.Index, rule: NameRule, where: str)
     rows = None if view.names is None else stripped(view.names, rule, view.where)
     if rows is not None and _in_common(rows, samples, rule):
         return view
-    columns = None if view.features is None or _is_count(view.features) else view.features
+    columns = None if view.features is None or is_count(view.features) else view.features
     if columns is not None:
         columns = stripped(columns, rule, view.where)
         common = _in_common(columns, samples, rule)
@@ -115,7 +115,7 @@ def _in_common(names: pd.Index, samples: pd.Index, rule: NameRule) -> int:
     return int(ours.isin(theirs).sum())
 
 
-def _is_count(names: pd.Index) -> bool:
+def is_count(names: Sequence[Any] | pd.Index) -> bool:
     """Whether the names are just numbers of columns."""
     return list(names) == [str(i) for i in range(len(names))]
 
@@ -202,6 +202,19 @@ def most_variable(view: Representation, n: int) -> Representation:
     if isinstance(view.data, pd.DataFrame):
         return replace(view, data=view.data.iloc[:, at])
     return replace(view, data=Columns(view.data if is_source(view.data) else open_rows(view.data), at))
+
+
+def columns_at(view: Representation, at: Sequence[int]) -> Representation:
+    """The features at these positions, if the rows have no names for their features, and more features than these."""
+    source = view.data if is_source(view.data) else open_rows(view.data, name=view.where)
+    if view.features is not None or source.shape[1] <= max(at, default=0) or source.shape[1] == len(at):
+        return view
+    return replace(view, data=Columns(source, np.asarray(at, dtype=np.intp)))
+
+
+def nameless_columns(view: Representation) -> list[int] | None:
+    """Positions of the features that ``most_variable`` chose, where features have no names."""
+    return view.data.added.tolist() if isinstance(view.data, Columns) and view.features is None else None
 
 
 def variances(view: Representation) -> Any:

@@ -164,7 +164,7 @@ def sets(model: Any, gene_sets: Any) -> dict[str, Any]:
     return {
         "given": int(about["sets"]),
         "tested": int(frame[["view", "set"]].drop_duplicates().shape[0]),
-        "unmatched": {view: len(names) for view, names in about["unmatched"].items()},
+        "unmatched": {view: len(about["unmatched"][view]) for view in frame["view"].unique()},
         "note": about.get("note"),
         "below": BELOW,
         "found": [int(((frame["factor"] == name) & (frame["q"] < BELOW)).sum()) for name in model.factor_names_],
