@@ -49,6 +49,7 @@ from covalign._core.linalg import (
     orthonormal_range,
     range_eigh,
     rank_cutoff,
+    regular_cholesky,
     to_correlation,
     unit_rows,
     whitener,
@@ -333,11 +334,11 @@ def _regular_polar(whitened: Whitened) -> tuple[Array, Array, Array] | None:
     are nearly dependent: the error grows with the square of a condition number, which is at most 1e3 here.
     """
     A = C = whitened.A
-    if _regular_factor(A.T @ A) is None:
+    if regular_cholesky(A.T @ A, len(A), REGULAR) is None:
         return None
     if whitened.regressions is not None:
         R = whitened.regressions(None)
-        factor = _regular_factor(R.T @ R)
+        factor = regular_cholesky(R.T @ R, len(R), REGULAR)
         if factor is None:
             return None
         C = R @ scipy.linalg.cho_solve((factor, True), R.T @ A, check_finite=False)
@@ -349,16 +350,6 @@ def _regular_polar(whitened: Whitened) -> tuple[Array, Array, Array] | None:
     M = Q.T @ A
     M = (M + M.T) / 2
     return Q, M, np.asarray(scipy.linalg.cho_solve(scipy.linalg.cho_factor(M), np.eye(len(M))))
-
-
-def _regular_factor(G: Array) -> Array | None:
-    """The Cholesky factor of a matrix whose condition number is at most 1 / REGULAR, else None."""
-    try:
-        L = np.asarray(np.linalg.cholesky(G))
-    except np.linalg.LinAlgError:
-        return None
-    reciprocal, _ = scipy.linalg.lapack.dpocon(L, np.abs(G).sum(0).max(initial=0.0), uplo="L")
-    return L if reciprocal > REGULAR else None
 
 
 def _times(B: Array, V: Array | None) -> Array:
