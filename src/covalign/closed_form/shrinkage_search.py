@@ -16,7 +16,7 @@ from covalign.closed_form.shrinkage import COARSE, SHRINKAGE_GRID, Ridge, best_r
 
 STEPS = (4, 2, 1)  # in shrinkages of the grid
 LAST = len(SHRINKAGE_GRID) - 1
-NEAR = 0.005  # alignment: more than some hundred covariates differ from all in a comparison of scales
+NEAR = 0.002  # alignment: several times as much as a hundred covariates differ from all in a comparison of scales
 
 Frame = Callable[[str, Sequence[int]], pd.DataFrame]
 
