@@ -8,6 +8,8 @@ import pytest
 
 import covalign as ca
 from covalign.closed_form import regimes, validation
+from covalign.closed_form.ridge_path import of_solutions, ridge_path
+from covalign.closed_form.shrinkage import SHRINKAGE_GRID
 from covalign.stream.folds import FoldSorter, fold_of_rows
 from covalign.stream.levels import Levels
 from covalign.tables.covariates import Encoding
@@ -166,6 +168,16 @@ def test_the_search_finds_the_best_of_the_grid(monkeypatch):
     assert len(both) > 2
     assert len(few.shrinkage_path_) < len(full.shrinkage_path_)
     assert full.shrinkage_path_["alignment"].max() - few.shrinkage_path_["alignment"].max() < 1e-3
+
+
+@pytest.mark.parametrize("scale", ["raw", "root"])
+def test_solutions_are_the_regressions_of_eigenvectors(scale):
+    Z, Y = classes(n=300, levels=12, k=20)
+    m = ca.Moments.from_arrays(Z, ca.covariates.encode(Y[["class"]]).to_numpy())
+    path, found = ridge_path(m, SHRINKAGE_GRID, scale), of_solutions(m, SHRINKAGE_GRID, scale)
+    np.testing.assert_allclose(found.own, path.own, rtol=1e-9)
+    np.testing.assert_allclose(found.variance(m), path.own, rtol=1e-9)
+    np.testing.assert_allclose(found.products(m.cov_zy), path.products(m.cov_zy), rtol=1e-9)
 
 
 @pytest.mark.parametrize("shrinkage", [0.0, 1e-3, 0.3])

@@ -228,7 +228,7 @@ def save_figure(axes: Any, path: Path) -> None:
 
 
 def alignment_lines(
-    model: Any, names: Mapping[str, str] | None = None, summary: pd.DataFrame | None = None, **more: Any
+    model: Any, names: Mapping[str, str] | None = None, summary: pd.DataFrame | None = None, /, **more: Any
 ) -> list[str]:
     """The alignment of every covariate and, for several, the mean, as a table; ``more`` are further columns.
 

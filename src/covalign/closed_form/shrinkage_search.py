@@ -48,11 +48,12 @@ class Search:
 
     def path(self) -> pd.DataFrame:
         """The same with the shrinkages that the search tries."""
-        found = [self._climbed("raw", LAST // 2 + 1)]
-        if found[0][0] is None:
+        first, alignment = self._climbed("raw", LAST // 2 + 1)
+        if first is None:
             return self._seen(self._of_some, "raw")
-        if self._scale_matters(*found[0]):
-            found += [self._climbed(scale, place(found[0][0])) for scale in ("root", "standard")]
+        found: list[tuple[Ridge | None, float]] = [(first, alignment)]
+        if self._scale_matters(first, alignment):
+            found += [self._climbed(scale, place(first)) for scale in ("root", "standard")]
         top = max(value for _, value in found)
         near = [ridge for ridge, value in found if ridge is not None and value >= top - NEAR]
         best = max(near, key=lambda ridge: self._value(self._frame, ridge.scale, place(ridge)))
