@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from covalign.closed_form import metrics, regimes, simulate
     from covalign.factor.informed import InformedFactorAnalysis
     from covalign.moments.moments import Moments
+    from covalign.moments.principal_components import principal_components
     from covalign.persist.reader import load
     from covalign.show import plot, report
     from covalign.stream.formats import open_rows
@@ -41,6 +42,7 @@ __all__ = [
     "metrics",
     "open_rows",
     "plot",
+    "principal_components",
     "read_table",
     "regimes",
     "report",
@@ -56,6 +58,7 @@ HOMES = {
     "cross_validated_frontier": "covalign.aligner.nested_frontier",
     "load": "covalign.persist.reader",
     "open_rows": "covalign.stream.formats",
+    "principal_components": "covalign.moments.principal_components",
     "read_table": "covalign.tables.table_files",
 }
 MODULES = {

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import covalign as ca
-from covalign.closed_form import regimes, shrinkage, validation, wide_rows
+from covalign.closed_form import regimes, shrinkage, shrinkage_search, validation, wide_rows
 from covalign.closed_form.fold_packing import packed
 from covalign.closed_form.pooled_correlation import Pairs
 from covalign.closed_form.ridge_path import RidgePath
@@ -175,7 +175,7 @@ def test_copies_of_rows_take_the_other_route():
 
 def test_steps_climb_to_the_highest_value():
     for best in range(25):
-        assert validation.highest(lambda i, best=best: -abs(i - best), 13, (4, 2, 1)) == best
+        assert shrinkage_search.highest(lambda i, best=best: -abs(i - best), 13, (4, 2, 1)) == best
 
 
 def test_rows_keep_their_root():

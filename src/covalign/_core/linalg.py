@@ -123,14 +123,17 @@ def _correlation_whitener(corr: Array) -> Array:
     return (vectors / np.sqrt(values)).T
 
 
-def regular_cholesky(S: Array, size: int) -> Array | None:
-    """The lower Cholesky factor of S, or None if S has not clearly full rank; ``size`` is that of ``rank_cutoff``."""
+def regular_cholesky(S: Array, size: int, least: float | None = None) -> Array | None:
+    """The lower Cholesky factor of S, or None if S has not clearly full rank; ``size`` is that of ``rank_cutoff``.
+
+    ``least`` is a larger reciprocal condition number to ask for.
+    """
     try:
         L = np.asarray(np.linalg.cholesky(S), dtype=np.float64)
     except np.linalg.LinAlgError:
         return None
     reciprocal_condition, _ = lapack.dpocon(L, np.abs(S).sum(0).max(initial=0.0), uplo="L")
-    return L if reciprocal_condition > rank_cutoff(size, 1.0) else None
+    return L if reciprocal_condition > (rank_cutoff(size, 1.0) if least is None else least) else None
 
 
 def range_root(S: Array) -> Array:

@@ -179,8 +179,8 @@ def numbers_among_objects(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _is_exact(column: pd.Series) -> bool:
     there = column.dropna()
-    exact = there.map(lambda value: isinstance(value, Real | Decimal) and not isinstance(value, bool | np.bool_))
-    return bool(len(there) and exact.all())
+    exact = (isinstance(value, Real | Decimal) and not isinstance(value, bool | np.bool_) for value in there)
+    return bool(len(there)) and all(exact)
 
 
 def _is_writable(name: str) -> bool:

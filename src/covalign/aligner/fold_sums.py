@@ -9,21 +9,31 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from covalign._core.checks import OutOfRange, out_of_range, too_many_covariates, too_many_folds, y_required
+from covalign._core.checks import (
+    OutOfRange,
+    constant_covariates,
+    out_of_range,
+    too_many_covariates,
+    too_many_folds,
+    y_required,
+)
 from covalign._core.linalg import Array
 from covalign._core.messages import message
+from covalign._core.room import check_memory
 from covalign.aligner import dask_tables as dasks
 from covalign.aligner import intake
 from covalign.exceptions import NotFiniteError
 from covalign.moments.incomplete import Rows, batch_moments, fold_moments
 from covalign.moments.moments import MANY, bucket_count, no_rows
 from covalign.stream import Batch, Batches, is_batches, is_dask, is_source, refuse_not_finite
+from covalign.stream.levels import Levels
 from covalign.tables import confounders as nuisance
 from covalign.tables import covariates
 from covalign.tables.confounders import Coding
 from covalign.tables.groups import COLUMN
 
 FEW_FOLDS = 100  # a number that costs little, however few the rows
+FEWER_COLUMNS = "reduce the columns first: fit covalign.principal_components(Z, rank=500).transform(Z)"
 
 
 class Found(NamedTuple):
@@ -77,20 +87,23 @@ class Fitting(NamedTuple):
             return self._of_dask(Z, Y, confounders, coding, groups)
         first = coding is None
         coding, rows, encoded, labels, found = self._prepared(Z, Y, confounders, coding, groups=groups)
+        levels = self._levels(coding)
         if not self.partial:
-            covariates.refuse_constant(encoded[coding.covariates.names])
+            _refuse_constant(coding, encoded, levels)
         elif not first and len(encoded) == 0:  # all rows were left out
-            return Found(coding, [None] * self._buckets(rows, encoded, found), _precision(rows.dtype), found)
+            return Found(coding, [None] * self._buckets(rows, encoded, coding, found), _precision(rows.dtype), found)
         try:
             # The sums notice numbers that are not finite, so no other pass is needed.
             made = fold_moments(
                 rows,
                 encoded,
-                self._buckets(rows, encoded, found),
+                self._buckets(rows, encoded, coding, found),
                 coding.covariates.blocks,
                 coding.q,
                 grouped=found is not None,
                 single=self.single,
+                names=coding.covariates.names,
+                levels=levels,
             )
         except NotFiniteError as error:
             if is_source(rows):  # a Source knows the names of its rows and columns
@@ -119,7 +132,7 @@ class Fitting(NamedTuple):
             keep = np.flatnonzero(covariates.complete_rows(given.tables.Y, self.missing, partial=self.partial))
             return intake.labels_for_messages(Z, keep, start)
 
-        rows, encoded = coding.apply(rows, tables)
+        rows, encoded = coding.apply(rows, tables, short=self._levels(coding) is not None)
         if given.groups is None:
             return Prepared(coding, rows, encoded, labels)
         kept = covariates.complete_rows(given.tables.Y, self.missing, partial=self.partial)
@@ -153,9 +166,17 @@ class Fitting(NamedTuple):
         both = ((Z, Y.to_numpy()) for Z, Y in chain([start], map(prepared, stream)))
         names, k = coding.covariates.names, start[0].shape[1]
         grouped = groups is not None
-        several = now._buckets(*start, np.array(sorted(seen)) if grouped else None)
+        several = now._buckets(*start, coding, np.array(sorted(seen)) if grouped else None)
         made = batch_moments(
-            both, names, k, several, coding.covariates.blocks, coding.q, grouped=grouped, single=self.single
+            both,
+            names,
+            k,
+            several,
+            coding.covariates.blocks,
+            coding.q,
+            grouped=grouped,
+            single=self.single,
+            levels=self._levels(coding),
         )
         return Found(coding, made, _precision(start[0].dtype), np.array(sorted(seen)) if grouped else None)
 
@@ -169,14 +190,31 @@ class Fitting(NamedTuple):
         made = dasks.fold_moments(lazy, self.folds, self.buckets)
         return Found(lazy.coding, made, dasks.dtype_of(Z), lazy.groups)
 
-    def _buckets(self, rows: Any, Y: Any, groups: Array | None) -> int:
+    def _levels(self, coding: Coding) -> Levels | None:
+        """How covariates travel: as a short table if they are many dummies (not for sums in single precision)."""
+        return None if self.single else coding.covariates.levels
+
+    def _buckets(self, rows: Any, Y: Any, coding: Coding, groups: Array | None) -> int:
         """Of earlier rows, or by the numbers of columns and, if all rows are here, of groups."""
-        columns = rows.shape[1] + Y.shape[1] - (groups is not None)
+        columns = rows.shape[1] + len(coding.covariates.names)
         if not self.partial and self.folds > max(len(Y), FEW_FOLDS):
             raise too_many_folds(self.folds, f"at most the number of rows, {len(Y)}")
-        if groups is None:
-            return self.buckets or bucket_count(self.folds, columns)
-        return self.buckets or bucket_count(self.folds, columns, MANY if self.partial else len(groups))
+        several = None if groups is None else MANY if self.partial else len(groups)
+        count = self.buckets or bucket_count(self.folds, columns, several)
+        # Groups may be fewer than buckets; the covariance of all rows and that of a training set come on top.
+        check_memory(
+            f"a fit of {columns} columns", 8.0 * columns**2 * (min(count, several or count) + 2), FEWER_COLUMNS
+        )
+        return count
+
+
+def _refuse_constant(coding: Coding, encoded: pd.DataFrame, levels: Levels | None) -> None:
+    if levels is None:
+        covariates.refuse_constant(encoded[coding.covariates.names])
+        return
+    varies = levels.varies(encoded.to_numpy())
+    if not varies.all():
+        raise constant_covariates(np.array(coding.covariates.names)[~varies])
 
 
 def _refuse_many(coding: Coding, k: int) -> None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from covalign._core.linalg import Array
+from covalign._core.linalg import Array, regular_cholesky
 from covalign.closed_form import optimum, regimes
 from covalign.closed_form.budget import Budget
 from covalign.closed_form.regimes import Polar
@@ -49,7 +49,10 @@ class Solution(NamedTuple):
     @property
     def singular(self) -> bool:
         """T merges dimensions."""
-        return bool(np.linalg.matrix_rank(self.mixing) < len(self.mixing))
+        F = self.mixing
+        if len(F) >= regimes.MANY_COVARIATES and regular_cholesky(F @ F.T, len(F), regimes.REGULAR) is not None:
+            return False  # without singular values
+        return bool(np.linalg.matrix_rank(F) < len(F))
 
     def moved(self, regime: str, lam: float) -> Solution:
         """Another regime from the same polar form."""

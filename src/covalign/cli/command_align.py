@@ -145,4 +145,4 @@ def answer(aligner: LatentAligner, files: list[str], as_json: bool) -> None:
     }
     setting = f"{regime_line(aligner)}, shrinkage {aligner.shrinkage_:.3g}{SCALED[aligner.scale_]}"
     size = size_line(aligner.n_rows_, aligner.n_groups_, f"{aligner.n_features_in_} dimensions")
-    reply(as_json, facts, *alignment_lines(aligner), *category_lines(categories), setting, size, *files)
+    reply(as_json, facts, *alignment_lines(aligner, None, summary), *category_lines(categories), setting, size, *files)

@@ -228,12 +228,14 @@ def save_figure(axes: Any, path: Path) -> None:
         axes.figure.savefig(file, format=path.suffix.lower()[1:], dpi=200)
 
 
-def alignment_lines(model: Any, names: Mapping[str, str] | None = None, **more: Any) -> list[str]:
+def alignment_lines(
+    model: Any, names: Mapping[str, str] | None = None, summary: pd.DataFrame | None = None, /, **more: Any
+) -> list[str]:
     """The alignment of every covariate and, for several, the mean, as a table; ``more`` are further columns.
 
-    ``names`` says what a covariate is called in the table.
+    ``names`` says what a covariate is called in the table; ``summary`` is that of the model, if it is there already.
     """
-    shown = model.summary()[list(ALIGNMENT)].assign(**more).rename(index=names or {})
+    shown = (model.summary() if summary is None else summary)[list(ALIGNMENT)].assign(**more).rename(index=names or {})
     rows = list(shown.itertuples(name=None))
     mean = [("mean", *model.mean_alignment_.reindex(shown.columns))] if len(rows) > 1 else []
     return plain(["covariate", *ALIGNMENT.values(), *more], rows + mean)

@@ -49,6 +49,8 @@ class AlignedModel(OutputTables):
     n_features_in_: int
     _budget: Budget | None = None  # of the exact regime
     _reading: Mapping[str, Any] | None = None  # how a command read the tables of the fit, for those of new rows
+    # The last held-out numbers: summary, means and printed lines ask for the same.
+    _last: tuple[tuple[str | None, str], Budget | None, HeldOut, Measured] | None = None
     _dimensions = "dimensions"  # what stands for covariates, in sentences
 
     if TYPE_CHECKING:  # properties of the estimators, where their documentation is
@@ -292,7 +294,11 @@ class AlignedModel(OutputTables):
         held = self._held_out(own=True)
         if held is None or (self.regime_ == "exclusive" and not held.all_exclusive):
             return None
-        return held.measure_mixed(self._mixing(held.whole), [self._mixing(of.polar) for of in held.folds])
+        setting = (self.regime_, str(self.lam_))
+        if self._last is None or self._last[:2] != (setting, self._budget) or self._last[2] is not held:
+            found = held.measure_mixed(self._mixing(held.whole), [self._mixing(of.polar) for of in held.folds])
+            self._last = (setting, self._budget, held, found)
+        return self._last[3]
 
     def _mixing(self, polar: Polar) -> Array:
         """F of this model's regime; without a regime, z itself in the coordinates of T_0."""

@@ -51,6 +51,7 @@ from covalign._core.linalg import (
     orthonormal_range,
     range_eigh,
     rank_cutoff,
+    regular_cholesky,
     to_correlation,
     unit_rows,
     whitener,
@@ -66,6 +67,8 @@ POWERS = {"raw": 0.0, "root": 0.5, "standard": 1.0}  # of the deviations by whic
 SCALED = {"raw": "", "root": ", columns divided by the root of their deviations", "standard": ", columns standardised"}
 ENDS = {"independent": 0.0, "strongest": 1.0}  # regimes that are an end of the lambda scale
 DEFAULT_LAMS = tuple(np.linspace(0, 1, 21).round(2).tolist())
+MANY_COVARIATES = 100  # from which products replace singular value decompositions, where columns are independent
+REGULAR = 1e-6  # the reciprocal condition of a gram matrix of columns that are clearly independent
 FRONTIER_COLUMNS = (  # of all kinds of frontiers; a covariate of the same name becomes "... (covariate)" in all of them
     *("regime", "lam", "alignment", "alignment_se", "coupling", "alignment_in_sample", "coupling_in_sample"),
     *("held_out_alignment", "held_out_alignment_se", "held_out_coupling", "exact_alignment"),
@@ -264,10 +267,10 @@ def polar_if_spanned(m: Moments, shrinkage: float = 0.0, scale: str = "raw") -> 
 
     A = W.of(S_zy)
 
-    def regressions(V: Array) -> Array:
+    def regressions(V: Array | None) -> Array:
         if W.has_root:
-            return _ridge_of_root(m, W, shrinkage, scale, A @ V)
-        return W.of(m.cov_z @ (ridge(m, shrinkage, scale) @ V))
+            return _ridge_of_root(m, W, shrinkage, scale, _times(A, V))
+        return W.of(m.cov_z @ _times(ridge(m, shrinkage, scale), V))
 
     def columns(at: Any) -> Array:
         return W.of(m.cov_z[:, at] / unit[at])
@@ -303,7 +306,7 @@ class Whitened(NamedTuple):
 
     A: Array  # W S_zy
     cutoff: float  # singular values of A up to it are rounding
-    regressions: Callable[[Array], Array] | None  # V -> W S_z B V, B the ridge regressions; None without shrinkage
+    regressions: Callable[[Array | None], Array] | None  # V (or I) -> W S_z B V, B of ``ridge``; None without shrinkage
     columns: Callable[[Any], Array]  # W S_z / sd of these columns of Z
     whitening: Any  # ``rank``, ``rows(F)`` = F'W and ``matrix``, as of ``Whitening``
 
@@ -319,6 +322,10 @@ def polar_of(whitened: Whitened, names: Sequence[str]) -> Polar:
     (5, 5)
     """
     A, p = whitened.A, whitened.A.shape[1]
+    if p >= MANY_COVARIATES and (regular := _regular_polar(whitened)) is not None:
+        basis, M, M_inverse = regular
+        T_0 = whitened.whitening.rows(basis)
+        return Polar(T_0, M, M_inverse, np.empty((p, 0)), basis, whitened.whitening, tuple(names))
     U, d, Vt = np.linalg.svd(A, full_matrices=False)
     r = int(np.sum(d > whitened.cutoff))
     U, d, V, null = U[:, :r], d[:r], Vt[:r].T, Vt[r:].T
@@ -341,6 +348,36 @@ def polar_of(whitened: Whitened, names: Sequence[str]) -> Polar:
         whitening=whitened.whitening,
         covariate_names=tuple(names),
     )
+
+
+def _regular_polar(whitened: Whitened) -> tuple[Array, Array, Array] | None:
+    """U V', M and M^-1 from products, without the two singular value decompositions of ``polar_of``.
+
+    If A and the regressions R have clearly independent columns, U V' is the orthonormal factor of C, the part of A in
+    the span of R. It is C (C'C)^-1/2 but for rounding, which a step of Newton and Schulz takes away. None if columns
+    are nearly dependent: the error grows with the square of a condition number, which is at most 1e3 here.
+    """
+    A = C = whitened.A
+    if regular_cholesky(A.T @ A, len(A), REGULAR) is None:
+        return None
+    if whitened.regressions is not None:
+        R = whitened.regressions(None)
+        factor = regular_cholesky(R.T @ R, len(R), REGULAR)
+        if factor is None:
+            return None
+        C = R @ scipy.linalg.cho_solve((factor, True), R.T @ A, check_finite=False)
+    values, V = np.linalg.eigh(C.T @ C)
+    if values[0] <= REGULAR * values[-1]:
+        return None
+    Q = C @ ((V / np.sqrt(values)) @ V.T)
+    Q = 1.5 * Q - Q @ (Q.T @ Q / 2)
+    M = Q.T @ A
+    M = (M + M.T) / 2
+    return Q, M, np.asarray(scipy.linalg.cho_solve(scipy.linalg.cho_factor(M), np.eye(len(M))))
+
+
+def _times(B: Array, V: Array | None) -> Array:
+    return B if V is None else np.asarray(B @ V)
 
 
 def _symmetric(U: Array, A: Array, V: Array) -> tuple[Array, Array, Array]:

@@ -154,3 +154,17 @@ def of_eigenvectors(train: Moments, S_zy: Array, shrinkages: Array, scale: str =
     c = vectors.T @ S_zy
     own = (values[:, None] / ridged**2).T @ c**2
     return EigenPath(vectors / u, c, ridged, own, np.ones(own.shape))
+
+
+def of_solutions(train: Moments, shrinkages: Array, scale: str = "raw") -> RidgePath:
+    """From a solution for every shrinkage, which is better for few of them.
+
+    S_z b follows from the equation that b solves: (1 - rho) S_z b = s_zy - rho D b.
+    """
+    S_zy, D = regimes.standardised_cross_covariance(train), regimes.penalty(train, scale)[:, None]
+    weights, own = np.empty((len(S_zy), len(shrinkages), S_zy.shape[1])), np.empty((len(shrinkages), S_zy.shape[1]))
+    for i, rho in enumerate(shrinkages.tolist()):
+        b = regimes.ridge(train, rho, scale)
+        S_b = (S_zy - rho * D * b) / (1 - rho) if rho < 1 else train.cov_z @ b
+        weights[:, i], own[i] = b, np.sum(b * S_b, axis=0)
+    return RidgePath(weights, own)

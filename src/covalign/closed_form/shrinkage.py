@@ -16,7 +16,7 @@ from covalign.closed_form import regimes
 from covalign.closed_form.fold_packing import packed
 from covalign.closed_form.measures import quotient
 from covalign.closed_form.pooled_correlation import Pairs, pair_sums
-from covalign.closed_form.ridge_path import EigenPath, RidgePath, ridge_path
+from covalign.closed_form.ridge_path import EigenPath, RidgePath, of_solutions, ridge_path
 from covalign.closed_form.splits import Split, all_rows, mean_of_y, splits, training
 from covalign.moments.incomplete import Rows, merged, merged_with_terms
 from covalign.moments.moments import Moments
@@ -44,16 +44,21 @@ def shrinkage_path(buckets: Sequence[Rows | None], folds: int | None = None, q: 
     differ, and the regressions are so much worse on left-out rows than on fitted ones that another ridge may help.
     First for few shrinkages; then the best of them for all, if it is better.
     """
-    origin, made = mean_of_y(part for part in buckets if part is not None), splits(buckets, folds, q)
+    origin = mean_of_y(part for part in buckets if part is not None)
+    return path_of_splits(splits(buckets, folds, q), origin, order_of(buckets))
+
+
+def path_of_splits(made: Sequence[Split], origin: Array, order: int) -> pd.DataFrame:
+    """``shrinkage_path`` of training sets; ``origin`` is near the mean of y, and matrices have this order."""
 
     def path(scale: str) -> pd.DataFrame:
-        return _whole_path(made, scale, origin, _order(buckets))
+        return _whole_path(made, scale, origin, order)
 
     raw = path("raw")
     best = best_ridge(raw)
-    if best is None or not _scale_matters(made, best, float(raw["alignment"].max())):
+    if best is None or not scale_matters(made, best, float(raw["alignment"].max())):
         return raw
-    others = {scale: _few_or_all(made, scale, origin, _order(buckets)) for scale in ("root", "standard")}
+    others = {scale: _few_or_all(made, scale, origin, order) for scale in ("root", "standard")}
     few = pd.concat([frame[frame["shrinkage"].isin(SHRINKAGE_GRID[COARSE])] for frame in others.values()])
     better = best_ridge(few)
     if better is None or not few["alignment"].max() > raw["alignment"].max():
@@ -62,7 +67,7 @@ def shrinkage_path(buckets: Sequence[Rows | None], folds: int | None = None, q: 
     return pd.concat([raw, whole if len(whole) == len(raw) else path(better.scale)], ignore_index=True)
 
 
-def _scale_matters(made: Sequence[Split], best: Ridge, held_out: float) -> bool:
+def scale_matters(made: Sequence[Split], best: Ridge, held_out: float) -> bool:
     """Whether deviations differ, and alignment on fitted rows exceeds that on left-out rows by more than WORTH_IT."""
     train = made[0].train
     sd = np.sqrt(np.diag(train.cov_z)[np.diag(train.cov_z) > 0])
@@ -91,14 +96,22 @@ def _few_or_all(made: Sequence[Split], scale: str, origin: Array, order: int) ->
     grid = SHRINKAGE_GRID[COARSE]
 
     def sums(split: Split) -> Pairs:
-        B = np.stack([regimes.ridge(split.train, rho, scale) for rho in grid], axis=1)
-        own = _variance(B.reshape(len(B), -1), split.train).reshape(B.shape[1:])
-        return _sums(RidgePath(B, own).unit, split, origin)
+        return _sums(of_solutions(split.train, grid, scale).unit, split, origin)
 
     return path_frame(in_threads(sums, made, order), scale, grid)
 
 
-def _order(buckets: Sequence[Rows | None]) -> int:
+def sums_at(made: Sequence[Split], ridge: Ridge, origin: Array, order: int) -> list[Pairs]:
+    """Sums over the left-out rows of every fold (1 x 1 x P) at one shrinkage."""
+    one = np.array([ridge.shrinkage])
+
+    def sums(split: Split) -> Pairs:
+        return _sums(of_solutions(split.train, one, ridge.scale).unit, split, origin)
+
+    return in_threads(sums, made, order)
+
+
+def order_of(buckets: Sequence[Rows | None]) -> int:
     """The order of the matrices that are decomposed."""
     return max((len(part.cov_z) for part in buckets if part is not None), default=0)
 
@@ -160,7 +173,7 @@ def nested_ridges(
         return found
 
     sums: dict[tuple[int, str], list[Pairs]] = {}
-    for fold, scale, of_piece in chain.from_iterable(in_threads(sums_without, list(wanted), _order(buckets))):
+    for fold, scale, of_piece in chain.from_iterable(in_threads(sums_without, list(wanted), order_of(buckets))):
         sums.setdefault((fold, scale), []).append(of_piece)
     paths = [[path_frame(sums.get((fold, scale), []), scale) for scale in scales] for fold in range(len(outer))]
     return [best_ridge(pd.concat(of_fold, ignore_index=True)) for of_fold in paths]
@@ -194,7 +207,7 @@ def erasure_path(buckets: Sequence[Rows | None], folds: int | None = None, q: in
     this b_p was estimated.
     """
     made = [split for split in splits(buckets, folds, q) if (split.test.n or 0) >= 2]
-    scores = np.array(in_threads(_change_scores, made, _order(buckets))).reshape(-1, len(SHRINKAGE_GRID))
+    scores = np.array(in_threads(_change_scores, made, order_of(buckets))).reshape(-1, len(SHRINKAGE_GRID))
     mean = scores.mean(axis=0) if len(scores) else np.full(len(SHRINKAGE_GRID), np.nan)
     error = scores.std(axis=0, ddof=1) / np.sqrt(len(scores)) if len(scores) > 1 else np.full(len(mean), np.nan)
     return pd.DataFrame({"shrinkage": SHRINKAGE_GRID, "change": mean, "se": error})

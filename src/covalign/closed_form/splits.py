@@ -34,6 +34,11 @@ class Split(NamedTuple):
     parts: list[Rows]  # the buckets of the left-out rows
     known: NDArray[np.bool_]  # covariates that vary in the training set
 
+    def select(self, columns: list[int]) -> Split:
+        """The same with these covariates only."""
+        parts = [part.select(columns) for part in self.parts]
+        return Split(self.fold, self.train.select(columns), self.test.select(columns), parts, self.known[columns])
+
 
 def splits(buckets: Sequence[Rows | None], folds: int | None = None, q: int = 0) -> list[Split]:
     """Leave each fold out once. By default every bucket is a fold.

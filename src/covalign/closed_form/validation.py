@@ -2,15 +2,15 @@
 
 ``FoldValidation`` works with the moments of training sets. ``WideValidation`` does the same for data with fewer rows
 than columns, without gaps and confounders, in the space of the rows (``wide_rows``): there a shrinkage costs one
-inverse for all training sets together, those inside of training sets included. If rows are many, not all shrinkages of
-the grid are tried: a search climbs from its middle in steps of four, for each scale of the columns, and from the best
-of all in steps of two and one. Training sets choose among the shrinkages that were tried for all rows.
+inverse for all training sets together, those inside of training sets included. If rows are many there, or covariates
+elsewhere, not all shrinkages of the grid are tried (``shrinkage_search``). Training sets of wide data choose among the
+shrinkages that were tried for all rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cached_property
+from collections.abc import Sequence
+from functools import cached_property, partial
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -22,29 +22,30 @@ from covalign.closed_form.fold_packing import packed
 from covalign.closed_form.heldout import HeldOut, LeftOut, held_out, reduced
 from covalign.closed_form.measures import quotient
 from covalign.closed_form.pooled_correlation import Pairs
-from covalign.closed_form.regimes import Polar
+from covalign.closed_form.regimes import MANY_COVARIATES, Polar
 from covalign.closed_form.shrinkage import (
     ALIKE,
-    COARSE,
     SHRINKAGE_GRID,
     WORTH_IT,
     Ridge,
     analytic_shrinkage,
     best_ridge,
     inner_sets,
+    order_of,
     path_frame,
+    path_of_splits,
     ridges_of_splits,
-    shrinkage_path,
+    scale_matters,
+    sums_at,
 )
-from covalign.closed_form.splits import Split, splits, varies
+from covalign.closed_form.shrinkage_search import Search, place
+from covalign.closed_form.splits import Split, mean_of_y, splits, varies
 from covalign.closed_form.wide_rows import Prediction, TrainingRows, WideRows, wide_rows
 from covalign.moments.adjustment import explained
 from covalign.moments.incomplete import Rows, merged
 from covalign.moments.moments import Moments, without_z
 
 ALL_SHRINKAGES = 400  # rows, up to which every shrinkage of the grid is tried
-STEPS = (4, 2, 1)  # of the search, in shrinkages of the grid
-LAST = len(SHRINKAGE_GRID) - 1
 
 
 class Validation(Protocol):
@@ -78,6 +79,26 @@ def validation(buckets: Sequence[Rows | None], folds: int, q: int = 0, nested: b
     return FoldValidation(buckets, folds, q)
 
 
+class Trials:
+    """Ridge regressions of training sets on the rows left out of them, at one shrinkage after the other."""
+
+    def __init__(self, made: Sequence[Split], origin: Array, order: int) -> None:
+        self._made, self._origin, self._order = made, origin, order
+        self._sums: dict[Ridge, list[Pairs]] = {}
+
+    def frame(self, scale: str, places: Sequence[int]) -> pd.DataFrame:
+        """The path at these places of the grid."""
+        tried = [self._at(Ridge(float(SHRINKAGE_GRID[i]), scale)) for i in places]
+        sums = [_joined(fold) for fold in zip(*tried, strict=True)]
+        return path_frame(sums, scale, SHRINKAGE_GRID[list(places)])
+
+    def _at(self, ridge: Ridge) -> list[Pairs]:
+        """Sums of every fold (1 x 1 x P)."""
+        if ridge not in self._sums:
+            self._sums[ridge] = sums_at(self._made, ridge, self._origin, self._order)
+        return self._sums[ridge]
+
+
 class FoldValidation:
     """From the moments of every training set."""
 
@@ -94,8 +115,16 @@ class FoldValidation:
         return bool(self._made)
 
     def path(self) -> pd.DataFrame:
-        """``shrinkage_path``."""
-        return shrinkage_path(self._buckets, self._folds, self._q)
+        """``shrinkage_path``; of the shrinkages that a search tries if covariates are many."""
+        origin, order = mean_of_y(part for part in self._buckets if part is not None), order_of(self._buckets)
+        many = bool(self._made) and len(origin) >= MANY_COVARIATES
+        if not many or any(split.train.root is not None for split in self._made):
+            return path_of_splits(self._made, origin, order)
+        # Covariates of a table may be in an order, so those that long steps look at are spread.
+        at = np.arange(0, len(origin), len(origin) // MANY_COVARIATES)
+        some = [split.select(at.tolist()) for split in self._made]
+        trials, few = Trials(self._made, origin, order), Trials(some, origin[at], order)
+        return Search(trials.frame, partial(scale_matters, some), few.frame).path()
 
     def ridges(self, path: pd.DataFrame | None, overall: Ridge) -> list[Ridge]:
         """What each training set chooses by itself, of the scales of the path."""
@@ -167,63 +196,26 @@ class WideValidation:
     # -- the path -----------------------------------------------------------------------------------------------------
 
     def path(self) -> pd.DataFrame:
-        """``shrinkage_path``: raw columns first, other scales if they can change something."""
-        if len(self._rows.v) <= ALL_SHRINKAGES:
-            first: Callable[[str], pd.DataFrame] = self._full
-            few: Callable[[str, int], pd.DataFrame] = self._every_fourth
-            rest: Callable[[str], pd.DataFrame] = self._full
-        else:
-            first, few, rest = self._coarse, self._coarse, self._fine
-        raw = first("raw")
-        best = best_ridge(raw)
-        if best is None or not self._scale_matters(best, float(raw["alignment"].max())):
-            return rest("raw")
-        some = pd.concat([few(scale, _place(best)) for scale in ("root", "standard")])
-        better = best_ridge(some)
-        if better is None or not some["alignment"].max() > raw["alignment"].max():
-            return rest("raw")
-        return pd.concat([raw, rest(better.scale)], ignore_index=True)
+        """``shrinkage_path``; of the shrinkages that a search tries if rows are many."""
+        search = Search(self._frame, self._scale_matters)
+        return search.whole_path() if len(self._rows.v) <= ALL_SHRINKAGES else search.path()
 
     def _scale_matters(self, best: Ridge, held: float) -> bool:
         """``shrinkage._scale_matters``, by the deviations of all rows."""
         sd = np.sqrt(self._rows.variance[self._rows.variance > 0])
         if len(sd) == 0 or sd.max() < ALIKE * sd.min():
             return False
-        return self._trial(best.scale, _place(best)).fitted - held > WORTH_IT
-
-    def _full(self, scale: str) -> pd.DataFrame:
-        return self._frame(scale, range(LAST + 1))
-
-    def _every_fourth(self, scale: str, _: int) -> pd.DataFrame:
-        return self._frame(scale, range(LAST + 1)[COARSE])
-
-    def _coarse(self, scale: str, start: int = LAST // 2 + 1) -> pd.DataFrame:
-        """The shrinkages that a search in long steps tries."""
-        highest(lambda i: self._value(scale, i), start, STEPS[:1])
-        return self._seen(scale)
-
-    def _fine(self, scale: str) -> pd.DataFrame:
-        """The same, and those that short steps from the best of them try."""
-        best = best_ridge(self._seen(scale))
-        if best is not None:
-            highest(lambda i: self._value(scale, i), _place(best), STEPS[1:])
-        return self._seen(scale)
-
-    def _value(self, scale: str, place: int) -> float:
-        return float(np.nan_to_num(self._frame(scale, [place])["alignment"].iloc[0], nan=-np.inf))
-
-    def _seen(self, scale: str) -> pd.DataFrame:
-        return self._frame(scale, sorted(i for of, i in self._few if of == scale))
+        return self._trial(best.scale, place(best)).fitted - held > WORTH_IT
 
     def _frame(self, scale: str, places: Sequence[int]) -> pd.DataFrame:
         trials = [self._trial(scale, i) for i in places]
         sums = [_stacked([trial.folds[fold] for trial in trials]) for fold, of in enumerate(self._made) if of.n]
         return path_frame(sums, scale, SHRINKAGE_GRID[list(places)])
 
-    def _trial(self, scale: str, place: int) -> Trial:
-        if (scale, place) not in self._few:
-            self._few[scale, place] = self._tried(Ridge(float(SHRINKAGE_GRID[place]), scale))
-        return self._few[scale, place]
+    def _trial(self, scale: str, at: int) -> Trial:
+        if (scale, at) not in self._few:
+            self._few[scale, at] = self._tried(Ridge(float(SHRINKAGE_GRID[at]), scale))
+        return self._few[scale, at]
 
     def _tried(self, ridge: Ridge) -> Trial:
         sets = [of.left_out for of in (*self._made, *self._inner)]
@@ -265,7 +257,7 @@ class WideValidation:
         if path is None:
             return [overall] * len(self._made)
         tried = [
-            (str(scale), [_place(Ridge(rho)) for rho in rows["shrinkage"]])
+            (str(scale), [place(Ridge(rho)) for rho in rows["shrinkage"]])
             for scale, rows in path.groupby("scale", sort=False)
         ]
         return [
@@ -310,17 +302,9 @@ class WideValidation:
         return [(of, one.values) for of, one in zip(these, found, strict=True)]
 
 
-def highest(value: Callable[[int], float], start: int, steps: Sequence[int], last: int = LAST) -> int:
-    """The place of the highest value that steps up from ``start``, ever smaller ones, find."""
-    at = start
-    for step in steps:
-        while (best := max([at, max(0, at - step), min(last, at + step)], key=value)) != at:
-            at = best
-    return at
-
-
-def _place(ridge: Ridge) -> int:
-    return int(np.argmin(np.abs(SHRINKAGE_GRID - ridge.shrinkage)))
+def _joined(several: Sequence[Pairs]) -> Pairs:
+    """Sums of several shrinkages, each 1 x 1 x P: 1 x shrinkages x P."""
+    return Pairs(*(np.concatenate(part, axis=1) for part in zip(*several, strict=True)))
 
 
 def _stacked(several: Sequence[Pairs]) -> Pairs:

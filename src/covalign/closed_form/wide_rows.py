@@ -246,9 +246,10 @@ class TrainingRows:
             return self.rank
         root = np.sqrt(self.n)
 
-        def regressions(V: Array) -> Array:
+        def regressions(V: Array | None) -> Array:
             assert ridged is not None
-            return np.asarray(self.centred(ridged) / sd / root @ V)
+            values = self.centred(ridged) / sd / root
+            return np.asarray(values if V is None else values @ V)
 
         def columns(at: Any) -> Array:
             Z = self.centred(self.space.R[:, at])

@@ -38,8 +38,10 @@ from covalign._core.checks import columns_differ, not_finite, too_few_observed
 from covalign._core.flags import rows_by_pattern
 from covalign._core.linalg import Array, is_constant, positive_semidefinite, whitener
 from covalign.moments import moments
+from covalign.moments.level_sums import LevelAccumulator
 from covalign.moments.moments import Accumulator, FoldSums, Moments, as_rows, merge, merge_folds, merge_groups, no_rows
 from covalign.moments.single import SingleAccumulator
+from covalign.stream.levels import Levels
 from covalign.stream.reduction import Size, of_batches
 
 SUMS_BYTES = 2**26  # for the sums of all parts of a fold
@@ -382,10 +384,19 @@ class AnyAccumulator:
     """An ``Accumulator`` of the complete rows and an ``IncompleteAccumulator`` of the others, once there are any."""
 
     def __init__(
-        self, k: int, p: int, blocks: Blocks | None = None, block_bytes: int | None = None, single: bool = False
+        self,
+        k: int,
+        p: int,
+        blocks: Blocks | None = None,
+        block_bytes: int | None = None,
+        single: bool = False,
+        levels: Levels | None = None,
     ) -> None:
-        self.k, self.blocks = k, blocks or _single(p)
-        self._complete = (SingleAccumulator if single else Accumulator)(k, p, block_bytes)
+        self.k, self.blocks, self._levels = k, blocks or _single(p if levels is None else levels.p), levels
+        if levels is not None:
+            self._complete: Accumulator = LevelAccumulator(k, levels, block_bytes)
+        else:
+            self._complete = (SingleAccumulator if single else Accumulator)(k, p, block_bytes)
         self._gaps: IncompleteAccumulator | None = None
 
     def add(self, Z: Any, Y: Array) -> None:
@@ -397,7 +408,10 @@ class AnyAccumulator:
         if self._gaps is None:
             self._gaps = IncompleteAccumulator(self.k, self.blocks)
         self._complete.add(Z, Y, np.flatnonzero(~gaps))
-        self._gaps.add(Z, Y, np.flatnonzero(gaps))
+        if self._levels is None:
+            self._gaps.add(Z, Y, np.flatnonzero(gaps))
+        else:
+            self._gaps.add(Z[gaps], self._levels.expanded(Y[gaps]))
 
     def forget_rows(self) -> None:
         """``Accumulator.forget_rows``."""
@@ -418,10 +432,15 @@ def fold_moments(
     *,
     grouped: bool = False,
     single: bool = False,
+    names: Sequence[str] | None = None,
+    levels: Levels | None = None,
 ) -> list[Rows | None]:
-    """``moments.fold_moments`` for a Y that may have gaps (NaN); equal to it if there is none."""
-    accumulator = partial(AnyAccumulator, blocks=blocks, single=single)
-    return moments.sums_of_folds(Z, Y, folds, accumulator, merged, n_confounders, grouped)
+    """``moments.fold_moments`` for a Y that may have gaps (NaN); equal to it if there is none.
+
+    With ``levels``, Y is a short table, which becomes columns with these names (``stream.levels``).
+    """
+    accumulator = partial(AnyAccumulator, blocks=blocks, single=single, levels=levels)
+    return moments.sums_of_folds(Z, Y, folds, accumulator, merged, n_confounders, grouped, names, levels)
 
 
 def batch_moments(
@@ -434,13 +453,14 @@ def batch_moments(
     *,
     grouped: bool = False,
     single: bool = False,
+    levels: Levels | None = None,
 ) -> list[Rows | None]:
     """``fold_moments`` of batches (Z, Y) of numbers that come once; Z has k columns, Y has these names."""
     columns = k + len(names)
     expected = min(folds, 64) if grouped else folds
     size = Size(columns, expected, moments.block_rows(columns, moments.block_bytes(expected)))
-    accumulator = partial(AnyAccumulator, blocks=blocks, single=single)
-    new = partial(FoldSums, folds, accumulator, names, n_confounders, grouped, expected)
+    accumulator = partial(AnyAccumulator, blocks=blocks, single=single, levels=levels)
+    new = partial(FoldSums, folds, accumulator, names, n_confounders, grouped, expected, levels)
     found: list[Rows | None] = of_batches(batches, new, partial(merge_folds, merge=merged), size)
     return found
 

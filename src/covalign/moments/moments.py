@@ -35,6 +35,7 @@ from covalign._core.user_arrays import in_pandas, plain, shape_of
 from covalign.stream import is_dask, is_elsewhere, is_source, open_rows, refuse_not_finite
 from covalign.stream.folds import FoldSorter
 from covalign.stream.folds import fold_of_rows as fold_of_rows  # callers ask for the folds of moments here
+from covalign.stream.levels import Levels
 from covalign.stream.reduction import BLOCK_BYTES, Size, of_rows
 
 MANY = 1024  # buckets, or groups
@@ -369,6 +370,7 @@ class Accumulator:
 
     def __init__(self, k: int, p: int, block_bytes: int | None = None) -> None:
         self.k, self.p, self.n = k, p, 0
+        self.width = p  # columns of Y as they arrive
         self.mean = np.zeros(k + p)
         self._scatter = np.zeros((k + p, k + p))  # its upper triangle counts
         self._block = np.empty((block_rows(k + p, block_bytes) + 1, k + p))
@@ -380,8 +382,8 @@ class Accumulator:
         """Add Z[rows], Y[rows] (all rows by default)."""
         if Z.shape[1] != self.k:
             raise columns_differ("Z", self.k, Z.shape[1])
-        if Y.shape[1] != self.p:
-            raise columns_differ("Y", self.p, Y.shape[1])
+        if Y.shape[1] != self.width:
+            raise columns_differ("Y", self.width, Y.shape[1])
         n, room = Y.shape[0] if rows is None else len(rows), len(self._block) - 1
         start = 0
         while start < n:
@@ -416,9 +418,13 @@ class Accumulator:
         with np.errstate(over="ignore", invalid="ignore"):  # too large is refused in moments
             d = self._first + centre - self.mean
             self._block[c] = np.sqrt(n * c / (n + c)) * d
-            add_gram(self._scatter, self._block[: c + 1])
+            self._add_products(c)
             self.mean += d * (c / (n + c))
         self.n, self._filled = n + c, 0
+
+    def _add_products(self, c: int) -> None:
+        """Add the products of c centred rows and the row after them."""
+        add_gram(self._scatter, self._block[: c + 1])
 
     def forget_rows(self) -> None:
         """Keep no rows: they will not be few."""
@@ -491,6 +497,7 @@ class FoldSums:
 
     ``accumulator(k, p, block_bytes=...)`` makes the sums of one fold. The last ``n_confounders`` columns of Z do not
     influence folds. ``grouped``: the last column of Y has the numbers of groups, of which there are about ``expected``.
+    ``levels``: Y is a short table (``stream.levels``).
     """
 
     def __init__(
@@ -501,9 +508,10 @@ class FoldSums:
         n_confounders: int = 0,
         grouped: bool = False,
         expected: int | None = None,
+        levels: Levels | None = None,
     ) -> None:
         self._new, self._names = partial(accumulator, block_bytes=block_bytes(expected or folds)), names
-        self._sorter = FoldSorter(folds, n_confounders, grouped)
+        self._sorter = FoldSorter(folds, n_confounders, grouped, levels)
         self._sums: list[Any] = [None] * folds
         self._n = 0
 
@@ -540,12 +548,15 @@ def sums_of_folds(
     merge: Callable[..., Any],
     n_confounders: int,
     grouped: bool = False,
+    names: Sequence[str] | None = None,
+    levels: Levels | None = None,
 ) -> list[Any]:
     """What accumulators make of the rows of every fold, in one pass; ``merge`` joins the results of threads.
 
-    ``grouped``: the last column of Y has the numbers of groups (``stream.folds``).
+    ``grouped``: the last column of Y has the numbers of groups (``stream.folds``). ``levels``: Y is a short table
+    (``stream.levels``), which becomes columns with these names.
     """
-    names = covariate_names(Y)[: -1 if grouped else None]
+    names = covariate_names(Y)[: -1 if grouped else None] if names is None else names
     Z, Y = as_rows(Z, Y)
     if Y.shape[0] == 0:
         raise no_rows()
@@ -558,7 +569,7 @@ def sums_of_folds(
     columns = Z.shape[1] + Y.shape[1]
     expected = min(folds, len(np.unique(Y[:, -1]))) if grouped else folds
     size = Size(columns, expected, block_rows(columns, block_bytes(expected)))
-    new = partial(FoldSums, folds, accumulator, names, n_confounders, grouped, expected)
+    new = partial(FoldSums, folds, accumulator, names, n_confounders, grouped, expected, levels)
     found: list[Any] = of_rows([Z, Y], new, partial(merge_folds, merge=merge), size, locate)
     return found
 
@@ -648,9 +659,16 @@ def _merged_but_for_cov_z(parts: Sequence[Moments]) -> Moments:
         mean_z=first.mean_z + to_z,
         mean_y=first.mean_y + to_y,
         cov_z=d_z.T @ d_z,
-        cov_zy=np.einsum("i,ikp->kp", w, [m.cov_zy for m in parts]) + d_z.T @ d_y,
-        cov_y=np.einsum("i,ipq->pq", w, [m.cov_y for m in parts]) + d_y.T @ d_y,
+        cov_zy=_weighted_sum(w, [m.cov_zy for m in parts], d_z.T @ d_y),
+        cov_y=_weighted_sum(w, [m.cov_y for m in parts], d_y.T @ d_y),
     )
+
+
+def _weighted_sum(w: Array, matrices: Sequence[Array], into: Array) -> Array:
+    """into + sum_i w_i matrices_i, in place."""
+    for share, matrix in zip(w.tolist(), matrices, strict=True):
+        into += share * matrix
+    return into
 
 
 def as_rows(Z: Any, Y: Any) -> tuple[Any, Any]:

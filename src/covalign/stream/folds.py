@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from covalign._core.linalg import Array
+from covalign.stream.levels import Levels
 from covalign.stream.reduction import BLOCK_BYTES
 
 
@@ -46,14 +47,15 @@ def _mix(h: NDArray[np.uint64]) -> NDArray[np.uint64]:
 class FoldSorter:
     """Sorts rows by fold. The last ``n_confounders`` columns of Z do not influence the fold.
 
-    ``grouped``: the last column of Y has the numbers of groups, which decide the fold; it is left out.
+    ``grouped``: the last column of Y has the numbers of groups, which decide the fold; it is left out. ``levels``: Y is
+    a short table; the columns that it stands for decide.
 
     The sorted rows are in memory that is used again and again: fresh pages from the system cost as much as the sums of
     some rows, above all where memory is given back at once (workers of dask).
     """
 
-    def __init__(self, folds: int, n_confounders: int = 0, grouped: bool = False) -> None:
-        self._folds, self._n_confounders, self._grouped = folds, n_confounders, grouped
+    def __init__(self, folds: int, n_confounders: int = 0, grouped: bool = False, levels: Levels | None = None) -> None:
+        self._folds, self._n_confounders, self._grouped, self._levels = folds, n_confounders, grouped, levels
         self._buffers: dict[str, Array] = {}
 
     def sorted(self, Z: Any, Y: Array) -> Iterator[tuple[int, Any, Array]]:
@@ -67,8 +69,10 @@ class FoldSorter:
         step = int(np.clip(BLOCK_BYTES // (8 * (Z.shape[1] + Y.shape[1])), 256, 8192))
         for i in range(0, len(Y), step):
             z, y = Z[i : i + step], Y[i : i + step]
-            own = None if groups is None else groups[i : i + step]
-            fold = fold_of_rows(z[:, :k], y, self._folds) if own is None else fold_of_groups(own, self._folds)
+            if groups is None:
+                fold = fold_of_rows(z[:, :k], self._seen(y), self._folds)
+            else:
+                fold = fold_of_groups(groups[i : i + step], self._folds)
             order = np.argsort(fold, kind="stable")
             z, y = self._taken("z", z, order), self._taken("y", y, order)
             start = 0
@@ -76,6 +80,9 @@ class FoldSorter:
                 if n:
                     yield f, z[start : start + n], y[start : start + n]
                 start += n
+
+    def _seen(self, y: Array) -> Array:
+        return y if self._levels is None else self._levels.expanded(y, self._levels.ends)
 
     def _taken(self, name: str, rows: Any, order: NDArray[np.intp]) -> Any:
         if sparse.issparse(rows):

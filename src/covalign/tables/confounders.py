@@ -155,9 +155,10 @@ class Coding(NamedTuple):
         """Names of the confounders in the table of the user."""
         return [column.source for column in self.confounders.columns]
 
-    def apply(self, Z: Any, tables: Tables) -> tuple[Any, pd.DataFrame]:
-        """[Z C] and Y in numbers."""
-        return beside(Z, coded(self.confounders, tables.C)), self.covariates.apply(tables.Y)
+    def apply(self, Z: Any, tables: Tables, *, short: bool = False) -> tuple[Any, pd.DataFrame]:
+        """[Z C] and Y in numbers; with ``short``, a category of Y is one column (``Encoding.short``)."""
+        code = self.covariates.short if short else self.covariates.apply
+        return beside(Z, coded(self.confounders, tables.C)), code(tables.Y)
 
     def recall(self, Y: Any, confounders: Any) -> tuple[Any, Any]:
         """``separated`` for further rows: their confounders are columns of Y if those of the first rows were."""

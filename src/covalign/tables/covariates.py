@@ -31,6 +31,7 @@ from covalign._core.linalg import dense
 from covalign._core.messages import AS_CATEGORY, AS_LEVELS, AS_NUMBERS, DECLARE_ALL, DECLARE_FIRST, listed, message
 from covalign._core.user_arrays import check_names, in_pandas, inferred, numbers_among_objects, plain
 from covalign.stream import Kept, is_source
+from covalign.stream.levels import MANY, SPARSE, Levels
 from covalign.tables.join import match_rows
 from covalign.tables.table_files import gap_mark, odd_cell
 
@@ -119,10 +120,7 @@ class Encoding(NamedTuple):
 
     def apply(self, frame: pd.DataFrame, called: str = "covariates") -> pd.DataFrame:
         """The numeric columns of these rows, NaN where a covariate is missing. ``called`` is for messages."""
-        absent = [column.source for column in self.columns if column.source not in frame.columns]
-        if absent:
-            problem = f"{called} need the columns {listed(absent)} as in fit"
-            raise ValueError(message(problem, got=listed(frame.columns), remedy="pass a table with these names"))
+        self._refuse_absent(frame, called)
         if self._is_identity(frame):
             return frame
         values, at = np.empty((len(frame), len(self.names))), 0
@@ -131,9 +129,29 @@ class Encoding(NamedTuple):
             at += len(column.names)
         return pd.DataFrame(values, index=frame.index, columns=self.names, copy=False)
 
+    def short(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The table of ``levels``: one numeric column for every column, NaN where a covariate is missing."""
+        self._refuse_absent(frame, "covariates")
+        values = [_apply_short(column, frame[column.source]) for column in self.columns]
+        return pd.DataFrame(np.hstack(values), index=frame.index, columns=[column.source for column in self.columns])
+
+    @property
+    def levels(self) -> Levels | None:
+        """How the short table becomes the numeric columns; None where they are not many dummies."""
+        if len(self.names) < max(MANY, SPARSE * len(self.columns)):
+            return None
+        source = np.repeat(np.arange(len(self.columns)), [len(column.names) for column in self.columns])
+        return Levels(source, np.concatenate([_levels_of_names(column) for column in self.columns]))
+
     def numbers(self, frame: pd.DataFrame) -> NDArray[np.float64]:
         """``apply`` as an array (n x P)."""
         return np.ascontiguousarray(self.apply(frame).to_numpy(dtype=np.float64))
+
+    def _refuse_absent(self, frame: pd.DataFrame, called: str) -> None:
+        absent = [column.source for column in self.columns if column.source not in frame.columns]
+        if absent:
+            problem = f"{called} need the columns {listed(absent)} as in fit"
+            raise ValueError(message(problem, got=listed(frame.columns), remedy="pass a table with these names"))
 
     def _is_identity(self, frame: pd.DataFrame) -> bool:
         """Whether these already are finite float64 numbers: millions of rows need no copy."""
@@ -358,8 +376,8 @@ def _levels_of_text(name: str, values: pd.Series) -> tuple[Any, ...]:
     """Sorted levels of a text column that reads like a category: values recur."""
     if len(values) == 0:
         raise too_few_observed([name], [0])
-    kinds = sorted({type(value).__name__ for value in values})
-    if not all(isinstance(value, str) for value in values):
+    if types.infer_dtype(values, skipna=False) != "string" and not all(isinstance(value, str) for value in values):
+        kinds = sorted({type(value).__name__ for value in values})
         found = f"a mixture of {', '.join(kinds)}" if len(kinds) > 1 else kinds[0]
         raise _unusable(f"{found} in column {name!r}")
     distinct, n = list(values.unique()), len(values)
@@ -381,13 +399,28 @@ def _unusable(got: str, remedy: str = "") -> ValueError:
     return ValueError(message("a covariate needs numbers, booleans or categories", got=got, remedy=remedy))
 
 
+def _levels_of_names(column: Column) -> NDArray[np.intp]:
+    """The levels that the numeric columns stand for; -1 where the numeric column is the column itself."""
+    if column.kind != "dummies":
+        return np.array([-1])
+    return np.arange(len(column.levels) - len(column.names), len(column.levels))
+
+
 def _apply_column(column: Column, values: pd.Series) -> NDArray[np.float64]:
+    short = _apply_short(column, values)
+    if column.kind != "dummies":
+        return short
+    return np.where(np.isnan(short), np.nan, short == _levels_of_names(column))
+
+
+def _apply_short(column: Column, values: pd.Series) -> NDArray[np.float64]:
+    """One numeric column (n x 1): the number, or the place of the level."""
     if column.kind == "number" and isinstance(values.dtype, np.dtype) and values.dtype != object:
         return _numbers(column, values)  # a gap is NaN already
     if values.hasnans:
         there = values.notna().to_numpy()
-        filled = np.full((len(values), len(column.names)), np.nan)
-        filled[there] = _apply_column(column, values[there].infer_objects())
+        filled = np.full((len(values), 1), np.nan)
+        filled[there] = _apply_short(column, values[there].infer_objects())
         return filled
     if column.kind == "number":
         return _numbers(column, values)
@@ -401,10 +434,7 @@ def _apply_column(column: Column, values: pd.Series) -> NDArray[np.float64]:
                 remedy=DECLARE_ALL,
             )
         )
-    if column.kind in ("binary", "ordered"):
-        return np.asarray(codes[:, None], dtype=np.float64)
-    dummies = codes[:, None] == np.arange(len(column.levels))
-    return np.asarray(dummies[:, len(column.levels) - len(column.names) :], dtype=np.float64)
+    return np.asarray(codes[:, None], dtype=np.float64)
 
 
 def _numbers(column: Column, values: pd.Series) -> NDArray[np.float64]:

@@ -437,10 +437,11 @@ def gap_mark(text: str) -> str:
 def odd_cell(column: pd.Series) -> tuple[str, str] | None:
     """Row and text of the first cell that is no number, if most cells of a column of text are numbers."""
     there = column.dropna()
-    numbers = pd.to_numeric(there.astype(str), errors="coerce").notna()
+    codes, cells = pd.factorize(there.astype(str))
+    numbers = pd.to_numeric(pd.Series(cells, dtype=object), errors="coerce").notna().to_numpy()[codes]
     if numbers.all() or 2 * numbers.sum() < len(there):
         return None
-    at = int(np.argmin(numbers.to_numpy()))
+    at = int(np.argmin(numbers))
     return str(there.index[at]), str(there.iloc[at])
 
 

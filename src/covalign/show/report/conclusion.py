@@ -14,7 +14,7 @@ import numpy as np
 from covalign.closed_form.aligned_model import overfitting
 from covalign.closed_form.pooled_correlation import LEVEL, SMALL, VERDICTS, verdict
 from covalign.closed_form.regimes import mean_or_nan
-from covalign.show.report.facts import lam_shown, measured
+from covalign.show.report.facts import has_slider, lam_shown, measured
 
 NAMED = 6  # covariates or samples in a sentence
 LITTLE = 0.01  # a smaller change of the mean alignment is called none
@@ -107,20 +107,21 @@ def _slider(facts: dict[str, Any]) -> str:
     gain, (a, b, r) = means[1] - means[0], _closest(ends[1]["among"])
     largest = f"{called(facts['covariates'][a])} and {called(facts['covariates'][b])} then correlate by {r:.2f}"
     alignment = f"mean alignment {where} goes from {_number(means[0])} to {_number(means[1])}"
+    subject = "The slider" if has_slider(facts) else "A larger λ"
     if abs(gain) < LITTLE and abs(r) < UNCORRELATED:
         return (
-            f"The slider changes almost nothing: from λ = 0 to λ = 1, {alignment} and coupling from {couplings[0]} "
+            f"{subject} changes almost nothing: from λ = 0 to λ = 1, {alignment} and coupling from {couplings[0]} "
             f"to {couplings[1]}; no two {_dimension(facts)}s correlate by more than {abs(r):.2f}."
         )
     if not gain >= LITTLE:
         return (
-            f"The slider buys no alignment: from λ = 0 to λ = 1, {alignment}, but coupling rises from {couplings[0]} "
+            f"{subject} buys no alignment: from λ = 0 to λ = 1, {alignment}, but coupling rises from {couplings[0]} "
             f"to {couplings[1]} ({largest}). λ = 0 gives up nothing."
         )
     most = int(np.nanargmax(each[1] - each[0]))
     best = f"{called(facts['covariates'][most])} ({_number(each[0][most])} to {_number(each[1][most])})"
     return (
-        f"The slider buys alignment for coupling: from λ = 0 to λ = 1, {alignment}, most for {best}, and coupling from "
+        f"{subject} buys alignment for coupling: from λ = 0 to λ = 1, {alignment}, most for {best}, and coupling from "
         f"{couplings[0]} to {couplings[1]} ({largest})."
     )
 

@@ -39,7 +39,8 @@ def write(
 ) -> Path:
     """Write the report of a fitted ``LatentAligner`` or ``InformedFactorAnalysis`` to ``path`` (.html); returns it.
 
-    The page is one file, needs no network, and computes every number from P x P matrices as the slider moves. An
+    The page is one file, needs no network, and computes every number from P x P matrices as the slider moves. With
+    250 covariates and more it has no slider: it shows the numbers of the model and its frontier. An
     aligner has its held-out numbers already; a factor model is fitted again without each of its ``folds``.
     ``command`` is a command line that fits the same model, without its regime: the page shows it for every setting.
     With ``gene_sets`` (a dict, or the path of a GMT file; see ``enrichment``) the page of a factor model shows which
@@ -103,8 +104,8 @@ def page(facts: dict[str, Any], title: str) -> str:
         "conclusion": concluded(facts),
         "factors": _file("factors.html") if is_model else "",
         "bound": _file("bound.html") if is_model else "",
-        "scripts": "\n".join(_terse(f"{name}.js") for name in names),
-        "facts": as_json({"command": "", **facts}),
+        "scripts": "\n".join(_terse(f"{name}.js") for name in names) if known.has_slider(facts) else "",
+        "facts": as_json({"command": "", **facts}) if known.has_slider(facts) else "{}",
         "static": static(facts),
         "footer": html.escape(
             f"covalign {covalign.__version__}. Alignment is corr(dimension, its covariate); coupling is the "

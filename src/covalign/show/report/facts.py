@@ -41,6 +41,7 @@ from covalign.show.report import exact_tradeoff
 from covalign.tables.groups import FEW
 
 FORMAT = 3
+MANY_COVARIATES = 250  # from which a page has no slider: it would carry more than a million numbers
 LEAST_AXES = {"coupling": 0.1, "alignment": 0.1}  # shorter axes would magnify differences that do not matter
 AS_FITTED = "as fitted"  # a factor model before it is realigned
 FIXED = {AS_FITTED: "as_fitted", "exclusive": "M_inverse"}  # regimes that do not depend on lambda, and their matrices
@@ -183,8 +184,15 @@ def _group(columns: Any, seen: Moments, rows: Rows) -> dict[str, Any]:
     }
 
 
-def plain(matrix: Any, digits: int = 12) -> list[list[float]]:
-    """A matrix as lists of numbers with so many digits."""
+def has_slider(facts: dict[str, Any]) -> bool:
+    """Whether the page computes its numbers, from matrices that it carries."""
+    return len(facts["covariates"]) < MANY_COVARIATES
+
+
+def plain(matrix: Any, digits: int = 12) -> Any:
+    """A matrix as lists of numbers with so many digits; as it is if no page will carry it."""
+    if np.shape(matrix)[-1] >= MANY_COVARIATES:
+        return np.asarray(matrix)
     return [[float(f"{value:.{digits}g}") for value in row] for row in np.asarray(matrix, dtype=np.float64).tolist()]
 
 
