@@ -10,7 +10,7 @@ import pandas as pd
 from covalign.study import sample_claims  # noqa: F401  (adds its claims to the table)
 from covalign.study.contenders import CLASSICAL, members
 from covalign.study.profiles import SIMULATED, Profile
-from covalign.study.results_store import Store, at_setting, means
+from covalign.study.results_store import ReadOnce, Store, at_setting, means
 from covalign.study.theory import LAMS, SHOWN
 from covalign.study.verdicts import CLAIMS, UNKNOWN, Answer, Found, along, claim, runs, spread
 
@@ -166,7 +166,7 @@ def variance_kept(frame: Any) -> Found:
 # -- breast cancer, populations ---------------------------------------------------------------------------------------
 
 
-SHARES = {"variance": "marginal share (R² of a feature on the factor alone)", "loading variance": "loading-based share"}
+SHARES = {"variance": "Marginal share (R² of a feature on the factor alone)", "loading variance": "Loading-based share"}
 
 
 @claim("C11", "Results, iFA; fig. 5", "tcga")
@@ -294,7 +294,7 @@ def faster(frame: Any) -> Found:
 
 def table(store: Store, profile: Profile) -> pd.DataFrame:
     """One row for each claim: claim, statement, where, measured, verdict."""
-    lines = []
+    store, lines = ReadOnce(store), []
     for _, (name, statement, where, check) in sorted(CLAIMS.items()):
         try:
             answer = check(store, profile)
