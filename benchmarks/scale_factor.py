@@ -199,6 +199,8 @@ def draw() -> None:
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
+    plt.style.use(ca.plot.STYLE)
+
     lines = list(csv.DictReader((DOCS / "scale.csv").open()))
     figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
     shown = {

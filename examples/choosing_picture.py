@@ -16,7 +16,7 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyBboxPatch
 
-from covalign.show.plot import FAINT, INK, REGIME_COLOURS
+from covalign.show.plot import FAINT, INK, REGIME_COLOURS, STYLE
 
 
 class Way(NamedTuple):
@@ -97,4 +97,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    plt.style.use(STYLE)
     main()

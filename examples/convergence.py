@@ -53,4 +53,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    plt.style.use(ca.plot.STYLE)
     main()

@@ -121,4 +121,5 @@ def save(ax: matplotlib.axes.Axes, path: Path) -> None:
 
 
 if __name__ == "__main__":
+    plt.style.use(ca.plot.STYLE)
     main()

@@ -20,6 +20,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from PIL import Image
 
+from covalign import plot
+
 DPI, LARGEST = (160, 140, 120, 100, 80), 120_000  # as sharp as a picture of this many bytes can be
 
 TCGA = """\
@@ -223,4 +225,5 @@ def written(opening: str, asked: argparse.Namespace, page: Path) -> str:
 
 
 if __name__ == "__main__":
+    plt.style.use(plot.STYLE)
     main()

@@ -142,4 +142,5 @@ def strips(rows: dict[str, tuple[pd.Series, np.ndarray]], Y: pd.DataFrame, path:
 
 
 if __name__ == "__main__":
+    plt.style.use(ca.plot.STYLE)
     main()

@@ -93,3 +93,25 @@ def cross(a: Array, b: Array, c: Array, d: Array) -> Array:
         return np.asarray(along[..., 0] * to[..., 1] - along[..., 1] * to[..., 0])
 
     return np.asarray((side(a, b, c) * side(a, b, d) < 0) & (side(c, d, a) * side(c, d, b) < 0), dtype=np.float64)
+
+
+def spaced(wanted: Array, gap: float, low: float, high: float) -> Array:
+    """Places on a line near the wanted ones, in their order, at least ``gap`` apart and from ``low`` to ``high``.
+
+    Neighbours that are too near form a block around the mean of its wanted places. The gap is smaller where so many do
+    not fit.
+    """
+    order = np.argsort(wanted, kind="stable")
+    gap = min(gap, (high - low) / max(len(wanted) - 1, 1))
+    blocks: list[tuple[float, int]] = []  # (mean of wanted place less the offset within the block, size)
+    for place in wanted[order]:
+        start, size = float(place), 1
+        while blocks and blocks[-1][0] + blocks[-1][1] * gap > start:
+            before, count = blocks.pop()
+            start = (before * count + (start - count * gap) * size) / (count + size)
+            size += count
+            start = float(np.clip(start, low, high - (size - 1) * gap))
+        blocks.append((float(np.clip(start, low, high - (size - 1) * gap)), size))
+    found = np.empty(len(wanted))
+    found[order] = [start + i * gap for start, size in blocks for i in range(size)]
+    return found

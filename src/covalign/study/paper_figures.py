@@ -14,6 +14,7 @@ from covalign.closed_form.metrics.alignment import cross_correlation
 from covalign.moments.moments import Moments
 from covalign.study.contenders import members
 from covalign.study.experiments import Output
+from covalign.study.model_diagram import model_diagram
 from covalign.study.profiles import SIMULATED, Inputs, Profile
 from covalign.study.real_data import numbers, routes
 from covalign.study.results_store import Store, at_setting, rows
@@ -37,7 +38,7 @@ def matrix_rows(axes: Any, columns: dict[str, Moments], titles: dict[str, str]) 
     for j, (name, m) in enumerate(columns.items()):
         C = cross_correlation(m)
         coupling = regimes.squared_distance_from_identity(to_correlation(m.cov_z))
-        text = f"{titles.get(name, name)}\nalignment {np.mean(np.diag(C)):.2f}, coupling {coupling:.2f}"
+        text = f"{titles.get(name, name)}\nalignment {np.mean(np.diag(C)):.2f}\ncoupling {coupling:.2f}"
         heatmap(axes[0, j], C.T, text)
         image = heatmap(axes[1, j], to_correlation(m.cov_z))
     axes[0, 0].set_ylabel(r"corr$(y, \tilde z)$", fontsize=8)
@@ -152,26 +153,41 @@ def scenario_figure(scenario: str, store: Store, profile: Profile, inputs: Input
 
 
 def sweep_figure(scenario: str, store: Store, profile: Profile, inputs: Inputs) -> Any:
-    """Eight metrics along alpha (A) and along b (B)."""
+    """Eight metrics, one below the other, along alpha (A) and along b (B): iFA on the left, other methods beside it."""
     from covalign.study.study_style import plt, sweep
 
     frame = rows(store, "methods", profile)
     frame = frame[frame["scenario"] == scenario]
-    figure, axes = plt.subplots(4, 4, figsize=(12.5, 9.4), layout="constrained")
+    figure, axes = plt.subplots(len(LABELS), 4, figsize=(11.5, 13), sharex="col", sharey="row")
+    figure.subplots_adjust(left=0.075, right=0.925, top=0.945, bottom=0.035, wspace=0.5, hspace=0.22)
     for part, (along, fixed) in enumerate((("alpha", "b"), ("b", "alpha"))):
         along_it = frame[np.isclose(frame[fixed], 1.0)]
-        for i, metric in enumerate(LABELS):
-            ax = axes[2 * part + i // 4, i % 4]
-            sweep(along_it, along, metric, ax)
-            if metric == "coupling":
-                ax.set_yscale("symlog", linthresh=0.1)
-            if i // 4 == 1:
-                ax.set_xlabel("α, correlation of covariates" if along == "alpha" else "b, scale of β", fontsize=8)
-        first = axes[2 * part, 0]
-        first.set_title(f"{'AB'[part]}   " + first.get_title(loc="left"), loc="left", fontsize=8)
-    legend(figure, axes[0, 0])
-    figure.suptitle(f"Scenario {SIMULATED.index(scenario) + 1} ({scenario})", fontsize=11, x=0.01, ha="left")
+        for row, metric in zip(axes, LABELS, strict=True):
+            sweep(along_it, along, metric, row[2 * part : 2 * part + 2])
+    label_sweeps(axes, frame.groupby("method")["rep"].nunique())
+    title = f"Scenario {SIMULATED.index(scenario) + 1} ({scenario}): means of {frame['rep'].nunique()} repetitions "
+    title += "± 1 s.d. (numbers in brackets: methods with fewer repetitions). Grey: range of iFA$_\\lambda$."
+    figure.suptitle(title, fontsize=9, x=0.01, ha="left")
     return figure
+
+
+def label_sweeps(axes: Any, counts: Any) -> None:
+    """Titles of the columns, names of metrics and of lines; the axis of coupling is logarithmic above 0.1."""
+    from covalign.study.study_style import name_ends
+
+    along = {"A": "α, correlation of covariates", "B": "b, scale of β"}
+    titles = [f"{part}   {who}, along {text[0]}" for part, text in along.items() for who in ("iFA", "other methods")]
+    for ax, title, text in zip(axes[0], titles, [text for text in along.values() for _ in range(2)], strict=True):
+        ax.set_title(title, loc="left", fontsize=9)
+        axes[-1, axes[0].tolist().index(ax)].set_xlabel(text, fontsize=8)
+    for row, (metric, label) in zip(axes, LABELS.items(), strict=True):
+        row[0].set_ylabel(label.replace("  ", "\n", 1), fontsize=8)
+        if metric == "coupling":
+            row[0].set_yscale("symlog", linthresh=0.1)
+            row[0].set_ylim(bottom=-0.03)
+            row[0].set_ylabel("coupling\n(logarithmic\nabove 0.1)", fontsize=8)
+    for ax in axes.ravel():
+        name_ends(ax, counts)
 
 
 def fig4(store: Store, profile: Profile, inputs: Inputs) -> Any:
@@ -323,6 +339,7 @@ def routes_panel(ax: Any, x: Any, y: Any, label: str, faint: bool) -> None:
 
 
 FIGURES = {
+    "model": Output((), "the graphical model", model_diagram),
     "fig1": Output((), "overview: scenario 1 before and after each transformation", fig1),
     "fig2": Output(("embedding",), "pretrained representations, every route", fig2, "embeddings"),
     "fig3": Output(("methods",), "trade-off of all methods, scenarios 1 and 4", fig3),

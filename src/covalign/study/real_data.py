@@ -22,7 +22,7 @@ from covalign.study import contenders
 from covalign.study.baselines import method as face
 from covalign.study.profiles import Inputs, Profile
 from covalign.study.results_store import Row, Unit, setting
-from covalign.study.scores import divisions, explained, plane
+from covalign.study.scores import divisions, explained, explained_by_loadings, plane
 from covalign.study.simulations import informed_family
 from covalign.study.theory import SHOWN, regimes_of
 from covalign.tables.covariates import encode
@@ -66,6 +66,7 @@ def tcga(unit: Unit, profile: Profile, inputs: Inputs) -> Iterator[Row]:
         informed = model.factors_[:, :p]
         yield from plane(name, informed, Y_fitted)
         yield from explained(name, views, informed, model.factors_)
+        yield from explained_by_loadings(name, views, model.factors_, model.loadings_, p)
         placed = np.asarray(model.transform(new))[:, :p]
         yield Row(name, "held-out alignment", alignment(placed, Y.iloc[unseen].to_numpy()))
 

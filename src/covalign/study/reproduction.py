@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from covalign.study.results_store import Store
 from covalign.study.runner import Made, Resources, run_with
 
 OUTPUTS = {**FIGURES, **tables.TABLES, "claims": tables.CLAIMS}
+TALL = 10  # inches; taller figures have fewer dots, which keeps files small
 NO_DATA = {
     "tcga": "it needs the breast cancer data: give the folder, or the file breast.TCGA.rda of mixOmics, with tcga=...",
     "embeddings": "it needs a representation: give its name and file with embeddings=...",
@@ -68,21 +69,25 @@ def check_data(inputs: Inputs) -> None:
 
 def make(name: str, store: Store, profile: Profile, inputs: Inputs, out: Path, claims: Path | None) -> Path:
     """Draw or write one figure or table. The file appears only when it is complete."""
-    made = OUTPUTS[name].make(store, profile, inputs)
     if name in FIGURES:
-        return save(made, out / "figures" / f"{name}.png")
+        return save(lambda: OUTPUTS[name].make(store, profile, inputs), out / "figures" / f"{name}.png")
+    made = OUTPUTS[name].make(store, profile, inputs)
     path = (claims or out / "claims.md") if name == "claims" else out / "tables" / f"{name}.md"
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, made)
     return path
 
 
-def save(figure: Any, path: Path) -> Path:
-    """Write a figure as PNG."""
-    from covalign.study.study_style import plt
+def save(draw: Callable[[], Any], path: Path) -> Path:
+    """Draw a figure in the common style and write it as PNG and, beside it, as SVG."""
+    from covalign.study.study_style import STYLE, plt
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as file:
-        figure.savefig(file, format="png", dpi=150)
+    with plt.rc_context(STYLE):
+        figure = draw()
+        dpi = 150 if figure.get_figheight() <= TALL else 120
+        for kind, settings in (("png", {"dpi": dpi}), ("svg", {"metadata": {"Date": None}})):
+            with replacing(path.with_suffix(f".{kind}")) as file:
+                figure.savefig(file, format=kind, **settings)
     plt.close(figure)
     return path

@@ -110,6 +110,20 @@ class Store:
         return pd.read_csv(io.StringIO(text), dtype=types, keep_default_na=False, na_values={"value": ["nan"]})
 
 
+class ReadOnce(Store):
+    """A store whose files do not change while it is used: each is read once."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store.folder)
+        self._frames: dict[str, pd.DataFrame] = {}
+
+    def frame(self, experiment: str) -> pd.DataFrame:
+        """The rows of finished units."""
+        if experiment not in self._frames:
+            self._frames[experiment] = super().frame(experiment)
+        return self._frames[experiment]
+
+
 def _drop_unfinished(file: BinaryIO) -> None:
     """Cut the file after its last ``done`` row (or its header): what follows is unfinished."""
     file.seek(0)

@@ -79,6 +79,17 @@ def explained(method: str, views: dict[str, Array], informed: Array, factors: Ar
     yield Row(method, "total variance", float(np.mean(total)))
 
 
+def explained_by_loadings(
+    method: str, views: dict[str, Array], factors: Array, loadings: dict[str, Array], p: int
+) -> Iterator[Row]:
+    """Share of X that z_k w_k' explains, averaged over informed factors, then views; negative if it adds error."""
+    each = [
+        np.mean(metrics.variance_explained(X, factors, kind="loadings", W=loadings[name])[:p])
+        for name, X in views.items()
+    ]
+    yield Row(method, "loading variance", float(np.mean(each)))
+
+
 def disentanglement(method: str, informed: Any, Y: Any = None) -> Iterator[Row]:
     """D, C, I, SAP and nSAP of the informed dimensions, of rows or of one Moments."""
     for name, value in metrics.dci(informed, Y)._asdict().items():

@@ -10,7 +10,7 @@ Nothing is computed here, so a figure shows the numbers of its frame and can be 
 can tell apart; what has a sign is on a diverging map with white at zero, and what is missing is grey.
 """
 
-from covalign.show.plot.style import CATEGORY_COLOURS, FAINT, INK, REGIME_COLOURS, REGIME_LABELS  # isort: skip  # first: names the extra
+from covalign.show.plot.style import CATEGORY_COLOURS, FAINT, INK, REGIME_COLOURS, REGIME_LABELS, STYLE  # isort: skip  # first: names the extra
 import matplotlib.pyplot as plt
 
 from covalign.show.plot.dots import enrichment
@@ -25,6 +25,7 @@ __all__ = [
     "INK",
     "REGIME_COLOURS",
     "REGIME_LABELS",
+    "STYLE",
     "alignment",
     "association",
     "bound",

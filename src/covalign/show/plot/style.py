@@ -36,6 +36,21 @@ CATEGORY_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")  # the next shape if there are more levels than colours
 INK, FAINT, PALE = "#222222", "#8A8A8A", "#EEEEEE"
 SIGNED, SHARE, BETWEEN, ORDER = "RdBu_r", "Blues", "Greens", "viridis"  # with a sign; from 0; from 0 to 1; numbers
+# One style sheet for all figures. Functions that draw on the Axes of a user do not change the settings of matplotlib.
+STYLE: dict[str, Any] = {
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.prop_cycle": mpl.cycler(color=list(CATEGORY_COLOURS)),
+    "axes.titlelocation": "left",
+    "axes.titlesize": 10,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "legend.frameon": False,
+    "legend.fontsize": 8,
+    "figure.facecolor": "white",
+    "svg.fonttype": "path",  # looks the same on every machine
+    "svg.hashsalt": "covalign",  # the same figure gives the same file
+}
 LETTER = 0.075  # inches per letter of a name
 IN_COLUMN = 16  # names in one column of a legend
 PAGE = 14.0  # inches, the largest height of a figure

@@ -71,7 +71,7 @@ def written(store: Store, profile: Profile, page: Path) -> list[Path]:
     from covalign.study.arena.arena_figure import arena_figure
 
     found = arena_page.results(store)
-    figure = save(arena_figure(found.areas, found.ranks)[0].figure, store.folder / "arena.png")
+    figure = save(lambda: arena_figure(found.areas, found.ranks)[0].figure, store.folder / "arena.png")
     page.parent.mkdir(parents=True, exist_ok=True)
     write_text(page, arena_page.page(store, settings(profile), relative(figure, page)))
     return [page, figure]
