@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import signal
 import threading
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 import matplotlib
@@ -16,6 +18,12 @@ matplotlib.use("Agg")
 # Jobs that a shell runs in the background ignore Ctrl-C, and so would tests of it and the processes that they start.
 if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# A runner of typer builds all commands for every call, which takes longer than most calls.
+with suppress(ImportError, AttributeError):
+    from typer import testing
+
+    testing._get_command = cache(testing._get_command)
 
 # Random inputs come from a seed drawn by hypothesis; the same seeds every run, so a failure is everyone's failure.
 # ``make test-all`` draws more of them, with ``--hypothesis-profile thorough``.
