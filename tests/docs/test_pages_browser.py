@@ -82,6 +82,17 @@ def test_nothing_is_cut_off_on_any_page(site, tab):
     assert scrolled > 100  # there is something to be cut off
 
 
+def test_links_in_tables_stay_whole(site, tab):
+    """The table of the first page says what to use: a name that is broken in two cannot be searched for."""
+    tab.set_viewport_size({"width": 1400, "height": 900})
+    tab.goto((site / "index.html").as_uri())
+    lines = tab.evaluate(
+        "() => [...document.querySelectorAll('td a code')].map(el => [el.textContent, el.getClientRects().length])"
+    )
+    assert ["InformedFactorAnalysis", 1] in lines
+    assert all(count == 1 for name, count in lines if " " not in name)
+
+
 def test_what_is_cut_off_is_found(site, tab):
     tab.set_viewport_size({"width": 390, "height": 900})
     for style, says in (
