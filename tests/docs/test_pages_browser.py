@@ -76,6 +76,18 @@ def test_nothing_is_cut_off_on_any_page(site, tab, pytestconfig):
     assert scrolled > (100 if is_thorough(pytestconfig) else 30)  # there is something to be cut off
 
 
+def test_links_in_tables_stay_whole(site, tab):
+    """The table of the first page says what to use: a name that is broken in two cannot be searched for."""
+    tab.set_viewport_size({"width": 1400, "height": 900})
+    tab.goto((site / "index.html").as_uri())
+    names = tab.evaluate(
+        "() => [...document.querySelectorAll('td a code')].filter(el => !el.textContent.includes(' '))"
+        ".map(el => [el.textContent, getComputedStyle(el).overflowWrap, el.getClientRects().length])"
+    )
+    assert ["confounders=", "normal", 1] in names
+    assert {(wrap, lines) for _, wrap, lines in names} == {("normal", 1)}
+
+
 def test_what_is_cut_off_is_found(site, tab):
     tab.set_viewport_size({"width": 390, "height": 900})
     for style, says in (

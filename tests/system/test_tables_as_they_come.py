@@ -571,7 +571,11 @@ def test_a_mark_among_the_numbers_of_a_covariate_is_named_with_its_remedy(distin
         said = run(*command, code=2).stderr
         assert f"got '-' among the numbers of column 'age' (row '{PATIENTS[3]}')" in said
         assert "read the table with --na -; if these are levels, put a letter before every number" in said
-    assert "use --na - if it marks a gap" in run("check", *VIEWS).stdout
+    said = run("check", *VIEWS).stdout
+    assert "These texts are taken for gaps: '-' (--na)." in said
+    assert " --na - " in said.splitlines()[-1]
+    with_mark("heavy", values=np.arange(N) % distinct)
+    assert "use --na heavy if it marks a gap" in run("check", *VIEWS).stdout
 
 
 def test_the_remedy_for_a_mark_works_in_all_places():
