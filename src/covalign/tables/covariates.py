@@ -245,7 +245,10 @@ def refuse_constant(encoded: pd.DataFrame) -> None:
     >>> import pandas as pd, covalign as ca
     >>> ca.covariates.refuse_constant(pd.DataFrame({"age": [40.0, 52.0]}))  # varies: nothing happens
     """
-    values = numbers(_frame(encoded), "Y").to_numpy(dtype=np.float64)
+    try:
+        values = _frame(encoded).to_numpy(dtype=np.float64)
+    except (TypeError, ValueError):
+        values = numbers(_frame(encoded), "Y").to_numpy(dtype=np.float64)
     low, high = (extreme.reduce(values, axis=0, initial=np.nan) for extreme in (np.fmin, np.fmax))
     if not (low < high).all():
         raise constant_covariates(encoded.columns[~(low < high)])
