@@ -161,3 +161,20 @@ def test_layers_of_torch_need_a_type(aligner):
     torch = pytest.importorskip("torch")
     for odd in (*ODD[1:], torch.int32, torch.complex64):
         refused(lambda odd=odd: aligner.to_torch(odd))
+
+
+def test_helpers_for_covariates():
+    from covalign import covariates
+
+    for odd in (one for one in ODD if not isinstance(one, pd.DataFrame)):
+        for call in (
+            lambda odd=odd: covariates.ordered(odd, {"a": ["x"]}),
+            lambda odd=odd: covariates.ordered(
+                pd.DataFrame({"a": ["x"]}), odd or None if isinstance(odd, dict) else odd
+            ),
+            lambda odd=odd: covariates.complete_rows(odd),
+            lambda odd=odd: covariates.refuse_constant(odd),
+            lambda odd=odd: covariates.numbered("a", odd, []),
+        ):
+            refused(call)
+    refused(lambda: covariates.numbered("a", 10**400, []))

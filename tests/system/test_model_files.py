@@ -310,7 +310,7 @@ def test_what_is_no_file(tmp_path):
     with pytest.raises(DataNotFoundError, match="There is no"):
         ca.load(tmp_path / "nothing")
     for path in (None, 3, b"x"):
-        with pytest.raises(ValueError, match="A path is needed, that of a model file, got a"):
+        with pytest.raises(ValueError, match="A path is needed, that of a model file, got "):
             ca.load(path)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
@@ -128,9 +127,17 @@ def not_positive(what: str, value: Any) -> ValueError:
 
 def check_number(value: Any, problem: str, remedy: str, most: float, least: float = 0) -> float:
     """A number from ``least`` to ``most``; ``problem`` is the sentence for anything else."""
-    if isinstance(value, Real) and not isinstance(value, bool) and least <= value <= most:
-        return float(value) if value <= sys.float_info.max else float("inf")
+    if isinstance(value, Real) and not isinstance(value, bool) and least <= as_float(value) <= most:
+        return as_float(value)
     raise ValueError(message(problem, got=shown(value), remedy=remedy))
+
+
+def as_float(value: Any) -> float:
+    """Whole numbers may be beyond all floats."""
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf") if value > 0 else float("-inf")
 
 
 def check_covariates(names: Iterable[Any], known: Iterable[str]) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from covalign._core.checks import (
+    as_float,
     check_choice,
     check_chunk_rows,
     check_count,
@@ -53,7 +54,7 @@ def check_supervision(value: Any) -> float | None:
     """The weight of the covariates, or None for ``"auto"``."""
     if isinstance(value, str) and value == "auto":
         return None
-    large = isinstance(value, Real) and value > MOST_SUPERVISION
+    large = isinstance(value, Real) and as_float(value) > MOST_SUPERVISION
     need = f'supervision needs a number from 1{f" to {MOST_SUPERVISION:,.0f}" if large else ""}, or "auto"'
     return check_number(value, need, "1 is the model without further weight", MOST_SUPERVISION, least=1)
 

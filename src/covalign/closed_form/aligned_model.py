@@ -20,7 +20,7 @@ from sklearn.utils import estimator_html_repr
 
 from covalign._core.checks import check_flag, check_lam, check_max_coupling, check_regime, listed_lams
 from covalign._core.linalg import Array
-from covalign._core.messages import message, shown
+from covalign._core.messages import message
 from covalign._core.output_tables import OutputTables
 from covalign._core.parameters import check_parameters
 from covalign._core.printed_frames import printed
@@ -546,9 +546,10 @@ class AlignedModel(OutputTables):
             if hasattr(self, "feature_names_in_") and not np.array_equal(input_features, self.feature_names_in_):
                 remedy = "Pass None or the names seen in fit"
                 raise ValueError(message("input_features is not equal to feature_names_in_", remedy=remedy))
-            if np.ndim(plain(input_features, "input_features")) == 0 or len(input_features) != self.n_features_in_:
+            given = np.size(plain(input_features, "input_features"))
+            if given != self.n_features_in_:
                 need = f"input_features should have length equal to number of features ({self.n_features_in_})"
-                raise ValueError(message(need, got=shown(input_features)))
+                raise ValueError(message(need, got=given))
         return np.array(self._names_out(), dtype=object)
 
     def __sklearn_tags__(self) -> Any:

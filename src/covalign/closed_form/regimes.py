@@ -175,12 +175,13 @@ def mixing(polar: Polar, regime: str, lam: float = 0.5) -> Array:
     5.0
     """
     check_regime(regime)
+    polar = _polar(polar)
     if regime == "exclusive":
-        if _polar(polar).M_inverse is None:
+        if polar.M_inverse is None:
             raise no_exclusive(polar.dependent)
         return unit_rows(polar.M_inverse)
     lam = ENDS.get(regime, lam)
-    return mixed(_polar(polar).M, check_lam(lam))
+    return mixed(polar.M, check_lam(lam))
 
 
 def mixed(M: Array, lam: float | Array) -> Array:

@@ -18,6 +18,7 @@ from pandas.api import types
 
 from covalign._core.checks import (
     LARGEST,
+    check_count,
     check_large,
     check_missing,
     constant_covariates,
@@ -28,12 +29,23 @@ from covalign._core.checks import (
     too_few_observed,
 )
 from covalign._core.linalg import dense
-from covalign._core.messages import AS_CATEGORY, AS_LEVELS, AS_NUMBERS, DECLARE_ALL, DECLARE_FIRST, listed, message
-from covalign._core.user_arrays import check_names, in_pandas, inferred, numbers_among_objects, plain
+from covalign._core.messages import (
+    AS_CATEGORY,
+    AS_LEVELS,
+    AS_NUMBERS,
+    DECLARE_ALL,
+    DECLARE_FIRST,
+    listed,
+    message,
+    shown,
+)
+from covalign._core.user_arrays import check_names, in_pandas, inferred, numbers, numbers_among_objects, plain
 from covalign.stream import Kept, is_source
 from covalign.stream.levels import MANY, SPARSE, Levels
 from covalign.tables.join import match_rows
 from covalign.tables.table_files import gap_mark, odd_cell
+
+MOST_NAMES = 10**7
 
 __all__ = [
     "Column",
@@ -216,7 +228,7 @@ def complete_rows(frame: pd.DataFrame, missing: str = "raise", *, partial: bool 
     >>> ca.covariates.complete_rows(pd.DataFrame({"age": [40, None, 61]}), "drop").tolist()
     [True, False, True]
     """
-    gaps = frame.isna()
+    gaps = _frame(frame).isna()
     if check_missing(missing) == "pairs":
         observed = len(frame) - gaps.sum(axis=0).to_numpy()
         if (observed < 2).any() and not partial:
@@ -251,7 +263,10 @@ def refuse_constant(encoded: pd.DataFrame) -> None:
     >>> import pandas as pd, covalign as ca
     >>> ca.covariates.refuse_constant(pd.DataFrame({"age": [40.0, 52.0]}))  # varies: nothing happens
     """
-    values = encoded.to_numpy(dtype=np.float64)
+    try:
+        values = _frame(encoded).to_numpy(dtype=np.float64)
+    except (TypeError, ValueError):
+        values = numbers(_frame(encoded), "Y").to_numpy(dtype=np.float64)
     low, high = (extreme.reduce(values, axis=0, initial=np.nan) for extreme in (np.fmin, np.fmax))
     if not (low < high).all():
         raise constant_covariates(encoded.columns[~(low < high)])
@@ -282,6 +297,7 @@ def numbered(stem: str, n: int, taken: Collection[str]) -> list[str]:
     >>> ca.covariates.numbered("free", 3, ["age", "free1"])
     ['free0', 'free2', 'free3']
     """
+    n = check_count("n", n, least=0, most=MOST_NAMES)
     names = (f"{stem}{i}" for i in count())
     return list(islice((name for name in names if name not in taken), n))
 
@@ -294,6 +310,10 @@ def ordered(Y: pd.DataFrame, levels: Mapping[str, Sequence[Any]]) -> pd.DataFram
     >>> ca.covariates.encode(Y)["stage"].tolist()
     [1.0, 0.0, 2.0]
     """
+    Y = _frame(Y)
+    if not isinstance(levels, Mapping) or not all(isinstance(order, list | tuple) for order in levels.values()):
+        problem, remedy = "ordered needs the levels of columns", "pass for example {'stage': ['i', 'ii', 'iii']}"
+        raise ValueError(message(problem, got=shown(levels), remedy=remedy))
     for name in levels:
         if name not in Y.columns:
             have = [str(column) for column in Y.columns]
@@ -318,6 +338,13 @@ def _in_order_of(name: str, values: pd.Series, order: list[Any]) -> pd.Series:
         )
         raise ValueError(message(problem, got=got, remedy=remedy))
     return pd.Series(pd.Categorical(values, categories=order, ordered=True), index=values.index)
+
+
+def _frame(table: Any) -> pd.DataFrame:
+    if isinstance(table, pd.DataFrame):
+        return table
+    problem, got = "covariates need to be a DataFrame here", f"a {type(table).__name__}"
+    raise ValueError(message(problem, got=got, remedy="use covalign.covariates.as_frame"))
 
 
 def _refuse_duplicates(names: Any) -> None:
