@@ -29,6 +29,7 @@ nitpick_ignore_regex = [("py:.*", r"(?!covalign\.).*")]
 nitpick_ignore = [
     ("py:class", "covalign._core.linalg.Whitening"),
     ("py:class", "covalign.moments.incomplete.IncompleteMoments"),
+    ("py:class", "covalign.stream.levels.Levels"),
     ("py:class", "covalign.stream.source.Source"),
     ("py:class", "covalign.show.report.inline.Inline"),
 ]
