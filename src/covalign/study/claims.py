@@ -166,7 +166,7 @@ def variance_kept(frame: Any) -> Found:
 # -- breast cancer, populations ---------------------------------------------------------------------------------------
 
 
-SHARES = {"variance": "Marginal share (R² of a feature on the factor alone)", "loading variance": "Loading-based share"}
+SHARES = {"variance": "marginal share (R² of a feature on the factor alone)", "loading variance": "loading-based share"}
 
 
 @claim("C11", "Results, iFA; fig. 5", "tcga")

@@ -83,7 +83,12 @@ def draw_node(ax: Any, node: Node, radius: float = RADIUS) -> None:
 
     from covalign.study.study_style import INK
 
-    look = {"facecolor": SHADED if node.kind == OBSERVED else "white", "edgecolor": INK, "lw": 1.2, "zorder": 3}
+    look: dict[str, Any] = {
+        "facecolor": SHADED if node.kind == OBSERVED else "white",
+        "edgecolor": INK,
+        "lw": 1.2,
+        "zorder": 3,
+    }
     if node.kind == PARAMETER:
         ax.add_patch(Rectangle((node.x - radius, node.y - radius), 2 * radius, 2 * radius, **look))
     else:

@@ -102,14 +102,15 @@ def bought(frame: pd.DataFrame, n: int) -> str:
 
     It rises if the mean of the paired differences is above two standard errors.
     """
-    gains, better = [], {}
+    gains: list[float] = []
+    better: dict[str, bool] = {}
     for scenario, part in frame[frame["n"] == n].groupby("scenario", sort=False):
         wide = part.pivot_table(index="rep", columns=["metric", "method"], values="value")
         more = {metric: wide[metric]["full, converged"] - wide[metric]["paper"] for metric in ("bound", "recovery")}
         gains.append(more["bound"].mean())
-        better[scenario] = bool(more["recovery"].mean() > 2 * more["recovery"].std() / np.sqrt(len(wide)))
-    names = [str(name) for name, rises in better.items() if rises]
-    others = [str(name) for name, rises in better.items() if not rises]
+        better[str(scenario)] = bool(more["recovery"].mean() > 2 * more["recovery"].std() / np.sqrt(len(wide)))
+    names = [name for name, rises in better.items() if rises]
+    others = [name for name, rises in better.items() if not rises]
     text = f"The {min(gains):+.0f} to {max(gains):+.0f} nats at N = {n} buy "
     if not names:
         return f"{text}no recovery in any scenario."

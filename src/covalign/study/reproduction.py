@@ -86,7 +86,8 @@ def save(draw: Callable[[], Any], path: Path) -> Path:
     with plt.rc_context(STYLE):
         figure = draw()
         dpi = 150 if figure.get_figheight() <= TALL else 120
-        for kind, settings in (("png", {"dpi": dpi}), ("svg", {"metadata": {"Date": None}})):
+        formats: dict[str, dict[str, Any]] = {"png": {"dpi": dpi}, "svg": {"metadata": {"Date": None}}}
+        for kind, settings in formats.items():
             with replacing(path.with_suffix(f".{kind}")) as file:
                 figure.savefig(file, format=kind, **settings)
     plt.close(figure)

@@ -109,7 +109,9 @@ def sofa_spans_more(frame: Any) -> Found:
     """SOFA spans a broader range of scores (D, C, I, SAP, nSAP) than iFA."""
     parts, text = [], []
     for scenario in SIMULATED:
-        ranges = [np.ptp(scores_at(frame, scenario, 1.0, along(frame, kind)), axis=0) for kind in ("SOFA", "iFA")]
+        ranges = [
+            np.ptp(scores_at(frame, scenario, 1.0, along(frame, kind)).to_numpy(), axis=0) for kind in ("SOFA", "iFA")
+        ]
         wider = ranges[0] > ranges[1]
         parts += wider.tolist()
         each = ", ".join(

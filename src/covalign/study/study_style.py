@@ -87,7 +87,7 @@ def trade_off(frame: pd.DataFrame, ax: Any, *, x: str = "coupling", y: str = "al
         for i, name in enumerate(path.index):
             point(name, family.shade(i, len(inside)), family.marker, None, 60)
         ends = dict.fromkeys([inside[0], inside[-1]])
-        for value, name in ends if len(ends) > 1 else ():
+        for value, name in [*ends] if len(ends) > 1 else []:
             text, where = f"${family.parameter}$ = {value:g}", means.loc[name]
             ax.annotate(text, (where[x], where[y]), xytext=(6, -10), textcoords="offset points", fontsize=7, zorder=5)
         between = " to ".join(f"{value:g}" for value, _ in ends)
