@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from covalign.study import paper_tables, verdicts
+from covalign.study import claim_verdicts, paper_tables
 from covalign.study.paper_figures import FIGURES
 from covalign.study.profiles import FULL, Inputs
 from covalign.study.results_store import ReadOnce, Store
@@ -27,8 +27,8 @@ def test_a_table_is_that_of_the_results(name):
 def test_the_page_of_claims_is_that_of_the_results():
     page = (DOCS / "claims.md").read_text()
     assert page == paper_tables.claims_page(STORE, PROFILE, INPUTS)
-    assert all(f"| {claim.name} | {claim.statement} |" in page for claim in verdicts.CLAIMS.values())
-    assert verdicts.UNKNOWN not in page
+    assert all(f"| {claim.name} | {claim.statement} |" in page for claim in claim_verdicts.CLAIMS.values())
+    assert claim_verdicts.UNKNOWN not in page
 
 
 def test_the_page_on_steering_has_its_table():

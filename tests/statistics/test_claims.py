@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from covalign.study import claims, paper_tables, sample_claims
+from covalign.study.claim_verdicts import FAILS, HOLDS, IN_PART
 from covalign.study.profiles import SIMULATED, TINY, Inputs, Profile
 from covalign.study.results_store import Row, Store, Unit, setting
-from covalign.study.verdicts import FAILS, HOLDS, IN_PART
 
 FAMILY = ("iFA (lam=0)", "iFA (lam=1)")
 SCORES = sample_claims.SCORES

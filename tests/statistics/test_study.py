@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from covalign.study import claims, runner, verdicts
+from covalign.study import claim_verdicts, claims, runner
 from covalign.study import reproduction as command
 from covalign.study.experiments import EXPERIMENTS
 from covalign.study.profiles import FULL, QUICK, TINY, Inputs
@@ -113,14 +113,14 @@ def test_every_claim_has_a_verdict_and_none_needs_a_peer_that_is_absent(made):
     out, _, _ = made
     found = claims.table(Store(out / "results"), TINY).set_index("claim")
     assert list(found.index) == [f"C{i}" for i in range(1, 24)]
-    assert set(found.index[found["verdict"] == verdicts.UNKNOWN]) == {
+    assert set(found.index[found["verdict"] == claim_verdicts.UNKNOWN]) == {
         "C14",
         "C15",
         "C17",
         "C18",
         "C19",
     }  # all are about SOFA
-    assert (found.loc[["C1", "C2", "C3", "C4"], "verdict"] == verdicts.HOLDS).all()
+    assert (found.loc[["C1", "C2", "C3", "C4"], "verdict"] == claim_verdicts.HOLDS).all()
     page = (out / "claims.md").read_text()
     assert all(statement in page for statement in found["statement"])
 
@@ -237,7 +237,7 @@ def planted(tmp_path: Path, experiment: str, rows: list[tuple[str, str, int, str
     return store
 
 
-@pytest.mark.parametrize(("step", "expected"), [(-1e-3, verdicts.HOLDS), (1e-3, verdicts.FAILS)])
+@pytest.mark.parametrize(("step", "expected"), [(-1e-3, claim_verdicts.HOLDS), (1e-3, claim_verdicts.FAILS)])
 def test_the_theorem_would_be_seen_to_fail(tmp_path, step, expected):
     names = ["ordering, per covariate", "ordering, in total"]
     rows = [Row("T", name, step) for name in names]
@@ -246,7 +246,7 @@ def test_the_theorem_would_be_seen_to_fail(tmp_path, step, expected):
     assert claims.ordering(store, TINY).verdict == expected
 
 
-@pytest.mark.parametrize(("power", "expected"), [(-1.0, verdicts.HOLDS), (-0.2, verdicts.IN_PART)])
+@pytest.mark.parametrize(("power", "expected"), [(-1.0, claim_verdicts.HOLDS), (-0.2, claim_verdicts.IN_PART)])
 def test_slow_consistency_would_be_seen(tmp_path, power, expected):
     store = Store(tmp_path)
     for n in (100, 1000, 10_000):
@@ -255,7 +255,7 @@ def test_slow_consistency_would_be_seen(tmp_path, power, expected):
     assert claims.consistent(store, TINY._replace(sizes=(100, 1000, 10_000))).verdict == expected
 
 
-@pytest.mark.parametrize(("sofa", "expected"), [(60.0, verdicts.HOLDS), (0.001, verdicts.IN_PART)])
+@pytest.mark.parametrize(("sofa", "expected"), [(60.0, claim_verdicts.HOLDS), (0.001, claim_verdicts.IN_PART)])
 def test_a_faster_sofa_would_be_seen(tmp_path, sofa, expected):
     at = setting(scenario="PN", alpha=1.0, b=1.0, n=TINY.n, budget=TINY.budget)
     seconds = {"iFA": 0.1, "iFA, a further lambda": 0.001, "SOFA (sf=0.1)": sofa, "MOFA": 0.5}
@@ -264,7 +264,7 @@ def test_a_faster_sofa_would_be_seen(tmp_path, sofa, expected):
 
 
 def test_an_empty_store_knows_nothing(tmp_path):
-    assert set(claims.table(Store(tmp_path), FULL)["verdict"]) == {verdicts.UNKNOWN}
+    assert set(claims.table(Store(tmp_path), FULL)["verdict"]) == {claim_verdicts.UNKNOWN}
 
 
 # -- drawing ----------------------------------------------------------------------------------------------------------

@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 
 from covalign.study import sample_claims  # noqa: F401  (adds its claims to the table)
+from covalign.study.claim_verdicts import CLAIMS, UNKNOWN, Answer, Found, along, claim, runs, spread
 from covalign.study.contenders import CLASSICAL, members
 from covalign.study.profiles import SIMULATED, Profile
 from covalign.study.results_store import ReadOnce, Store, at_setting, means
 from covalign.study.theory import LAMS, SHOWN
-from covalign.study.verdicts import CLAIMS, UNKNOWN, Answer, Found, along, claim, runs, spread
 
 ROUNDING = 1e-8
 NEXT_TO_NOTHING = 0.05  # of the seconds of a fit

@@ -9,7 +9,7 @@ import pandas as pd
 
 from covalign._core.text_tables import markdown
 from covalign.closed_form import regimes, simulate
-from covalign.study import baselines, claims, verdicts
+from covalign.study import baselines, claim_verdicts, claims
 from covalign.study.embedding_table import embedding_table
 from covalign.study.experiments import EXPERIMENTS, Output
 from covalign.study.profiles import SIMULATED, Inputs, Profile
@@ -84,8 +84,8 @@ def inference(store: Store, profile: Profile, inputs: Inputs) -> str:
             one = wide.xs(method, axis=1, level="method")
             gain = one["bound"] - paper
             lines.append([
-                scenario, n, method, f"{gain.mean():+.1f} ± {gain.std():.1f}", verdicts.spread(one["recovery"]),
-                verdicts.spread(one["weakest"]), f"{one['sweeps'].mean():.0f}", f"{one['seconds'].median():.3f}",
+                scenario, n, method, f"{gain.mean():+.1f} ± {gain.std():.1f}", claim_verdicts.spread(one["recovery"]),
+                claim_verdicts.spread(one["weakest"]), f"{one['sweeps'].mean():.0f}", f"{one['seconds'].median():.3f}",
             ])  # fmt: skip
     header = ["scenario", "N", "inference", "bound over the paper's (nats)", "recovery", "weakest factor"]
     header += ["sweeps", "seconds"]

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from covalign.study.claim_verdicts import Found, along, claim, counted, runs
 from covalign.study.profiles import SIMULATED, Profile
 from covalign.study.results_store import at_setting, means
-from covalign.study.verdicts import Found, along, claim, counted, runs
 
 SCORES = ("disentanglement", "completeness", "informativeness", "sap", "nsap")
 BEHIND, ABOVE, PAST = "behind", "on or above", "past its end"
