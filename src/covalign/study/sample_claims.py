@@ -78,7 +78,7 @@ def scores_at(frame: pd.DataFrame, scenario: str, alpha: float, names: list[str]
     wide = one[one["method"].isin(names)].pivot_table(index="method", columns="metric", values="value")
     if wide.empty:
         raise LookupError(names[0])
-    return wide[list(SCORES)]
+    return pd.DataFrame(wide[list(SCORES)])
 
 
 def sofa_panels() -> list[tuple[str, float]]:

@@ -40,7 +40,7 @@ SIGNED, SHARE, BETWEEN, ORDER = "RdBu_r", "Blues", "Greens", "viridis"  # with a
 STYLE: dict[str, Any] = {
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "axes.prop_cycle": mpl.cycler(color=list(CATEGORY_COLOURS)),
+    "axes.prop_cycle": f"cycler(color={list(CATEGORY_COLOURS)!r})",
     "axes.titlelocation": "left",
     "axes.titlesize": 10,
     "xtick.labelsize": 8,
