@@ -14,7 +14,7 @@ from covalign._core.linalg import unit_rows
 from covalign.closed_form import budget, regimes
 from covalign.closed_form.budget import Budget
 from covalign.closed_form.optimum import largest_alignment
-from covalign.closed_form.shrinkage import analytic_shrinkage
+from covalign.factor import label_free
 
 WEIGHTS = (2.0, 0.5, 0.5, 1.0)
 
@@ -384,7 +384,7 @@ CHOICES = [
 def test_the_factor_model_has_the_map_of_an_aligner_of_its_factors(samples, factors, choice):
     X, Y = samples
     Z = factors.transform(X)
-    shrinkage = analytic_shrinkage(ca.Moments.from_arrays(Z, Y))
+    shrinkage = label_free.shrinkage(ca.Moments.from_arrays(Z, Y))
     expected = ca.LatentAligner(shrinkage=shrinkage).fit(Z, Y).at(exact=True, **choice)
     found = factors.at(exact=True, **choice)
     assert (found.regime_, np.isnan(found.lam_), found.gap_ < 1e-8) == ("exact", True, True)

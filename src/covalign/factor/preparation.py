@@ -195,7 +195,7 @@ def assembled(
     every = [f"{view}:{name}" if len(names) > 1 else name for view, features in names.items() for name in features]
     check_small("X", every, found.mean, found.variance)
     constant = is_constant(found.mean, found.variance)
-    if constant.all():
+    if len(constant) and constant.all():
         raise no_varying_feature(confounded=len(nuisance.centre) > 0)
     sd = np.where(constant, 1.0, np.sqrt(np.where(constant, 1.0, found.variance)))
     views, at = {}, 0
