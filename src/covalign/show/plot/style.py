@@ -16,6 +16,7 @@ try:
     import matplotlib as mpl
     import matplotlib.pyplot as plt
     from matplotlib.axes import Axes
+    from matplotlib.rcsetup import cycler
     from matplotlib.transforms import Bbox
 except ImportError:
     raise missing_extra("matplotlib", "plot") from None
@@ -40,7 +41,7 @@ SIGNED, SHARE, BETWEEN, ORDER = "RdBu_r", "Blues", "Greens", "viridis"  # with a
 STYLE: dict[str, Any] = {
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "axes.prop_cycle": mpl.cycler(color=list(CATEGORY_COLOURS)),
+    "axes.prop_cycle": cycler(color=list(CATEGORY_COLOURS)),
     "axes.titlelocation": "left",
     "axes.titlesize": 10,
     "xtick.labelsize": 8,
