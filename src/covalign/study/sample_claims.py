@@ -75,7 +75,7 @@ def sofa_aligns_less(frame: Any) -> Found:
 def scores_at(frame: pd.DataFrame, scenario: str, alpha: float, names: list[str]) -> pd.DataFrame:
     """Mean scores (methods x D, C, I, SAP, nSAP) at b = 1; LookupError if there are none."""
     one = at_setting(frame, scenario, alpha, 1.0)
-    wide = one[one["method"].isin(names)].pivot_table(index="method", columns="metric", values="value")
+    wide: pd.DataFrame = one[one["method"].isin(names)].pivot_table(index="method", columns="metric", values="value")
     if wide.empty:
         raise LookupError(names[0])
     return pd.DataFrame(wide[list(SCORES)])

@@ -16,6 +16,7 @@ try:
     import matplotlib as mpl
     import matplotlib.pyplot as plt
     from matplotlib.axes import Axes
+    from matplotlib.rcsetup import cycler
     from matplotlib.transforms import Bbox
 except ImportError:
     raise missing_extra("matplotlib", "plot") from None
