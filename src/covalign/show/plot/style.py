@@ -16,7 +16,6 @@ try:
     import matplotlib as mpl
     import matplotlib.pyplot as plt
     from matplotlib.axes import Axes
-    from matplotlib.rcsetup import cycler
     from matplotlib.transforms import Bbox
 except ImportError:
     raise missing_extra("matplotlib", "plot") from None
