@@ -106,6 +106,9 @@ def _as_series(groups: Any) -> pd.Series:
         groups = groups.iloc[:, 0] if groups.shape[1] == 1 else groups
     if isinstance(groups, pd.Series):
         return groups
+    if np.isscalar(groups):
+        remedy = "pass one column, or the name of a column of Y"
+        raise ValueError(message("groups need one label for every row", got=repr(groups), remedy=remedy))
     if isinstance(groups, list | tuple | range):  # as objects, or numpy would write a gap among text as "nan"
         values = np.asarray(groups, dtype=object)
     else:
