@@ -707,7 +707,7 @@ def test_views_of_different_length_and_order(data, tmp_path):
 def test_where_no_rows_can_be_read(data, tmp_path):
     with pytest.raises(ValueError, match=r"nothing\.npy"):
         model().fit(tmp_path / "nothing.npy", data[1])
-    with pytest.raises(ValueError, match="an array or DataFrame"):
+    with pytest.raises(ValueError, match="an array, a DataFrame"):
         model().fit(42, data[1])
 
 

@@ -31,6 +31,11 @@ from covalign._core.checks import (
 from covalign._core.extras import optional
 
 
+def with_article(name: str) -> str:
+    """``an int``, ``a dict``."""
+    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
+
+
 def plain(data: Any, where: str) -> Any:
     """``data`` as an array, DataFrame, Series or sparse matrix.
 
@@ -51,14 +56,14 @@ def plain(data: Any, where: str) -> Any:
         return as_array(data, where)
     kind = type(data)
     if isinstance(data, type | ModuleType) or kind.__module__.startswith("dask.delayed"):
-        raise not_a_table(where, f"a {kind.__name__}")
+        raise not_a_table(where, with_article(kind.__name__))
     if hasattr(kind, "detach") and hasattr(kind, "layout"):
         return tensor_values(data, where)
     if hasattr(kind, "to_pandas") or hasattr(data, "chunks"):
         return data
     if hasattr(data, "__array__") or hasattr(data, "shape"):
         return plain(_converted(data, where, np.asarray), where)
-    raise not_a_table(where, "nothing" if data is None else f"a {kind.__name__}")
+    raise not_a_table(where, "nothing" if data is None else with_article(kind.__name__))
 
 
 def in_pandas(data: Any, where: str = "Y") -> Any:
@@ -75,7 +80,9 @@ def _converted(data: Any, where: str, convert: Callable[[Any], Any]) -> Any:
     except MemoryError:
         raise
     except Exception as error:
-        raise not_a_table(where, f"a {type(data).__name__} that cannot be read ({type(error).__name__})") from error
+        raise not_a_table(
+            where, f"{with_article(type(data).__name__)} that cannot be read ({type(error).__name__})"
+        ) from error
 
 
 def checked_sparse(matrix: Any, where: str) -> Any:
