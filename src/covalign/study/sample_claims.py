@@ -185,11 +185,11 @@ def informativeness_grows(frame: Any, population: Any) -> Found:
                 rising += [bool(path[name].is_monotonic_increasing) for name in names]
         parts += [all(rising)]
         text.append(f"{label}: rises in {sum(rising)} of {len(rising)} sweeps")
+    ends = frame["alpha"].min(), frame["alpha"].max()
     both = [
-        means(at_setting(frame, "PN", alpha, 1.0), "informativeness", ["method"])[along(frame)].mean()
-        for alpha in (0, 1)
+        means(at_setting(frame, "PN", alpha, 1.0), "informativeness", ["method"])[along(frame)].mean() for alpha in ends
     ]
-    text.append(f"PN, samples, alpha = 0 → 1: {both[0]:.3f} → {both[1]:.3f}")
+    text.append(f"PN, samples, alpha = {ends[0]:g} → {ends[1]:g}: {both[0]:.3f} → {both[1]:.3f}")
     return "; ".join(text), parts
 
 
