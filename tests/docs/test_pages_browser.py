@@ -76,6 +76,7 @@ def test_nothing_is_cut_off_on_any_page(site, tab, pytestconfig):
     assert scrolled > (100 if is_thorough(pytestconfig) else 30)  # there is something to be cut off
 
 
+@pytest.mark.thorough  # the links lead to pages that make test does not build
 def test_links_in_tables_stay_whole(site, tab):
     """The table of the first page says what to use: a name that is broken in two cannot be searched for."""
     tab.set_viewport_size({"width": 1400, "height": 900})
