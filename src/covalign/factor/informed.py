@@ -48,6 +48,7 @@ from covalign.factor.inference.state import Factors, Problem, State, cannot_resu
 from covalign.factor.inference.sweeps import Fit
 from covalign.factor.results import Tables
 from covalign.factor.sample_results import SampleResults
+from covalign.factor.saved_folds import SavedFolds
 from covalign.factor.table import Table
 from covalign.factor.views import is_in_memory
 from covalign.moments.incomplete import Rows, fold_moments
@@ -146,7 +147,7 @@ class InformedFactorAnalysis(Findings, SampleResults, Tables, BaseEstimator):
     n_iter_: int
     supervision_: float
     _realigned: Realigned | None
-    _held: dict[int, cross_validation.Judged | CannotHoldOutError]  # by the number of folds, once asked for
+    _held: dict[int, cross_validation.Judged | SavedFolds | CannotHoldOutError]  # by the folds, once asked for
     _unfinished: tuple[str, ...] = ()  # what Ctrl-C left out
     _sums: Rows | None = None  # of stage 1, once asked for
     _placing: dict[str, label_free.Placing]  # once asked for
@@ -558,6 +559,8 @@ class InformedFactorAnalysis(Findings, SampleResults, Tables, BaseEstimator):
         found = self._held[folds]
         if isinstance(found, CannotHoldOutError):
             raise CannotHoldOutError(str(found))
+        if isinstance(found, SavedFolds):
+            found = self._held[folds] = found.judged(self)
         return found
 
     def _judged_if_possible(self) -> cross_validation.Judged | None:
@@ -742,7 +745,7 @@ class InformedFactorAnalysis(Findings, SampleResults, Tables, BaseEstimator):
         earlier = {"regime_from": "model", "supervision": 1.0, "beta_prior": 0.0}
         model = cls(**{**earlier, **meta["parameters"]})
         model.supervision_ = 1.0 + meta.get("of_y", 0.0)
-        model._held, model._placing = {}, {}
+        model._placing = {}
         state = factor_archive.unpack(meta, arrays, model)
         realigned = meta["realigned"]  # regime and lambda
         if realigned is not None:
