@@ -521,3 +521,19 @@ def test_samples_stand_where_their_factors_are(browser, tmp_path, clinic):
         for axis in (0, 1):
             assert np.corrcoef(np.array(dots)[:, axis], factors[:, axis])[0, 1] > 0.9999
         assert page.page.evaluate("window.dot.isConnected")  # moved, not drawn again
+
+
+def test_the_exact_regime_has_a_button_and_its_words(browser, tmp_path):
+    model = aligner(4).at(max_coupling=0.1, exact=True, uncoupled=[("y0", "y2")])
+    with Page(browser, model, tmp_path) as page:
+        assert page.page.get_attribute("#exact", "aria-pressed") == "true"
+        assert "No other linear map has a higher mean alignment" in page.text("#reading")
+        assert "a coupling of at most 0.1, no correlation between y0 and y2" in page.text("#reading")
+        assert "aligner.at(max_coupling=0.1, uncoupled=[('y0', 'y2')], exact=True)" in page.code
+        assert page.text("#coupling-now") == f"{model.coupling_:.3f}"
+        page.page.click("#strongest")
+        page.page.click("#exact")
+        assert page.text("#coupling-now") == f"{model.coupling_:.3f}"
+        page.screenshot("exact_regime")
+    with Page(browser, model.at(lam=0.5), tmp_path) as page:
+        assert not page.page.is_visible("#exact")
