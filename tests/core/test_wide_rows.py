@@ -13,7 +13,8 @@ from covalign.closed_form.pooled_correlation import Pairs
 from covalign.closed_form.ridge_path import RidgePath
 from covalign.closed_form.shrinkage import SHRINKAGE_GRID, Ridge, best_ridge, inner_sets, path_frame
 from covalign.closed_form.splits import Split, mean_of_y, splits, training
-from covalign.moments.incomplete import fold_moments, merged
+from covalign.moments.gap_accumulator import fold_moments
+from covalign.moments.incomplete import merged
 from tests.core.test_ridge_path import wide
 
 SCALES = ("raw", "root", "standard")

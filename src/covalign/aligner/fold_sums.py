@@ -23,8 +23,10 @@ from covalign._core.room import check_memory
 from covalign.aligner import dask_tables as dasks
 from covalign.aligner import intake
 from covalign.exceptions import NotFiniteError
-from covalign.moments.incomplete import Rows, batch_moments, fold_moments
-from covalign.moments.moments import MANY, bucket_count, no_rows
+from covalign.moments.block_sizes import MANY, bucket_count
+from covalign.moments.gap_accumulator import batch_moments, fold_moments
+from covalign.moments.incomplete import Rows
+from covalign.moments.numeric_rows import no_rows
 from covalign.stream import Batch, Batches, is_batches, is_dask, is_source, refuse_not_finite
 from covalign.stream.levels import Levels
 from covalign.tables import confounders as nuisance

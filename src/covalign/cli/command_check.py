@@ -65,7 +65,7 @@ def check(
         from covalign.cli.data_files import aligned_views
         from covalign.tables import overview
         from covalign.tables.representations import open_study
-        from covalign.tables.table_files import with_gaps
+        from covalign.tables.table_columns import with_gaps
 
         def opened(asked: Reading) -> Study:
             roles = (covariate, confounder, index, key)

@@ -88,9 +88,10 @@ def transform(
 
         from covalign.aligner.latent import LatentAligner
         from covalign.persist.reader import load
+        from covalign.tables import table_columns
         from covalign.tables import table_files as tables
 
-        tables.check_index(index, {path: tables.columns_in(path) for path in files if index is not None})
+        table_columns.check_index(index, {path: tables.columns_in(path) for path in files if index is not None})
         model: Any = load(model_file)
         saved = as_fitted(model._reading or {}, given, files, [*paths])
         index, key = saved.get("index", index), saved.get("key", key)
@@ -219,7 +220,7 @@ def check_features(rows: Representation, features: Any) -> None:
     """Refuse rows without the columns of the model, if both have names of columns; otherwise columns go by position."""
     import pandas as pd
 
-    from covalign.tables.table_files import unknown_columns
+    from covalign.tables.table_columns import unknown_columns
 
     have = rows.data.columns if isinstance(rows.data, pd.DataFrame) else rows.data.names
     wrong = [] if features is None or have is None else [name for name in features if name not in set(have)]

@@ -24,7 +24,7 @@ from covalign.factor.view_sums import Gathered, Sizes, gather, gather_batches
 from covalign.factor.views import Cells, Views, coded_batches, learn_coding
 from covalign.moments import cluster
 from covalign.moments.adjustment import adjusted
-from covalign.moments.moments import no_rows
+from covalign.moments.numeric_rows import no_rows
 from covalign.stream import Batch, Batches, is_batches
 from covalign.stream.finite import first_not_finite, not_finite_at
 from covalign.tables import confounders, covariates

@@ -50,7 +50,8 @@ from covalign.factor.results import Tables
 from covalign.factor.sample_results import SampleResults
 from covalign.factor.table import Table
 from covalign.factor.views import is_in_memory
-from covalign.moments.incomplete import Rows, fold_moments
+from covalign.moments.gap_accumulator import fold_moments
+from covalign.moments.incomplete import Rows
 from covalign.moments.moments import Moments
 from covalign.persist import archive as store
 from covalign.tables import groups as grouping

@@ -31,7 +31,8 @@ from covalign._core.linalg import add_gram
 from covalign._core.messages import message
 from covalign._core.text_tables import plain
 from covalign._core.threads import limited
-from covalign.moments.moments import Accumulator, Moments
+from covalign.moments.accumulator import Accumulator
+from covalign.moments.moments import Moments
 from covalign.stream.dask_reduction import FAN_IN, LEAST_BYTES, MOST_BYTES, TASKS
 from covalign.stream.folds import FoldSorter
 from covalign.stream.reduction import BLOCK_BYTES

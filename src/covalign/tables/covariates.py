@@ -43,7 +43,7 @@ from covalign._core.user_arrays import check_names, in_pandas, inferred, numbers
 from covalign.stream import Kept, is_source
 from covalign.stream.levels import MANY, SPARSE, Levels
 from covalign.tables.join import match_rows
-from covalign.tables.table_files import gap_mark, odd_cell
+from covalign.tables.table_columns import gap_mark, odd_cell
 
 MOST_NAMES = 10**7
 

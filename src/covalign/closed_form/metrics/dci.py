@@ -13,7 +13,8 @@ from covalign._core.linalg import Array, is_constant, whitener
 from covalign.closed_form.measures import inverse_sd
 from covalign.closed_form.metrics.alignment import moments_of
 from covalign.closed_form.metrics.lasso import importances_and_predictions
-from covalign.moments.moments import Moments, as_rows
+from covalign.moments.moments import Moments
+from covalign.moments.numeric_rows import as_rows
 from covalign.tables.covariates import match_rows
 
 FOLDS = 5

@@ -13,7 +13,8 @@ from covalign._core.messages import message
 from covalign._core.user_arrays import numbers, plain, shape_of
 from covalign.closed_form.measures import loading_shares, marginal_shares, mean_share, quotient
 from covalign.closed_form.metrics.alignment import arrays_or_moments
-from covalign.moments.moments import Moments, as_rows
+from covalign.moments.moments import Moments
+from covalign.moments.numeric_rows import as_rows
 from covalign.tables.covariates import match_rows
 
 KINDS = ("marginal", "loadings")
