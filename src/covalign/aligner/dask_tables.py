@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from covalign._core.checks import missing_values
+from covalign._core.data_errors import missing_values
 from covalign._core.linalg import Array
 from covalign._core.messages import message
 from covalign.moments import cluster

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from covalign._core.checks import check_covariates, check_flag, columns_differ, lengths_differ, not_numeric
+from covalign._core.checks import check_covariates, check_flag
+from covalign._core.data_errors import columns_differ, lengths_differ, not_numeric
 from covalign._core.linalg import Array, affine, dense
 from covalign._core.messages import listed, message, shown
 from covalign._core.user_arrays import in_pandas, numbers, plain

@@ -9,16 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from covalign._core.checks import (
-    OutOfRange,
-    constant_covariates,
-    out_of_range,
-    too_many_covariates,
-    too_many_folds,
-    y_required,
-)
+from covalign._core.checks import too_many_folds
+from covalign._core.data_errors import constant_covariates, too_many_covariates, y_required
 from covalign._core.linalg import Array
 from covalign._core.messages import message
+from covalign._core.number_range import OutOfRange, out_of_range
 from covalign._core.room import check_memory
 from covalign.aligner import dask_tables as dasks
 from covalign.aligner import intake

@@ -10,9 +10,11 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
-from covalign._core.checks import check_permutations, check_shrinkage, check_small, y_required
+from covalign._core.checks import check_permutations, check_shrinkage
+from covalign._core.data_errors import y_required
 from covalign._core.linalg import Array, affine, dense
 from covalign._core.messages import listed, message
+from covalign._core.number_range import check_small
 from covalign.aligner import aligner_archive as archive
 from covalign.aligner import dask_tables as dasks
 from covalign.aligner import intake
@@ -22,13 +24,7 @@ from covalign.aligner.solution import Solution, correction_by, solved
 from covalign.closed_form import heldout, permutation, regimes
 from covalign.closed_form.budget import Budget
 from covalign.closed_form.regimes import Polar
-from covalign.closed_form.shrinkage import (
-    Ridge,
-    analytic_shrinkage,
-    best_ridge,
-    erasure_path,
-    least_change,
-)
+from covalign.closed_form.shrinkage import Ridge, analytic_shrinkage, best_ridge, erasure_path, least_change
 from covalign.closed_form.validation import Validation, validation
 from covalign.exceptions import NotHeldOutWarning, SingularTransformWarning
 from covalign.moments.adjustment import Adjustment, adjusted

@@ -7,7 +7,8 @@ from typing import Any
 
 import pandas as pd
 
-from covalign._core.checks import check_folds, check_shrinkage, too_few_rows
+from covalign._core.checks import check_folds, check_shrinkage
+from covalign._core.data_errors import too_few_rows
 from covalign.aligner.latent import LatentAligner, refuse_unused_reference
 from covalign.closed_form import regimes
 from covalign.closed_form.heldout import held_out_frontier

@@ -32,17 +32,8 @@ import pandas as pd
 import scipy.linalg
 from numpy.typing import ArrayLike
 
-from covalign._core.checks import (
-    check_choice,
-    check_lam,
-    check_regime,
-    check_ridge,
-    constant_covariates,
-    listed_lams,
-    no_exclusive,
-    too_few_rows,
-    too_many_covariates,
-)
+from covalign._core.checks import check_choice, check_lam, check_regime, check_ridge, listed_lams
+from covalign._core.data_errors import constant_covariates, no_exclusive, too_few_rows, too_many_covariates
 from covalign._core.linalg import (
     Array,
     Whitening,

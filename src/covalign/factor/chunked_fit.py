@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from covalign._core.checks import lengths_differ, too_few_rows, y_required
+from covalign._core.data_errors import lengths_differ, too_few_rows, y_required
 from covalign._core.linalg import Array, dense
 from covalign._core.messages import message
 from covalign.factor import combinations as combining

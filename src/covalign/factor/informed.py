@@ -11,7 +11,8 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
-from covalign._core.checks import check_flag, no_columns, too_many_factors_asked, y_required
+from covalign._core.checks import check_flag
+from covalign._core.data_errors import no_columns, too_many_factors_asked, y_required
 from covalign._core.linalg import Array
 from covalign._core.messages import MORE_SWEEPS, message
 from covalign.closed_form import optimum, regimes

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from covalign._core.checks import columns_differ, lengths_differ, not_two_dimensional
+from covalign._core.data_errors import columns_differ, lengths_differ, not_two_dimensional
 from covalign._core.extras import optional
 from covalign._core.linalg import Array, affine
 from covalign._core.messages import message

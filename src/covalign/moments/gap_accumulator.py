@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from covalign._core.checks import columns_differ, not_finite
+from covalign._core.data_errors import columns_differ, not_finite
 from covalign._core.flags import rows_by_pattern
 from covalign._core.linalg import Array
 from covalign.moments.accumulator import Accumulator

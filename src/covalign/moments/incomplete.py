@@ -34,7 +34,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from covalign._core.checks import too_few_observed
+from covalign._core.data_errors import too_few_observed
 from covalign._core.linalg import Array, is_constant, positive_semidefinite, whitener
 from covalign.moments.moments import Moments
 from covalign.moments.moments_sum import merge, merge_groups

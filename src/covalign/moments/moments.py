@@ -10,17 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from covalign._core.checks import (
-    columns_differ,
-)
-from covalign._core.linalg import (
-    Array,
-    is_constant,
-    is_explained,
-    range_root,
-    rank_cutoff,
-    whitener,
-)
+from covalign._core.data_errors import columns_differ
+from covalign._core.linalg import Array, is_constant, is_explained, range_root, rank_cutoff, whitener
 from covalign._core.messages import listed, message
 from covalign.moments.block_sizes import is_wide
 from covalign.moments.moments_sum import joined_root

@@ -7,11 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from covalign._core.checks import (
-    lengths_differ,
-    not_numeric,
-    not_two_dimensional,
-)
+from covalign._core.data_errors import lengths_differ, not_numeric, not_two_dimensional
 from covalign._core.messages import message
 from covalign._core.user_arrays import in_pandas, plain, shape_of
 from covalign.stream import is_source

@@ -26,7 +26,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from covalign._core.checks import MOST_FOLDS, too_many_covariates, too_many_folds
+from covalign._core.checks import MOST_FOLDS, too_many_folds
+from covalign._core.data_errors import too_many_covariates
 from covalign._core.linalg import add_gram
 from covalign._core.messages import message
 from covalign._core.text_tables import plain

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from covalign._core.checks import lengths_differ, repeated_views, source_without_rows, view_rows_differ
+from covalign._core.data_errors import lengths_differ, repeated_views, source_without_rows, view_rows_differ
 from covalign._core.extras import optional
 from covalign._core.files import data_not_found, reading
 from covalign._core.messages import GIVE_COVARIATES, message

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from covalign._core.checks import not_two_dimensional
+from covalign._core.data_errors import not_two_dimensional
 from covalign._core.extras import optional
 from covalign._core.files import data_not_found, path_to_read, reading
 from covalign._core.linalg import dense

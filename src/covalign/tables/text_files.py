@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
-from covalign._core.checks import repeated_columns
+from covalign._core.data_errors import repeated_columns
 from covalign._core.files import reading
 from covalign._core.messages import listed, message
 from covalign._core.paths import suffix_of

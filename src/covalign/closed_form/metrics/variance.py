@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from covalign._core.checks import check_choice, not_finite, too_few_rows
+from covalign._core.checks import check_choice
+from covalign._core.data_errors import not_finite, too_few_rows
 from covalign._core.linalg import Array, dense, is_constant, whitener
 from covalign._core.messages import message
 from covalign._core.user_arrays import numbers, plain, shape_of
