@@ -16,7 +16,8 @@ from covalign._core.data_errors import no_columns, too_many_factors_asked, y_req
 from covalign._core.linalg import Array
 from covalign._core.messages import MORE_SWEEPS, message
 from covalign.closed_form import optimum, regimes
-from covalign.closed_form.aligned_model import AlignedModel, plain_mixing
+from covalign.closed_form.aligned_model import AlignedModel
+from covalign.closed_form.alignment_scores import plain_mixing
 from covalign.closed_form.budget import Budget
 from covalign.closed_form.heldout import HeldOut
 from covalign.closed_form.pooled_correlation import Estimate
