@@ -16,7 +16,8 @@ from covalign._core.linalg import dense
 from covalign.stream import is_source
 from covalign.tables import covariates as coding
 from covalign.tables.named_rows import Representation
-from covalign.tables.table_files import are_names, odd_cell
+from covalign.tables.table_columns import odd_cell
+from covalign.tables.table_index import are_names
 
 EXAMINED_BYTES = 2**28  # of a view on disk; the first rows stand for all
 FAR = 6.0  # robust deviations beyond which a sample is outlying
@@ -122,7 +123,7 @@ def likely_order(levels: Sequence[str]) -> list[str] | None:
         return None
     ranks = {level: (_rank(end["rank"]), end["part"].lower()) for level, end in zip(levels, ends, strict=True) if end}
     stems = {f"{end['stem']} {end['prefix'] or ''}".casefold().strip() for end in ends if end is not None}
-    if len(stems) > 1 or re.fullmatch(NAMES, *stems) or len({*ranks.values()}) < len(ranks):
+    if len(stems) > 1 or re.fullmatch(NAMES, next(iter(stems))) or len({*ranks.values()}) < len(ranks):
         return None
     return None if None in {rank for rank, _ in ranks.values()} else sorted(levels, key=lambda level: ranks[level])
 

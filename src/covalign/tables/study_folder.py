@@ -14,7 +14,7 @@ from covalign._core.messages import listed, message
 from covalign._core.paths import file_of, is_zarr, sheet_of, suffix_of
 from covalign.stream.cell_ranger import is_cell_ranger
 from covalign.stream.mtx import is_mtx
-from covalign.tables import mofa_models
+from covalign.tables import mofa_models, table_index, text_files
 from covalign.tables import table_files as files
 from covalign.tables.foreign_tables import is_foreign, sheets_in
 
@@ -90,7 +90,7 @@ def _name_of(path: Path, tables: Sequence[Path]) -> str:
 
 
 def _is_table(path: Path) -> bool:
-    return files.is_text(path) or files.is_parquet(path) or is_foreign(path)
+    return text_files.is_text(path) or files.is_parquet(path) or is_foreign(path)
 
 
 def _is_gmt(path: Path) -> bool:
@@ -104,7 +104,7 @@ def _is_called(path: Path) -> bool:
 def _share_of_text(frame: pd.DataFrame) -> float | None:
     """The share of columns of text, besides one of names; None if there are too few cells for a table."""
     columns = [frame[name] for name in frame.columns]
-    if columns and files.are_names(columns[0]):
+    if columns and table_index.are_names(columns[0]):
         columns = columns[1:]
     if len(columns) < LEAST or len(frame) < LEAST:
         return None
