@@ -74,7 +74,8 @@ def lost_in(found: Results, name: str, condition: str) -> str | None:
     if lost.empty:
         return where
     best = areas.loc[lost.index].idxmax(axis=1)
-    worst = [f"{gap:.2f} on {data} to {spoken(best[data])}" for data, gap in lost.head(SHOWN).items()]
+    shown = zip(lost.head(SHOWN).items(), best.head(SHOWN), strict=True)
+    worst = [f"{gap:.2f} on {data} to {spoken(to)}" for (data, gap), to in shown]
     return f"{where}{', most of all ' if len(lost) > SHOWN else ': '}{joined(worst)}"
 
 
