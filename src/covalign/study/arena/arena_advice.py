@@ -73,8 +73,8 @@ def lost_in(found: Results, name: str, condition: str) -> str | None:
     where = f"on {len(lost)} of {len(areas)} data sets {WITH[condition]}"
     if lost.empty:
         return where
-    best = areas.loc[lost.index].idxmax(axis=1)
-    shown = zip(lost.head(SHOWN).items(), best.head(SHOWN), strict=True)
+    best = [str(name) for name in areas.loc[lost.index].idxmax(axis=1)]
+    shown = zip(lost.head(SHOWN).items(), best[:SHOWN], strict=True)
     worst = [f"{gap:.2f} on {data} to {spoken(to)}" for (data, gap), to in shown]
     return f"{where}{', most of all ' if len(lost) > SHOWN else ': '}{joined(worst)}"
 
