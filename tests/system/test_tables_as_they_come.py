@@ -8,6 +8,7 @@ import sys
 import warnings
 import zipfile
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -506,6 +507,36 @@ def test_check_of_a_folder_finds_views_covariates_and_gene_sets(folder):
     assert pd.read_csv("report_sets.csv")["set"].unique().tolist() == ["A"]
     (folder / "empty").mkdir()
     assert "needs tables of features and a table of covariates, got an empty" in run("check", "empty", code=2).stderr
+
+
+def test_check_of_a_folder_takes_sheets_marks_and_decimal_commas(folder):
+    """A workbook whose first sheet is a note, "-" among numbers, decimal commas, samples as columns."""
+    pytest.importorskip("openpyxl", reason="openpyxl is not installed")
+    rna, protein = study()[0].values()
+    for name in ("rna", "protein"):
+        Path(f"{name}.csv").unlink()
+    rna.T.to_csv("Rna level 3.txt", sep=";", decimal=",")
+    odd = protein.astype(object)
+    odd.iloc[3, 1] = "-"
+    with pd.ExcelWriter("assays.xlsx") as book:
+        pd.DataFrame({"Note": ["from the core facility", "normalised"]}).to_excel(
+            book, sheet_name="Read me", index=False
+        )
+        odd.to_excel(book, sheet_name="protein")
+        (protein + 1).T.to_excel(book, sheet_name="phospho")
+    found = run("check", ".")
+    assert "note: assays.xlsx::Read me is not used: it has no table of several rows and columns" in found.stderr
+    assert "These texts are taken for gaps: '-' (--na)." in found.stdout
+    words = shlex.split(found.stdout.splitlines()[-1])[1:]
+    views = [text for flag, text in pairwise(words) if flag == "--view"]
+    assert views == ["Rna level 3=Rna level 3.txt", "protein=assays.xlsx::protein", "phospho=assays.xlsx::phospho"]
+    run(*words[:-2], *QUICK[2:])
+    model = ca.load("model.covalign")
+    assert model._rows.X.shape == (N, rna.shape[1] + 2 * protein.shape[1])
+    assert np.isnan(model._rows.X).sum() == 1
+    np.testing.assert_allclose(model._rows.X[:, 0], rna.iloc[:, 0], rtol=1e-9)
+    first = run("check", "--view", "protein=assays.xlsx", "--covariates", "clinic.csv", code=2).stderr
+    assert "This is its first sheet, 'Read me'. Name another: assays.xlsx::protein." in first
 
 
 @pytest.mark.parametrize(

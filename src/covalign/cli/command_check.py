@@ -78,8 +78,8 @@ def check(
 
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
-            study, reading = first_that_opens(opened, reading)
-        gaps = [text for text in overview.marks(study.table) if text not in reading.na]
+            study, reading = marked(opened, reading)
+        gaps = [*reading.na[len(na or ()) :], *(text for text in overview.marks(study.table) if text not in reading.na)]
         study = study._replace(table=with_gaps(study.table, gaps))
         _, Y = aligned_views(study, by_position, needed=False)
         samples = None if by_position or study.together else study.table.index
@@ -119,6 +119,20 @@ def files_in(
     views = [f"{name}={path}" for name, path in found.views.items()]
     ctx.params.update(data=None, view=views, covariates=found.covariates)
     return None, found.views, found.covariates, found.sets
+
+
+def marked(opened: Any, reading: Reading) -> tuple[Study, Reading]:
+    """``first_that_opens``; texts among the numbers of views that seem to mark gaps are taken for such."""
+    from covalign.tables.overview import is_mark_among_numbers
+    from covalign.tables.table_columns import OddCellError
+
+    while True:
+        try:
+            return first_that_opens(opened, reading)
+        except OddCellError as error:
+            if error.text in reading.na or not is_mark_among_numbers(error.text):
+                raise
+            reading = reading._replace(na=[*reading.na, error.text])
 
 
 def first_that_opens(opened: Any, reading: Reading) -> tuple[Study, Reading]:

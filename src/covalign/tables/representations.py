@@ -105,6 +105,8 @@ def _opened(
     if is_foreign(path):
         try:
             return from_frame(files.read_table(path, index, na), str(path), without, only)
+        except table_columns.OddCellError:
+            raise
         except ValueError as why:
             raise ValueError(f"{str(why).removesuffix('.')}{other_sheets(path)}.") from why
     if is_mtx(file_of(path)) or is_cell_ranger(file_of(path)):
