@@ -750,3 +750,15 @@ def test_a_new_fit_forgets_how_tables_were_read():
         warnings.simplefilter("ignore")
         model.fit(*study()).save("n.covalign")
     assert ca.load("n.covalign")._reading is None
+
+
+@pytest.mark.parametrize(("asked", "grouped"), [([], True), (["-c", "age", "-c", "donor"], False)])
+def test_check_holds_the_rows_of_a_donor_out_together(asked, grouped):
+    study()[1].assign(donor=[f"d{i % 8}" for i in range(N)]).to_csv("clinic.csv", index_label="patient")
+    said = run("check", *VIEWS, *asked).stdout
+    words = shlex.split(said.splitlines()[-1])
+    assert ("--groups" in words) == grouped
+    assert (("-c", "donor") in pairwise(words)) != grouped
+    assert "--groups donor holds them out together" in said
+    run(*words[1:-2], *QUICK[2:], "--n-factors", "4")
+    assert ca.load("model.covalign").n_groups_ == (8 if grouped else None)

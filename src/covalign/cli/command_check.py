@@ -68,6 +68,7 @@ def check(
 
         from covalign.cli.data_files import aligned_views
         from covalign.tables import overview
+        from covalign.tables.groups import owners_in
         from covalign.tables.representations import open_study
         from covalign.tables.survival import likely_survival
         from covalign.tables.table_columns import with_gaps
@@ -87,7 +88,11 @@ def check(
         known = {str(name): overview.of_column(str(name), Y[name]) for name in Y.columns}
         known = {name: {**facts, "why": facts["why"] and in_flags(facts["why"])} for name, facts in known.items()}
         survival = None if covariate else likely_survival(known, Y)
-        chosen = usable(known, [*(confounder or []), *([] if groups is None else [groups]), *(survival or ())])
+        likely = None if groups is not None else owners_in(Y) if study.likely is None else study.likely[0]
+        grouped = [name for name in (groups, likely) if name is not None and name not in (covariate or ())]
+        chosen = usable(known, [*(confounder or []), *grouped, *(survival or ())])
+        if likely in grouped and likely in known:
+            ctx.params["groups"] = likely
         words = [word for text in gaps for word in ("--na", text)]
         words += suggested(found, known, chosen, reading, data is not None)
         again = shell_line.again(ctx, "fit", without=("covariate", "match"))
@@ -95,7 +100,7 @@ def check(
         facts = {
             **{"samples": len(Y), "views": found, "covariates": known},
             "notes": [in_flags(one.message) for one in said],
-            "likely_groups": None if study.likely is None else study.likely[0],
+            "likely_groups": likely,
             **{"marks_of_gaps": gaps, "survival": survival, "table": study.where},
             "command": " ".join([again, shell_line.line(*words, *tested, *WRITTEN).removeprefix("covalign").strip()]),
         }
@@ -213,5 +218,5 @@ def page(facts: dict[str, Any]) -> list[str]:
         later = shell_line.line("associations", WRITTEN[1], facts["table"], "--survival", f"{time},{event}")
         lines.append(f"{time!r} and {event!r} look like survival, which is no covariate. After fit: {later}")
     if facts["likely_groups"] is not None:
-        lines.append(f"Rows may belong together: --groups {facts['likely_groups']} would hold them out together.")
+        lines.append(f"Rows may belong together: --groups {facts['likely_groups']} holds them out together.")
     return [*lines, "", "Suggested command:", facts["command"]]
