@@ -760,5 +760,5 @@ def test_check_holds_the_rows_of_a_donor_out_together(asked, grouped):
     assert ("--groups" in words) == grouped
     assert (("-c", "donor") in pairwise(words)) != grouped
     assert "--groups donor holds them out together" in said
-    run(*words[1:-2], *QUICK[2:], "--n-factors", "4")
+    run(*words[1:-2], *QUICK[2:], "--n-factors", "9")
     assert ca.load("model.covalign").n_groups_ == (8 if grouped else None)
