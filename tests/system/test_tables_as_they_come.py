@@ -762,3 +762,10 @@ def test_check_holds_the_rows_of_a_donor_out_together(asked, grouped):
     assert "--groups donor holds them out together" in said
     run(*words[1:-2], *QUICK[2:], "--n-factors", "9")
     assert ca.load("model.covalign").n_groups_ == (8 if grouped else None)
+
+
+def test_a_covariate_that_a_view_has_as_a_feature_is_named():
+    study()[1].rename(columns={"dose": "RNA3"}).to_csv("clinic.csv", index_label="patient")
+    said = "covariate 'RNA3' is also feature 'rna3' of rna: a factor may be nothing but that feature"
+    assert said in run("check", *VIEWS).stderr
+    assert said in fitted()[2]
