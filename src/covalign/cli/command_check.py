@@ -177,11 +177,11 @@ def page(facts: dict[str, Any]) -> list[str]:
             lines.append(f"{name}: {v['empty_features']} features have no value at all: fit refuses them")
     lines += [f"note: {note}" for note in facts["notes"]]
     if facts["marks_of_gaps"]:
-        lines.append(f"These texts are taken for gaps: {listed(facts['marks_of_gaps'])} (--na).")
+        lines.append(f"These texts are read as missing values: {listed(facts['marks_of_gaps'])} (--na).")
     if facts["survival"] is not None:
         time, event = facts["survival"]
         later = shell_line.line("associations", WRITTEN[1], facts["table"], "--survival", f"{time},{event}")
-        lines.append(f"{time!r} and {event!r} look like survival, which is no covariate. After fit: {later}")
+        lines.append(f"{time!r} and {event!r} look like survival, which cannot be a covariate. After fit: {later}")
     if facts["likely_groups"] is not None:
         lines.append(f"Rows may belong together: --groups {facts['likely_groups']} would hold them out together.")
     return [*lines, "", "Suggested command:", facts["command"]]

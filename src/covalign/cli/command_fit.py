@@ -131,7 +131,7 @@ def fit(
         option(
             METHOD,
             "CHOICE",
-            "Noise of features: gaussian, or student, with which samples that are far off in a view count less.",
+            "Noise of features: gaussian, or student, which gives less weight to samples far from all others.",
         ),
     ] = Noise.gaussian,
     posterior: Annotated[

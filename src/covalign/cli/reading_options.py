@@ -68,7 +68,7 @@ def check_views(flag: str, names: Sequence[str], views: Sequence[str] | None) ->
     """Refuse names of views that are not there; ``all`` means every view."""
     wrong = [] if views is None else [name for name in names if name not in (*views, ALL)]
     if wrong and views is not None:
-        need = f"{flag} needs the name of a view or all" if views else f"{flag} needs all where the data are one file"
+        need = f"{flag} needs the name of a view or all" if views else f"{flag} needs all if the data are one file"
         remedy = f"The views are {listed(views)}" if views else f"Write {flag} all"
         problem = f"{need}, got {listed(wrong)}"
         raise ValueError(message(problem, remedy=remedy, wrong=wrong, known=views))
