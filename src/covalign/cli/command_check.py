@@ -60,6 +60,7 @@ def check(
 
         from covalign.cli.data_files import aligned_views
         from covalign.tables import overview
+        from covalign.tables.survival import likely_survival
         from covalign.tables.table_columns import with_gaps
 
         def opened(asked: Reading) -> Study:
@@ -75,7 +76,7 @@ def check(
         found = {name: overview.of_view(one, samples) for name, one in study.views.items()}
         known = {str(name): overview.of_column(str(name), Y[name]) for name in Y.columns}
         known = {name: {**facts, "why": facts["why"] and in_flags(facts["why"])} for name, facts in known.items()}
-        survival = None if covariate else overview.likely_survival(known, Y)
+        survival = None if covariate else likely_survival(known, Y)
         grouped = [] if tables.groups is None else [tables.groups]
         chosen = usable(known, [*(confounder or []), *grouped, *(survival or ())])
         words = [word for text in gaps for word in ("--na", text)]
@@ -158,6 +159,8 @@ def suggested(
 
 def page(facts: dict[str, Any]) -> list[str]:
     """What was understood, for readers."""
+    from covalign.tables.overview import same_but_for_capitals
+
     lines = [f"{facts['samples']} samples", ""]
     head = ["view", "samples", "with covariates", "features", "gaps", "numbers"]
     rows = [
@@ -178,6 +181,10 @@ def page(facts: dict[str, Any]) -> list[str]:
     lines += [f"note: {note}" for note in facts["notes"]]
     if facts["marks_of_gaps"]:
         lines.append(f"These texts are read as missing values: {listed(facts['marks_of_gaps'])} (--na).")
+    for name, c in facts["covariates"].items():
+        alike = same_but_for_capitals(c["levels"] or [])
+        if alike:
+            lines.append(f"{name}: the levels {listed(alike)} differ in capitals or blanks only. Are they the same?")
     if facts["survival"] is not None:
         time, event = facts["survival"]
         later = shell_line.line("associations", WRITTEN[1], facts["table"], "--survival", f"{time},{event}")
