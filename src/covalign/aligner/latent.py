@@ -473,8 +473,7 @@ class LatentAligner(EditedRows, BaseEstimator):
         >>> al.rank_
         5
         """
-        polar = self._solution.polar
-        return int(len(polar.M) - polar.null.shape[1])
+        return self._solution.polar.rank
 
     def _shows_held_out(self) -> bool:
         return self._held is not None or self.n_features_in_ <= FEW_DIMENSIONS

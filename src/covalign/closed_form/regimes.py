@@ -15,6 +15,8 @@ covariate, and the problem does not determine them. Of all solutions we take the
 first P columns of Z (orthogonal Procrustes), a continuous choice that does not depend on row order or chunking.
 A covariate that is uncorrelated with Z keeps its T_0 dimension under ``strongest``.
 
+**More covariates than dimensions.** Only ``strongest`` exists (``crowded``).
+
 >>> import covalign as ca
 >>> m = ca.simulate.population_moments("PN")
 >>> ca.regimes.frontier(m, [0, 0.5, 1])["coupling"].round(2).tolist()
@@ -41,7 +43,6 @@ from covalign._core.checks import (
     listed_lams,
     no_exclusive,
     too_few_rows,
-    too_many_covariates,
 )
 from covalign._core.linalg import (
     Array,
@@ -59,6 +60,7 @@ from covalign._core.linalg import (
 from covalign._core.messages import message, shown
 from covalign._core.threads import one_thread
 from covalign._core.user_arrays import numbers, plain
+from covalign.closed_form.crowded import only_strongest, unit_columns
 from covalign.closed_form.measures import correlation, explained_share, off_diagonal_squares
 from covalign.moments.incomplete import IncompleteMoments, Rows
 from covalign.moments.moments import Moments
@@ -77,6 +79,9 @@ FRONTIER_COLUMNS = (  # of all kinds of frontiers; a covariate of the same name 
 
 class Polar(NamedTuple):
     """The matrices behind every regime; ``null`` (P x (P - rank)): combinations of covariates uncorrelated with Z.
+
+    With more covariates than dimensions (``crowded``), T_0 is W (k x K), M is A (k x P), and ``basis`` has the
+    directions of T_1, so that T = F T_0, corr(z~) = F F' and corr(z~_p, y_p) = (F M)_pp as elsewhere.
 
     >>> import covalign as ca
     >>> m = ca.simulate.population_moments("PN")
@@ -97,6 +102,16 @@ class Polar(NamedTuple):
     def whitener(self) -> Array:
         """W (k x K)."""
         return self.whitening.matrix
+
+    @property
+    def crowded(self) -> bool:
+        """Whether covariates are more than the dimensions of Z."""
+        return len(self.M) < self.basis.shape[1]
+
+    @property
+    def rank(self) -> int:
+        """How many covariates are linearly independent as seen from Z."""
+        return int(np.linalg.matrix_rank(self.M)) if self.crowded else len(self.M) - self.null.shape[1]
 
     @property
     def dependent(self) -> list[str]:
@@ -166,7 +181,7 @@ def turned(polar: Polar, regime: str, lam: float = 0.5) -> Array:
 
 
 def mixing(polar: Polar, regime: str, lam: float = 0.5) -> Array:
-    """unit_rows(f(M)), the P x P matrix that takes T_0 to the regime.
+    """unit_rows(f(M)), the P x P matrix that takes T_0 to the regime (P x k with more covariates than dimensions).
 
     >>> import covalign as ca
     >>> m = ca.simulate.population_moments("PN")
@@ -176,6 +191,10 @@ def mixing(polar: Polar, regime: str, lam: float = 0.5) -> Array:
     """
     check_regime(regime)
     polar = _polar(polar)
+    if polar.crowded:
+        if regime == "strongest" or (regime == "tunable" and check_lam(lam) == 1):
+            return polar.basis.T
+        raise only_strongest(polar.basis.shape[1], len(polar.M))
     if regime == "exclusive":
         if polar.M_inverse is None:
             raise no_exclusive(polar.dependent)
@@ -213,8 +232,6 @@ def whitened_polar(m: Moments, shrinkage: float = 0.0, scale: str = "raw") -> Po
     """
     k, p = _moments(m).cov_zy.shape
     shrinkage = check_ridge(shrinkage)
-    if p > k:
-        raise too_many_covariates(p, k)
     if m.n is not None and m.n < 2:
         raise too_few_rows(m.n)
     with one_thread(k):
@@ -262,7 +279,7 @@ def polar_if_spanned(m: Moments, shrinkage: float = 0.0, scale: str = "raw") -> 
     k, p = m.cov_zy.shape
     S_zy = standardised_cross_covariance(m)
     W = Whitening(m.cov_z, is_constant(m.mean_z, np.diag(m.cov_z)), m.root)
-    if W.rank < p:
+    if W.rank < p <= k:
         return W.rank
     unit = np.sqrt(np.where(np.diag(m.cov_z) > 0, np.diag(m.cov_z), 1.0))
 
@@ -323,6 +340,11 @@ def polar_of(whitened: Whitened, names: Sequence[str]) -> Polar:
     (5, 5)
     """
     A, p = whitened.A, whitened.A.shape[1]
+    if p > len(A):
+        C = A if whitened.regressions is None else whitened.regressions(None)
+        return Polar(
+            whitened.whitening.matrix, A, None, np.empty((p, 0)), unit_columns(C), whitened.whitening, tuple(names)
+        )
     if p >= MANY_COVARIATES and (regular := _regular_polar(whitened)) is not None:
         basis, M, M_inverse = regular
         T_0 = whitened.whitening.rows(basis)
@@ -432,7 +454,9 @@ def rest_of_space(m: Moments, polar: Polar) -> Array:
     (5, 10)
     """
     _moments(m)
-    complement = scipy.linalg.qr(_polar(polar).basis)[0][:, polar.basis.shape[1] :]
+    if _polar(polar).crowded:
+        return np.empty((0, len(m.cov_z)))
+    complement = scipy.linalg.qr(polar.basis)[0][:, polar.basis.shape[1] :]
     loadings = m.cov_z @ (polar.whitener.T @ complement)  # cov(Z, rest)
     _, turn = np.linalg.eigh(loadings.T @ loadings)
     complement, loadings = complement @ turn[:, ::-1], loadings @ turn[:, ::-1]
@@ -641,6 +665,11 @@ def frontier_settings(polar: Polar, lams: Iterable[float] | None) -> tuple[list[
     """
     checked = [check_lam(lam) for lam in (DEFAULT_LAMS if lams is None else listed_lams(lams))]
     named = {0.0: "independent", 1.0: "strongest"}
+    if polar.crowded:
+        p, k = polar.basis.shape[::-1]
+        if lams is not None and 1.0 not in checked:
+            raise only_strongest(p, k)
+        return [("strongest", 1.0)], str(only_strongest(p, k))
     settings = [(named.get(lam, "tunable"), lam) for lam in checked]
     if polar.M_inverse is None:
         return settings, str(no_exclusive(polar.dependent))
@@ -692,6 +721,8 @@ def lam_within(M: Array, max_coupling: float, C: Array | None = None) -> float:
     >>> round(ca.regimes.coupling(ca.regimes.tunable(m, lam), m), 6)
     0.5
     """
+    if M.shape[-1] > len(M):
+        raise only_strongest(M.shape[-1], len(M))
     S = np.eye(len(M)) if C is None else C
 
     def coupling_at(lam: Array) -> Array:
@@ -725,7 +756,8 @@ def matrices(
     reduced = m.transform(polar.T_0)
     if settings is None:
         settings = [("exclusive", np.nan)] if polar.M_inverse is not None else []
-        settings = [*settings, ("independent", 0.0), ("tunable", 0.5), ("strongest", 1.0)]
+        ends = [] if polar.crowded else [("independent", 0.0), ("tunable", 0.5)]
+        settings = [*settings, *ends, ("strongest", 1.0)]
     frames = []
     for regime, lam in settings:
         of = reduced.transform(mixing(polar, regime, lam))
