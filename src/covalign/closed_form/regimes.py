@@ -106,7 +106,7 @@ class Polar(NamedTuple):
     @property
     def crowded(self) -> bool:
         """Whether covariates are more than the dimensions of Z."""
-        return len(self.M) < self.basis.shape[1]
+        return bool(len(self.M) < self.basis.shape[1])
 
     @property
     def rank(self) -> int:
