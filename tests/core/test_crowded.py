@@ -129,6 +129,15 @@ def test_confounders_are_taken_out_first():
     np.testing.assert_allclose(al.transform(Z + 2 * C, confounders=C), predicted / predicted.std(axis=0), atol=1e-8)
 
 
+def test_a_frontier_has_one_row(fitted):
+    frame = fitted.frontier()
+    assert frame["regime"].tolist() == ["strongest"]
+    assert np.isnan(frame["exact_alignment"]).all()
+    assert frame["held_out_alignment"].iloc[0] == pytest.approx(fitted.summary()["held_out"].mean())
+    assert "at least 10 latent dimensions" in frame.attrs["exclusive"]
+    assert len(fitted._html_repr()) > 0
+
+
 def test_covariates_with_gaps_use_their_rows():
     gaps = Y.copy()
     gaps[:100, 0] = np.nan

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from covalign._core.checks import features_all_missing, too_few_rows
+from covalign._core.data_errors import features_all_missing, too_few_rows
 from covalign._core.linalg import Array, is_explained
 from covalign.factor import preparation as data
 from covalign.factor.fitted_rows import Streamed
