@@ -69,6 +69,7 @@ def check(
         from covalign.cli.data_files import aligned_views
         from covalign.tables import overview
         from covalign.tables.representations import open_study
+        from covalign.tables.survival import likely_survival
         from covalign.tables.table_columns import with_gaps
 
         def opened(asked: Reading) -> Study:
@@ -85,7 +86,7 @@ def check(
         found = {name: overview.of_view(one, samples) for name, one in study.views.items()}
         known = {str(name): overview.of_column(str(name), Y[name]) for name in Y.columns}
         known = {name: {**facts, "why": facts["why"] and in_flags(facts["why"])} for name, facts in known.items()}
-        survival = None if covariate else overview.likely_survival(known, Y)
+        survival = None if covariate else likely_survival(known, Y)
         chosen = usable(known, [*(confounder or []), *([] if groups is None else [groups]), *(survival or ())])
         words = [word for text in gaps for word in ("--na", text)]
         words += suggested(found, known, chosen, reading, data is not None)
@@ -167,6 +168,8 @@ def suggested(
 
 def page(facts: dict[str, Any]) -> list[str]:
     """What was understood, for readers."""
+    from covalign.tables.overview import same_but_for_capitals
+
     lines = [f"{facts['samples']} samples", ""]
     head = ["view", "samples", "with covariates", "features", "gaps", "numbers"]
     rows = [
@@ -187,6 +190,10 @@ def page(facts: dict[str, Any]) -> list[str]:
     lines += [f"note: {note}" for note in facts["notes"]]
     if facts["marks_of_gaps"]:
         lines.append(f"These texts are taken for gaps: {listed(facts['marks_of_gaps'])} (--na).")
+    for name, c in facts["covariates"].items():
+        alike = same_but_for_capitals(c["levels"] or [])
+        if alike:
+            lines.append(f"{name}: the levels {listed(alike)} differ in capitals or blanks only. Are they the same?")
     if facts["survival"] is not None:
         time, event = facts["survival"]
         later = shell_line.line("associations", WRITTEN[1], facts["table"], "--survival", f"{time},{event}")

@@ -533,7 +533,7 @@ class InformedFactorAnalysis(RegimesOfFactors, HeldOutFactors, Findings, SampleR
         earlier = {"regime_from": "model", "supervision": 1.0, "beta_prior": 0.0}
         model = cls(**{**earlier, **meta["parameters"]})
         model.supervision_ = 1.0 + meta.get("of_y", 0.0)
-        model._held, model._placing = {}, {}
+        model._placing = {}
         state = factor_archive.unpack(meta, arrays, model)
         realigned = meta["realigned"]  # regime and lambda
         if realigned is not None:
