@@ -39,7 +39,6 @@ from covalign.tables import groups as grouping
 
 MANY_ROWS = 2_000  # or groups: choosing the shrinkage on the same rows adds .0003 (weak effects: .001) to alignment
 
-PRECISIONS = ("double", "single")
 FEW_DIMENSIONS = 500  # held-out numbers of so many take a second
 
 
