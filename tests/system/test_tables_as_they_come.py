@@ -17,6 +17,7 @@ import pytest
 import covalign as ca
 from covalign.exceptions import TransposedWarning
 from covalign.tables import overview
+from covalign.tables.survival import event_numbers, likely_survival
 
 testing = pytest.importorskip("typer.testing", reason="the command line needs typer")
 
@@ -522,7 +523,52 @@ def test_check_of_a_folder_finds_views_covariates_and_gene_sets(folder):
 def test_names_of_survival(time, event, survival):
     table = pd.DataFrame({time: [3.0, 4.5, 6.0], event: [0, 1, 0]})
     known = {name: overview.of_column(name, table[name]) for name in table}
-    assert overview.likely_survival(known, table) == ((time, event) if survival else None)
+    assert likely_survival(known, table) == ((time, event) if survival else None)
+
+
+def test_times_that_only_the_dead_have_are_no_survival():
+    """Clinical tables of TCGA have days_to_death beside days_to_last_followup, and words for the event."""
+    table = pd.DataFrame(
+        {
+            "days_to_death": [100.0, np.nan, 300.0, np.nan],
+            "days_to_last_followup": [100.0, 250.0, 300.0, 80.0],
+            "vital_status": ["Dead", "Alive", "dead", "ALIVE"],
+        }
+    )
+    known = {name: overview.of_column(name, table[name]) for name in table}
+    assert likely_survival(known, table) == ("days_to_last_followup", "vital_status")
+
+
+@pytest.mark.parametrize("words", [("1:DECEASED", "0:LIVING"), ("yes", "no"), ("1", "0"), ("Dead ", "alive"), (1, 0)])
+def test_words_of_events(words):
+    column = pd.Series([words[0], words[1], None, words[0]])
+    assert event_numbers(column).tolist() == pytest.approx([1, 0, np.nan, 1], nan_ok=True)
+
+
+def test_words_that_are_no_event():
+    with pytest.raises(ValueError, match=r"'maybe'.*recode"):
+        event_numbers(pd.Series(["dead", "maybe"], name="died"))
+
+
+@pytest.mark.parametrize(
+    ("levels", "order"),
+    [
+        (["Stage II", "stage III", "Stage I"], ["Stage I", "Stage II", "stage III"]),
+        (["IIB", "I", "IIA", "II", "IV"], ["I", "II", "IIA", "IIB", "IV"]),
+        (["T1", "T1a", "T3", "T2"], ["T1", "T1a", "T2", "T3"]),
+        (["grade 2", "grade 1", "grade 3"], ["grade 1", "grade 2", "grade 3"]),
+        (["batch 2", "batch 1", "batch 3"], None),
+        (["d1", "d2", "d3"], None),
+        (["stage i", "Stage I", "stage ii"], None),  # two names of a level
+        (["B1", "low", "high"], None),
+    ],
+)
+def test_levels_with_an_order(levels, order):
+    assert overview.likely_order(levels) == order
+
+
+def test_levels_that_differ_in_capitals():
+    assert overview.same_but_for_capitals(["Male", "female", "male ", "Her2"]) == ["Male", "male "]
 
 
 def test_check_asks_for_data_and_writes_nothing(folder):

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from covalign._core.linalg import Array
+from covalign.factor import saved_folds
 from covalign.factor.feature_regression import Regression
 from covalign.factor.fitted_rows import Rows, Streamed
 from covalign.factor.inference import grouped
@@ -51,6 +52,8 @@ def pack(model: Any) -> tuple[dict[str, Any], dict[str, Array]]:
         arrays["realigned.T"] = realigned.T
         if realigned.R is not None:
             arrays["realigned.R"] = realigned.R
+    held, of_held = saved_folds.pack(model._held.get(int(model.folds)), int(model.folds))
+    arrays |= of_held
     meta = {
         "kind": KIND,
         "parameters": {name: plain(value) for name, value in model.get_params().items()},
@@ -70,6 +73,7 @@ def pack(model: Any) -> tuple[dict[str, Any], dict[str, Array]]:
         "exact": None if model._budget is None else [model._budget.packed(), realigned.gap],
         "informed": _informed(model),
         "regression_share": model.regression_share_,
+        "held": held,
         "reading": model._reading,
     }
     return meta, arrays
@@ -98,6 +102,7 @@ def unpack(meta: dict[str, Any], arrays: dict[str, Array], model: Any) -> Any:
     engine: Any = Gram(meta["n"], *saved) if kind is Gram else kind(*saved)
     p = len(table.mean_y)
     model._table, model._rows, model._groups = table, _unpack_rows(arrays), arrays.get("groups")
+    model._held = saved_folds.unpack(meta.get("held"), arrays, table.encoding)
     d, of_y = table.bounds[-1].stop, meta.get("of_y", 0.0)
     bounds = (*table.bounds, slice(d, d + p)) if of_y else table.bounds
     kind_of_fit = (meta["full"], meta.get("beta_prior", 0.0), of_y, meta.get("coordinates", False))

@@ -175,6 +175,8 @@ def _few(items: Sequence[str], count: int | None = None) -> str:
 
 
 def _setting(facts: dict[str, Any]) -> str:
+    if facts["limits"] is not None:
+        return f"exact: {facts['limits']['words']}"
     return lam_shown(facts["lam"]) if facts["regime"] == "tunable" else str(facts["regime"])
 
 

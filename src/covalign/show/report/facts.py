@@ -16,14 +16,16 @@ and F is the inverse of this T_0 (``as_fitted``).
 from __future__ import annotations
 
 import ast
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from scipy.stats import t as student
 
 from covalign._core.linalg import Array, rank_cutoff, to_correlation, unit_rows
-from covalign._core.messages import message
-from covalign.closed_form import regimes
+from covalign.closed_form import optimum, regimes
+from covalign.closed_form.budget import Budget
 from covalign.closed_form.heldout import (
     CoupledFold,
     HeldOut,
@@ -44,7 +46,9 @@ FORMAT = 3
 MANY_COVARIATES = 250  # from which a page has no slider: it would carry more than a million numbers
 LEAST_AXES = {"coupling": 0.1, "alignment": 0.1}  # shorter axes would magnify differences that do not matter
 AS_FITTED = "as fitted"  # a factor model before it is realigned
-FIXED = {AS_FITTED: "as_fitted", "exclusive": "M_inverse"}  # regimes that do not depend on lambda, and their matrices
+EXACT = "exact"  # at(exact=True)
+# Regimes that do not depend on lambda, and their matrices.
+FIXED = {AS_FITTED: "as_fitted", "exclusive": "M_inverse", EXACT: "F_exact"}
 
 
 def of_aligner(aligner: Any) -> dict[str, Any]:
@@ -64,9 +68,7 @@ def of_estimator(
 ) -> dict[str, Any]:
     """The facts that both estimators have; ``name`` and ``data`` are those of the code that fits it."""
     polar, lam = model._polar(), model.lam_
-    if model.regime_ == "exact":
-        problem = "a report shows the regimes of a model, and not at(exact=True)"
-        raise ValueError(message(problem, remedy="Write it for at(max_coupling=...) or another regime"))
+    budget = model._budget if model.regime_ == EXACT else None
     return {
         "format": FORMAT,
         "kind": type(model).__name__,
@@ -82,20 +84,47 @@ def of_estimator(
         "verdicts": {"names": list(VERDICTS), "small": SMALL},
         "regime": AS_FITTED if model.regime_ is None else model.regime_,
         "lam": 0.5 if lam is None or np.isnan(lam) else float(lam),  # where the slider starts
+        "limits": None if budget is None else limits(budget, model.covariate_names_),
         "code": code(model, name, data, leave),
         "parameters": {key: _literal(value, key) for key, value in model.get_params().items()},
-        **of_rows(polar, model._fitted_sums().transform(polar.T_0), held, why_not),
+        **of_rows(polar, model._fitted_sums().transform(polar.T_0), held, why_not, budget),
     }
 
 
-def of_rows(polar: Polar, rows: Rows, held: HeldOut | None, why_not_held_out: str | None = None) -> dict[str, Any]:
-    """The facts behind every regime: for the fitted rows (moments of T_0 Z and Y), and for each left-out fold."""
+def limits(budget: Budget, names: Sequence[str]) -> dict[str, str]:
+    """What ``at(exact=True)`` was asked for: as words, and as arguments in Python."""
+    pairs = [(names[a], names[b]) for a, b in budget.uncoupled]
+    words, code = [], []
+    if math.isfinite(budget.max_coupling):
+        words.append(f"a coupling of at most {budget.max_coupling:g}")
+        code.append(f"max_coupling={budget.max_coupling!r}")
+    if pairs:
+        words.append(f"no correlation between {' and between '.join(f'{a} and {b}' for a, b in pairs)}")
+        code.append(f"uncoupled={pairs!r}")
+    if budget.weights is not None:
+        weighted = {name: float(f"{weight:.4g}") for name, weight in zip(names, budget.weights, strict=True)}
+        words.append(f"the weights {', '.join(f'{weight:g} of {name}' for name, weight in weighted.items())}")
+        code.append(f"weights={weighted!r}")
+    return {"words": ", ".join(words), "code": ", ".join([*code, "exact=True"])}
+
+
+def of_rows(
+    polar: Polar,
+    rows: Rows,
+    held: HeldOut | None,
+    why_not_held_out: str | None = None,
+    budget: Budget | None = None,
+) -> dict[str, Any]:
+    """The facts behind every regime: for the fitted rows (moments of T_0 Z and Y), and for each left-out fold.
+
+    ``budget`` is that of the exact regime, which is solved for the fitted rows and for each fold.
+    """
     folds = [] if held is None else held.folds
     parts = sum(len(of.parts) for of in folds)
     return {
         "why_no_exclusive": regimes.frontier_settings(polar, [])[1],
-        "fitted": {**regime(polar), **_judged(rows)},
-        "folds": [] if held is None else [_left_out(of, held.origin, regime(of.polar)) for of in folds],
+        "fitted": {**regime(polar, budget), **_judged(rows)},
+        "folds": [] if held is None else [_left_out(of, held.origin, regime(of.polar, budget)) for of in folds],
         # By degrees of freedom.
         "quantiles": [None, *student.ppf((1 + LEVEL) / 2, np.arange(1, max(2, parts))).tolist()],
         # Held-out numbers of the exclusive regime need it to exist in every fold.
@@ -119,9 +148,11 @@ def about_groups(n: int | None, rows: str) -> str | None:
     return f"{rows.capitalize()} were left out by group; there are {found}."
 
 
-def regime(polar: Polar) -> dict[str, Any]:
+def regime(polar: Polar, budget: Budget | None = None) -> dict[str, Any]:
     """The matrices that determine F."""
-    return {"M": plain(polar.M), "M_inverse": None if polar.M_inverse is None else plain(polar.M_inverse)}
+    exact = None if budget is None else plain(optimum.largest_alignment(polar.M, budget).mixing)
+    inverse = None if polar.M_inverse is None else plain(polar.M_inverse)
+    return {"M": plain(polar.M), "M_inverse": inverse, **({} if exact is None else {"F_exact": exact})}
 
 
 def as_fitted(polar: Polar) -> dict[str, Any]:
