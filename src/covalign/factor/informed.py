@@ -314,6 +314,8 @@ class InformedFactorAnalysis(RegimesOfFactors, HeldOutFactors, Findings, SampleR
 
     def _choose_supervision(self, problem: Problem) -> None:
         """Stage 1 again where the covariates should count more."""
+        if not supervision.can_leave_out(self):
+            return
         factors = label_free.moments(self._problem, self._stage_1, self.covariate_names_, self._table.encoding.blocks)
         if not supervision.is_lost(problem, label_free.completed(factors)):
             return

@@ -86,7 +86,7 @@ OF_ALIGNER: dict[str, Check] = {
     "chunk_rows": optional(whole(1)),
     "precision": one_of("double", "single"),
 }
-ENGINES = ("Gram", "Dense", "Sparse", "Gapped")
+ENGINES = ("Gram", "Dense", "Sparse", "Gapped", "SparseGapped")
 FACTOR: dict[str, Check] = {
     **CODING,
     "engine": one_of(*ENGINES),
@@ -185,7 +185,7 @@ def check_factor(meta: dict[str, Any], arrays: dict[str, Array]) -> None:
     _check_table(found, features, arrays)
     _check_data(found, meta["engine"])
     for prefix in ("now", "stage1"):
-        _check_state(found, prefix, of_views, gaps=meta["engine"] == "Gapped")
+        _check_state(found, prefix, of_views, gaps=meta["engine"].endswith("Gapped"))
     if "regression.of_x" in arrays:
         found.numbers("regression.of_x", "d p")
     if ("regression.of_x" in arrays) != (meta.get("regression_share", 0.0) > 0):
@@ -342,7 +342,7 @@ def _check_data(found: Arrays, engine: str) -> None:
     elif engine == "Dense":
         found.numbers("data.X", "n D")
         found.numbers("data.Y", "n p")
-    elif engine == "Sparse":
+    elif engine.startswith("Sparse"):
         found.raw("data.values", "stored")
         found.whole("data.indices", "stored", 0, found.size("D"))
         indptr = found.whole("data.indptr", "n+1", 0)
@@ -350,10 +350,20 @@ def _check_data(found: Arrays, engine: str) -> None:
             raise Fault("data.indptr", "needs the rows of data.values")
         found.raw("data.mean", "D")
         found.numbers("data.weight", "D", low=0, high=RAW)
-        found.numbers("data.Y", "n p")
+        if "data.left" in found.arrays:
+            found.raw("data.left", "n corrections")
+            found.raw("data.right", "corrections D")
     else:
         found.numbers("data.X", "m D")
+    if engine == "Sparse":
+        found.numbers("data.Y", "n p")
+    if engine == "SparseGapped":
+        found.sizes["m"] = found.size("n")
+        found.flags("data.observed", "m V")
+        found.whole("data.view_of", "D", 0, found.size("V"))
+    if engine == "Gapped":
         found.flags("data.observed", "m D")
+    if engine.endswith("Gapped"):
         found.numbers("data.Y", "m p")
         found.flags("data.has_y", "m p")
         found.covariance("data.S_y", "p p")

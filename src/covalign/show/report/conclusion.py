@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from covalign.closed_form.aligned_model import overfitting
+from covalign.closed_form.crowded import least_coupling
 from covalign.closed_form.pooled_correlation import LEVEL, SMALL, VERDICTS, verdict
 from covalign.closed_form.regimes import mean_or_nan
-from covalign.show.report.facts import has_slider, lam_shown, measured
+from covalign.show.report.facts import has_slider, is_crowded, lam_shown, measured
 
 NAMED = 6  # covariates or samples in a sentence
 LITTLE = 0.01  # a smaller change of the mean alignment is called none
@@ -99,6 +100,10 @@ def _meaning(facts: dict[str, Any], now: dict[str, Any], judged: bool) -> str:
 def _slider(facts: dict[str, Any]) -> str:
     if len(facts["covariates"]) == 1:
         return f"With one covariate the slider changes nothing: every setting gives the same {_dimension(facts)}."
+    if is_crowded(facts):
+        p, k = len(facts["covariates"]), facts["dimensions"]
+        least = _plain(least_coupling(p, k))
+        return f"{p:,} covariates in {k:,} dimensions have no λ: their coupling is at least {least}, whatever the map."
     ends = [measured(facts, regime, lam) for regime, lam in (("independent", 0.0), ("strongest", 1.0))]
     judged = all(end["held_out"] is not None for end in ends)
     each = [np.asarray((end["held_out"] if judged else end)["alignment"]) for end in ends]
