@@ -152,7 +152,7 @@ def without(
         try:
             polars = fit._polar(), fit._plain_polar()
         except ValueError as why:
-            need = "leaving samples out needs informed factors that features alone tell apart in every training set"
+            need = "leaving samples out needs features that distinguish the informed factors in every training set"
             raise CannotHoldOutError(message(need, remedy="Use folds=0, more features, or fewer covariates")) from why
         made.append((left_out(polars[0], z), left_out(polars[1], z)))
     return made

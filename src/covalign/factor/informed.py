@@ -395,7 +395,7 @@ class InformedFactorAnalysis(RegimesOfFactors, HeldOutFactors, Findings, SampleR
         return kernel_of(problem).resumed(problem, self._state)._replace(scales=None)
 
     def _remember(self, fit: Fit) -> None:
-        """Public attributes from a fit."""
+        """Set the public attributes from a fit."""
         state, table = fit.state, self._table
         self._state, self._factor_std, self._factors = state, None, None
         self.elbo_, self.n_iter_, self.converged_ = np.array(fit.elbo), len(fit.elbo), fit.converged

@@ -120,14 +120,14 @@ def _slider(facts: dict[str, Any]) -> str:
         )
     if not gain >= LITTLE:
         return (
-            f"{subject} buys no alignment: from λ = 0 to λ = 1, {alignment}, but coupling rises from {couplings[0]} "
-            f"to {couplings[1]} ({largest}). λ = 0 gives up nothing."
+            f"{subject} does not raise alignment: from λ = 0 to λ = 1, {alignment}, but coupling rises from "
+            f"{couplings[0]} to {couplings[1]} ({largest}). λ = 0 loses nothing."
         )
     most = int(np.nanargmax(each[1] - each[0]))
     best = f"{called(facts['covariates'][most])} ({_number(each[0][most])} to {_number(each[1][most])})"
     return (
-        f"{subject} buys alignment for coupling: from λ = 0 to λ = 1, {alignment}, most for {best}, and coupling from "
-        f"{couplings[0]} to {couplings[1]} ({largest})."
+        f"{subject} raises alignment and coupling: from λ = 0 to λ = 1, {alignment}, most for {best}, and coupling "
+        f"from {couplings[0]} to {couplings[1]} ({largest})."
     )
 
 
