@@ -135,7 +135,7 @@ def without(model: Any, settings: Any, test: NDArray[np.bool_], bucket: NDArray[
     try:
         polars = fit._polar(), fit._plain_polar()
     except ValueError as why:
-        need = "leaving samples out needs informed factors that features alone tell apart in every training set"
+        need = "leaving samples out needs features that distinguish the informed factors in every training set"
         raise CannotHoldOutError(message(need, remedy="Use folds=0, more features, or fewer covariates")) from why
     return left_out(polars[0]), left_out(polars[1])
 

@@ -43,7 +43,7 @@ class RegimesOfFactors(AlignedModel):
 
     @abstractmethod
     def _remember(self, fit: Fit) -> None:
-        """Public attributes from a fit."""
+        """Set the public attributes from a fit."""
 
     if TYPE_CHECKING:  # of ``SampleResults``
 

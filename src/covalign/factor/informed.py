@@ -299,6 +299,8 @@ class InformedFactorAnalysis(RegimesOfFactors, HeldOutFactors, Findings, SampleR
 
     def _choose_supervision(self, problem: Problem) -> None:
         """Stage 1 again where the covariates should count more."""
+        if not supervision.can_leave_out(self):
+            return
         factors = label_free.moments(self._problem, self._stage_1, self.covariate_names_, self._table.encoding.blocks)
         if supervision.is_lost(problem, label_free.completed(factors)):
             self.supervision_ = supervision.chosen(self)
@@ -362,7 +364,7 @@ class InformedFactorAnalysis(RegimesOfFactors, HeldOutFactors, Findings, SampleR
         return kernel_of(problem).resumed(problem, self._state)._replace(scales=None)
 
     def _remember(self, fit: Fit) -> None:
-        """Public attributes from a fit."""
+        """Set the public attributes from a fit."""
         state, table = fit.state, self._table
         self._state, self._factor_std, self._factors = state, None, None
         self.elbo_, self.n_iter_, self.converged_ = np.array(fit.elbo), len(fit.elbo), fit.converged
@@ -531,7 +533,7 @@ class InformedFactorAnalysis(RegimesOfFactors, HeldOutFactors, Findings, SampleR
         earlier = {"regime_from": "model", "supervision": 1.0, "beta_prior": 0.0}
         model = cls(**{**earlier, **meta["parameters"]})
         model.supervision_ = 1.0 + meta.get("of_y", 0.0)
-        model._held, model._placing = {}, {}
+        model._placing = {}
         state = factor_archive.unpack(meta, arrays, model)
         realigned = meta["realigned"]  # regime and lambda
         if realigned is not None:

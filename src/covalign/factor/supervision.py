@@ -25,9 +25,10 @@ from covalign._core.progress import Progress
 from covalign.exceptions import CannotHoldOutError
 from covalign.factor import cross_validation
 from covalign.factor.fitted_rows import Rows
-from covalign.factor.inference.engines import Gram, RowEngine
+from covalign.factor.inference.engines import Gram, RowEngine, Sparse
 from covalign.factor.inference.kernel import kernel_of
 from covalign.factor.inference.patterns import Gapped
+from covalign.factor.inference.sparse_gaps import SparseGapped
 from covalign.factor.inference.state import Problem
 from covalign.moments.moments import Moments
 
@@ -142,8 +143,10 @@ def with_few_rows(model: Any) -> Any:
 def can_leave_out(model: Any) -> bool:
     """Whether rows can be left out: they are in memory, or can be read again and are more than the features.
 
-    A sparse matrix with more features than rows would have to be made dense.
+    A sparse matrix would have to be made dense.
     """
+    if isinstance(model._problem.data, Sparse | SparseGapped):
+        return False
     wide = model._problem.features[-1].stop > model._problem.n
     return isinstance(model._rows, Rows) or (model._rows.kept and not wide)
 

@@ -119,7 +119,7 @@ def sizes(found: Results) -> str:
     """The data sets."""
     columns = ["what", "samples", "features", "views", "covariates", "factors", "groups"]
     rows = [[name, *row[columns]] for name, row in found.data.loc[found.areas.index].iterrows()]
-    header = ["data", "what, and where from", "samples", "features", "views", "covariates", "K", "groups"]
+    header = ["data", "content and source", "samples", "features", "views", "covariates", "K", "groups"]
     text = "## Data sets\n\nFiles of installed packages, and folders given by path. Nothing was downloaded.\n\n"
     return text + markdown(header, rows) + "\n"
 
