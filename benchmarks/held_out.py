@@ -202,7 +202,7 @@ def nested(s: Setting, rng: np.random.Generator) -> dict[str, float]:
     }
     found = {"true": _mean(data.alignment(al.T_))}
     for name, chosen in ridges.items():
-        held = checked.held_out(al._polar(), chosen, grouped=data.groups is not None)
+        held = checked.held_out(al._polar(), chosen, one, data.groups is not None)
         maps = [regimes.mixing(of.polar, al.regime_, al.lam_) @ of.polar.T_0 for of in held.folds]
         found[name] = float(held.measure(al.regime_, al.lam_).mean.value)
         found[f"{name} fits"] = _mean([_mean(data.alignment(T)) for T in maps])

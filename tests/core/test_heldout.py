@@ -12,7 +12,7 @@ from scipy import stats
 import covalign as ca
 from covalign.closed_form import heldout, regimes, shrinkage
 from covalign.closed_form.fold_packing import packed
-from covalign.closed_form.ridge_path import ridge_path
+from covalign.closed_form.ridge_path import error_of, ridge_path
 from covalign.exceptions import NotHeldOutWarning
 from covalign.moments.incomplete import IncompleteMoments, merged
 from covalign.moments.moments import bucket_count, fold_moments, fold_of_rows
@@ -75,9 +75,13 @@ def test_standard_error_and_interval_are_those_of_a_jackknife_over_parts(heavy):
         t = stats.t.ppf(0.95, max(1, np.floor(freedom + 1e-9)))
         tail = min((r / (1 - r**2) / 2) ** 2 * excess / 200, 1.5 * sd**2)
         limits = np.tanh(np.arctanh(r) + t * np.array([-np.sqrt(sd**2 + tail), sd]))
-        share = np.maximum((r / np.mean(own, axis=0)[p]) ** 2, limits**2)
+        ratio = r / np.mean(own, axis=0)[p]
+        share = np.maximum([ratio, ratio**2], limits**2)
         # A map that learned from all rows reaches more, if there is anything to learn.
-        low, high = np.where(limits > 0, limits / np.sqrt(1 - (1 - share) / 5), limits)
+        error, n_train = error_of(ca.Moments.from_arrays(Z, Y), al.shrinkage_), np.sum(fold != 0)
+        d = 199 * error / (1 + error)
+        gain = np.array([(n_train - 1) / 199, (n_train - 1 - d) / (199 - d)])
+        low, high = np.where(limits > 0, limits / np.sqrt(share + (1 - share) * gain), limits)
         assert (low > 0) != heavy
         expected = [r, sd * (1 - r**2), low, high]
         np.testing.assert_allclose(

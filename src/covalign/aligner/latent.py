@@ -523,7 +523,7 @@ class LatentAligner(EditedRows, BaseEstimator):
             overall, path = Ridge(self.shrinkage_, self.scale_), self.shrinkage_path_
             checked = self._validated()
             ridges = checked.ridges(path if self._nested() else None, overall)
-            self._held, self._validation = checked.held_out(polar, ridges, self._groups is not None), None
+            self._held, self._validation = checked.held_out(polar, ridges, overall, self._groups is not None), None
         return self._held
 
     def _validated(self) -> Validation:

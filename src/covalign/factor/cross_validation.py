@@ -78,10 +78,9 @@ def held_out(model: Any, folds: int, settings: Any = None) -> Judged:
         raise CannotHoldOutError(message(need, got=got, remedy=remedy))
     in_regimes, plain = ([*of] for of in zip(*made, strict=True))
     grouped = model._groups is not None
-    # A factor knows its covariate from the prior on fitted samples, so these do not say how certain its direction is.
     return Judged(
-        HeldOut(model._polar(), in_regimes, grouped, learns=False),
-        HeldOut(model._plain_polar(), plain, grouped, learns=False),
+        HeldOut(model._polar(), in_regimes, grouped),
+        HeldOut(model._plain_polar(), plain, grouped),
     )
 
 

@@ -33,7 +33,7 @@ from covalign.closed_form.heldout import (
     coupling_on_new_rows,
 )
 from covalign.closed_form.measures import correlation, quotient
-from covalign.closed_form.pooled_correlation import LEVEL, SMALL, VERDICTS, Pairs, estimate
+from covalign.closed_form.pooled_correlation import LEVEL, SMALL, VERDICTS, Gain, Pairs, estimate, usual_gain
 from covalign.closed_form.regimes import Polar
 from covalign.moments.incomplete import Rows
 from covalign.moments.moments import Moments
@@ -101,7 +101,7 @@ def of_rows(polar: Polar, rows: Rows, held: HeldOut | None, why_not_held_out: st
         # Held-out numbers of the exclusive regime need it to exist in every fold.
         "held_out_exclusive": held is not None and held.all_exclusive,
         "why_not_held_out": why_not_held_out,
-        "learns": held is not None and held.learns,
+        "gain": list(usual_gain(len(folds)) if held is None or held.gain is None else held.gain),
     }
 
 
@@ -274,7 +274,7 @@ def _held_out(facts: dict[str, Any], regime: str, lam: float) -> dict[str, Any]:
     sums = [part for of in folds for part in _pair_sums(of, regime, lam)]
     pairs = Pairs(*np.stack(sums, axis=1))
     fitted = np.mean([np.diag(F @ np.array(of["M"])) for F, of in zip(mixings, folds, strict=True)], axis=0)
-    found = estimate(pairs, fitted, len(folds), facts["groups"] is not None, facts["learns"])
+    found = estimate(pairs, fitted, len(folds), facts["groups"] is not None, Gain(*facts["gain"]))
     left_out = []
     for F, of in zip(mixings, folds, strict=True):
         n = np.array([float(part["n"]) for part in of["parts"]])
