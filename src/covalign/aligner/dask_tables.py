@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from covalign._core.checks import missing_values
+from covalign._core.data_errors import missing_values
 from covalign._core.linalg import Array
 from covalign._core.messages import message
 from covalign.moments import cluster
 from covalign.moments.adjustment import Adjustment
+from covalign.moments.block_sizes import bucket_count
 from covalign.moments.incomplete import Rows, merged
-from covalign.moments.moments import bucket_count
 from covalign.stream import is_dask
 from covalign.tables import confounders as nuisance
 from covalign.tables import covariates
@@ -82,7 +82,7 @@ def given(
 
 
 def fold_moments(lazy: Lazy, folds: int, buckets: int | None = None) -> list[Rows | None]:
-    """``incomplete.fold_moments``, computed where the rows are stored; ``buckets`` are those of earlier rows."""
+    """``gap_accumulator.fold_moments``, computed where the rows are stored; ``buckets`` are those of earlier rows."""
     coding, drop = lazy.coding, lazy.missing == "drop"
     grouped = lazy.groups is not None
     several = buckets or bucket_count(

@@ -9,22 +9,19 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from covalign._core.checks import (
-    OutOfRange,
-    constant_covariates,
-    out_of_range,
-    too_many_covariates,
-    too_many_folds,
-    y_required,
-)
+from covalign._core.checks import too_many_folds
+from covalign._core.data_errors import constant_covariates, too_many_covariates, y_required
 from covalign._core.linalg import Array
 from covalign._core.messages import message
+from covalign._core.number_range import OutOfRange, out_of_range
 from covalign._core.room import check_memory
 from covalign.aligner import dask_tables as dasks
 from covalign.aligner import intake
 from covalign.exceptions import NotFiniteError
-from covalign.moments.incomplete import Rows, batch_moments, fold_moments
-from covalign.moments.moments import MANY, bucket_count, no_rows
+from covalign.moments.block_sizes import MANY, bucket_count
+from covalign.moments.gap_accumulator import batch_moments, fold_moments
+from covalign.moments.incomplete import Rows
+from covalign.moments.numeric_rows import no_rows
 from covalign.stream import Batch, Batches, is_batches, is_dask, is_source, refuse_not_finite
 from covalign.stream.levels import Levels
 from covalign.tables import confounders as nuisance

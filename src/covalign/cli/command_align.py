@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from covalign._core.messages import message
-from covalign.cli import options
+from covalign.cli import option_values, options, reading_options, shell_line
 from covalign.cli.application import app, note, reply
 from covalign.cli.options import METHOD, OUTPUT, Missing, Precision, Regime, flag, option
 from covalign.cli.outputs import (
@@ -80,13 +80,13 @@ def align(
     with working(as_json):
         outputs = {"--out": (out, NUMBERS), "--report": (report_file, PAGES), "--save": (save, ())}
         files = check_outputs(outputs, [z, covariates], force=force, needed=True)
-        options.check_setting(regime, lam, max_coupling)
-        limits = options.limits(exact, weight, uncoupled, max_coupling)
+        option_values.check_setting(regime, lam, max_coupling)
+        limits = option_values.limits(exact, weight, uncoupled, max_coupling)
         if exact and (lam is not None or regime is not Regime.tunable or report_file is not None):
             raise ValueError(message("--exact excludes --lam, --regime and --report", remedy="Leave one of them out"))
-        chosen = options.shrinkage_of(shrinkage)
-        folds = options.checked_folds(folds)
-        reading = options.reading(transpose, match, strip, log, None, ordered, by_position, na=na)
+        chosen = option_values.shrinkage_of(shrinkage)
+        folds = option_values.checked_folds(folds)
+        reading = reading_options.reading(transpose, match, strip, log, None, ordered, by_position, na=na)
         check_inputs(z, tables=[covariates])
 
         from covalign.aligner.latent import LatentAligner
@@ -120,11 +120,11 @@ def align(
             from covalign.show import report
 
             title = f"{z.name} aligned with {Path(study.where).name}"
-            report.write(aligner, report_file, title=title, command=options.refit(ctx), overwrite=force)
+            report.write(aligner, report_file, title=title, command=shell_line.refit(ctx), overwrite=force)
         answer(aligner, files, as_json)
     if not as_json:
-        following = options.line("transform", save, "NEW", "-o", "OUT")
-        note(f"next: {options.again(ctx, 'frontier') if save is None else following}")
+        following = shell_line.line("transform", save, "NEW", "-o", "OUT")
+        note(f"next: {shell_line.again(ctx, 'frontier') if save is None else following}")
 
 
 def answer(aligner: LatentAligner, files: list[str], as_json: bool) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from covalign._core.text_tables import plain
-from covalign.cli import options
+from covalign.cli import option_values, options
 from covalign.cli.application import RESUMES, answering, app, reply, reply_made
 from covalign.cli.options import DATA, METHOD, OUTPUT, flag, option
 
@@ -63,7 +63,7 @@ def arena(
         from covalign.study.profiles import ARENA, Inputs
         from covalign.study.runner import Resources
 
-        inputs = Inputs(tcga, options.embedding_paths(embeddings), cll, cases, cities)
+        inputs = Inputs(tcga, option_values.embedding_paths(embeddings), cll, cases, cities)
         if list_names:
             whats = {name: source.what for name, source in collection.sources(inputs).items()}
             facts = {"data": whats, "methods": [*entrants.NAMES], "missing": collection.missing(inputs)}

@@ -10,10 +10,12 @@ import typer
 
 from covalign._core.messages import listed
 from covalign._core.text_tables import plain
-from covalign.cli import options
+from covalign.cli import options, reading_options, shell_line
 from covalign.cli.application import app, in_flags, note, reply
-from covalign.cli.options import Match, Reading, named_paths
+from covalign.cli.option_values import named_paths
+from covalign.cli.options import Match
 from covalign.cli.outputs import check_inputs, working
+from covalign.cli.reading_options import Reading
 
 if TYPE_CHECKING:
     from covalign.tables.representations import Study
@@ -59,13 +61,15 @@ def check(
         sets: Path | None = None
         if data is not None and data.is_dir():
             data, paths, covariates, sets = files_in(ctx, data, covariates)
-        views = options.views_in(data, paths)
-        reading = options.reading(transpose, match, strip, log, top_variable, ordered, by_position, views, na=na)
+        views = reading_options.views_in(data, paths)
+        reading = reading_options.reading(
+            transpose, match, strip, log, top_variable, ordered, by_position, views, na=na
+        )
 
         from covalign.cli.data_files import aligned_views
         from covalign.tables import overview
         from covalign.tables.representations import open_study
-        from covalign.tables.table_files import with_gaps
+        from covalign.tables.table_columns import with_gaps
 
         def opened(asked: Reading) -> Study:
             roles = (covariate, confounder, index, key)
@@ -85,14 +89,14 @@ def check(
         chosen = usable(known, [*(confounder or []), *([] if groups is None else [groups]), *(survival or ())])
         words = [word for text in gaps for word in ("--na", text)]
         words += suggested(found, known, chosen, reading, data is not None)
-        again = options.again(ctx, "fit", without=("covariate", "match"))
+        again = shell_line.again(ctx, "fit", without=("covariate", "match"))
         tested = [] if sets is None else ["--sets", str(sets)]
         facts = {
             **{"samples": len(Y), "views": found, "covariates": known},
             "notes": [in_flags(one.message) for one in said],
             "likely_groups": None if study.likely is None else study.likely[0],
             **{"marks_of_gaps": gaps, "survival": survival, "table": study.where},
-            "command": " ".join([again, options.line(*words, *tested, *WRITTEN).removeprefix("covalign").strip()]),
+            "command": " ".join([again, shell_line.line(*words, *tested, *WRITTEN).removeprefix("covalign").strip()]),
         }
         reply(as_json, facts, *page(facts))
 
@@ -185,7 +189,7 @@ def page(facts: dict[str, Any]) -> list[str]:
         lines.append(f"These texts are taken for gaps: {listed(facts['marks_of_gaps'])} (--na).")
     if facts["survival"] is not None:
         time, event = facts["survival"]
-        later = options.line("associations", WRITTEN[1], facts["table"], "--survival", f"{time},{event}")
+        later = shell_line.line("associations", WRITTEN[1], facts["table"], "--survival", f"{time},{event}")
         lines.append(f"{time!r} and {event!r} look like survival, which is no covariate. After fit: {later}")
     if facts["likely_groups"] is not None:
         lines.append(f"Rows may belong together: --groups {facts['likely_groups']} would hold them out together.")

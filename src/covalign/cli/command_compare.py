@@ -9,9 +9,10 @@ import typer
 
 from covalign._core.messages import listed, message
 from covalign._core.text_tables import plain
-from covalign.cli import options
+from covalign.cli import options, reading_options
 from covalign.cli.application import FAILED, RESUMES, app, in_flags, note_reasons, reply
-from covalign.cli.options import METHOD, flag, named_paths, option
+from covalign.cli.option_values import named_paths
+from covalign.cli.options import METHOD, flag, option
 from covalign.cli.outputs import (
     FIGURES,
     TABLES,
@@ -117,8 +118,10 @@ def compare(
         paths = named_paths(view, data)
         outputs = {"--out": (out, TABLES), "--figure": (figure, FIGURES)}
         check_outputs(outputs, [data, table_file, *paths.values()], force=force)
-        views = options.views_in(data, paths)
-        reading = options.reading(transpose, match, strip, log, top_variable, ordered, by_position, views, na=na)
+        views = reading_options.views_in(data, paths)
+        reading = reading_options.reading(
+            transpose, match, strip, log, top_variable, ordered, by_position, views, na=na
+        )
         check_inputs(data, *paths.values(), tables=[table_file])
 
         from covalign.cli.data_files import aligned_views, counted_groups

@@ -14,9 +14,10 @@ import typer
 from covalign._core.column_names import apart
 from covalign._core.messages import listed, message
 from covalign._core.text_tables import plain
-from covalign.cli import options
+from covalign.cli import option_values, options, reading_options, shell_line
 from covalign.cli.application import app, in_flags, note, reply
-from covalign.cli.options import DATA, METHOD, OUTPUT, Noise, Posterior, Regime, named_paths, option
+from covalign.cli.option_values import named_paths
+from covalign.cli.options import DATA, METHOD, OUTPUT, Noise, Posterior, Regime, option
 from covalign.cli.outputs import (
     ALIGNMENT,
     MODELS,
@@ -185,13 +186,15 @@ def fit(
         made = Outputs(out, factors_out, loadings_out, mofa_out, sets_out, report_file)
         paths = named_paths(view, data)
         files = check_outputs(made.by_flag(), [data, covariates, sets, *paths.values()], force=force, needed=True)
-        options.check_setting(regime, lam, max_coupling)
-        views = options.views_in(data, paths)
-        reading = options.reading(transpose, match, strip, log, top_variable, ordered, by_position, views, na=na)
-        options.check_views("--no-scale", no_scale or (), views)
-        folds = options.checked_folds(folds)
-        number = options.auto_or(int, "--n-factors", n_factors)
-        strength = options.supervision_of(supervision)
+        option_values.check_setting(regime, lam, max_coupling)
+        views = reading_options.views_in(data, paths)
+        reading = reading_options.reading(
+            transpose, match, strip, log, top_variable, ordered, by_position, views, na=na
+        )
+        reading_options.check_views("--no-scale", no_scale or (), views)
+        folds = option_values.checked_folds(folds)
+        number = option_values.auto_or(int, "--n-factors", n_factors)
+        strength = option_values.supervision_of(supervision)
         check_inputs(data, *paths.values(), tables=[covariates])
 
         from sklearn.exceptions import ConvergenceWarning
@@ -230,7 +233,7 @@ def fit(
         made.write(model, Y.index)
         if report_file is not None:
             source = ", ".join(paths) if data is None else data.name
-            write_report(judged, report_file, source, options.refit(ctx), genes, force)
+            write_report(judged, report_file, source, shell_line.refit(ctx), genes, force)
         answer(judged, converged and bool(model.converged_), len(Y), files, as_json)
     if not as_json and out is not None:
         following(out, [*paths], report_file is None or sets is None)
@@ -239,10 +242,10 @@ def fit(
 def following(model: Path, views: Sequence[str], findings: bool) -> None:
     """Say what can be done with the file of the model; ``findings`` says that it has no report with gene sets yet."""
     if findings:
-        note(f"next: {options.line('report', model, '--sets', 'GENE_SETS.gmt', '-o', 'findings.html')}")
-    note(f"next: {options.line('features', model, '-o', 'features.csv')}")
+        note(f"next: {shell_line.line('report', model, '--sets', 'GENE_SETS.gmt', '-o', 'findings.html')}")
+    note(f"next: {shell_line.line('features', model, '-o', 'features.csv')}")
     new = ["NEW"] if not views else ["--view", f"{views[0]}=NEW"]
-    note(f"next: {options.line('transform', model, *new, '-o', 'OUT')}")
+    note(f"next: {shell_line.line('transform', model, *new, '-o', 'OUT')}")
 
 
 def sets_file(sets: Path | None, out: Path | None, report: Path | None) -> Path | None:

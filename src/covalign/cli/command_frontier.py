@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
 from covalign._core.text_tables import plain
-from covalign.cli import options
+from covalign.cli import option_values, options, reading_options
 from covalign.cli.application import app, reply
 from covalign.cli.options import METHOD, Missing, option
 from covalign.cli.outputs import (
@@ -74,10 +74,12 @@ def frontier(
         files = check_outputs(outputs, [z, covariates], force=force)
         along = None
         if lams is not None:
-            along = options.numbers("--lams", lams, "numbers between 0 and 1", "0,0.5,1", lambda lam: 0 <= lam <= 1)
-        weight = options.shrinkage_of(shrinkage)
-        folds = options.checked_folds(folds)
-        reading = options.reading(transpose, match, strip, log, None, ordered, by_position, na=na)
+            along = option_values.numbers(
+                "--lams", lams, "numbers between 0 and 1", "0,0.5,1", lambda lam: 0 <= lam <= 1
+            )
+        weight = option_values.shrinkage_of(shrinkage)
+        folds = option_values.checked_folds(folds)
+        reading = reading_options.reading(transpose, match, strip, log, None, ordered, by_position, na=na)
         check_inputs(z, tables=[covariates])
 
         from covalign.aligner.nested_frontier import cross_validated_frontier

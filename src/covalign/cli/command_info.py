@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from covalign._core.text_tables import plain
-from covalign.cli import options
+from covalign.cli import options, reading_options
 from covalign.cli.application import answering, app, reply
 from covalign.cli.outputs import INFORMED, check_inputs
 
@@ -189,7 +189,7 @@ def _lines(found: dict[str, Any]) -> list[tuple[str, str]]:
         rest = found["rest_dimensions"]
         known += [("rest", f"{rest} dimensions")] if rest else []
     if found["reading"]:
-        known.append(("tables", f"read with {options.said_of(found['reading'])}"))
+        known.append(("tables", f"read with {reading_options.said_of(found['reading'])}"))
     given = ", ".join(f"{name}={value!r}" for name, value in found["parameters"].items())
     return [*known, ("parameters", given)]
 

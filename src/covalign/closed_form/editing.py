@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from covalign._core.checks import no_exclusive
+from covalign._core.data_errors import no_exclusive
 from covalign._core.extras import optional
 from covalign._core.linalg import Array
 from covalign._core.messages import message, shown

@@ -34,6 +34,7 @@ from covalign.closed_form import regimes
 from covalign.closed_form.budget import Budget
 from covalign.closed_form.optimum import largest_alignment
 from covalign.moments.adjustment import adjusted
+from covalign.moments.gap_accumulator import incomplete_moments
 from covalign.moments.incomplete import Blocks, IncompleteMoments
 from covalign.moments.moments import Moments
 
@@ -65,7 +66,7 @@ def permutable(
     scale: str = "raw",
 ) -> Permutable:
     """Whiten Z and centre Y, after regressing out the last q columns of Z, the confounders."""
-    sums = IncompleteMoments.from_batches([(Z, Y)], blocks)
+    sums = incomplete_moments([(Z, Y)], blocks)
     z, rows, C = sums.rows, dense(Z), np.empty((len(Y), 0))
     whole = np.zeros(Y.shape[1], dtype=bool) if groups is None else constant_within(Y, groups)
     if q:

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from scipy.linalg import block_diag
 
-from covalign._core.checks import check_choice, check_count, check_number, check_random_state, too_many_covariates
+from covalign._core.checks import check_choice, check_count, check_number, check_random_state
+from covalign._core.data_errors import too_many_covariates
 from covalign._core.linalg import Array
 from covalign._core.room import check_memory
 from covalign.moments.moments import Moments

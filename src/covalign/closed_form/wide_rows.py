@@ -31,8 +31,9 @@ from covalign.closed_form import regimes
 from covalign.closed_form.measures import quotient
 from covalign.closed_form.regimes import Polar, Whitened
 from covalign.closed_form.ridge_path import error_of_sums
+from covalign.moments.block_sizes import is_wide
 from covalign.moments.incomplete import Rows
-from covalign.moments.moments import Moments, is_wide
+from covalign.moments.moments import Moments
 
 SINGLE_ROWS = 400  # from which predictions that only decide on a shrinkage are float32
 SINGLE_CONDITION = 1e4  # of G + lam I, up to which float32 has three digits

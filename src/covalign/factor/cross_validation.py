@@ -25,8 +25,8 @@ from covalign.exceptions import CannotHoldOutError
 from covalign.factor.fitted_rows import Rows
 from covalign.factor.inference.realignment import model_moments
 from covalign.factor.table import Table
-from covalign.moments.incomplete import fold_moments
-from covalign.moments.moments import MANY, bucket_count
+from covalign.moments.block_sizes import MANY, bucket_count
+from covalign.moments.gap_accumulator import fold_moments
 from covalign.stream.folds import fold_of_rows
 from covalign.tables import groups as grouping
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from covalign._core.checks import rows_not_kept
+from covalign._core.data_errors import rows_not_kept
 from covalign._core.linalg import Array, dense
 from covalign._core.messages import message
 from covalign.factor import placement as placing

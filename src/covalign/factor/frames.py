@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from covalign._core.checks import check_count, check_selection, unknown_views
+from covalign._core.checks import check_count, check_selection
+from covalign._core.data_errors import unknown_views
 from covalign._core.linalg import Array
 from covalign._core.messages import listed, message
 from covalign.factor.inference.patterns import Gapped

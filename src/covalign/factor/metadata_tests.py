@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from covalign._core.checks import check_choice, lengths_differ
+from covalign._core.checks import check_choice
+from covalign._core.data_errors import lengths_differ
 from covalign._core.extras import optional
 from covalign._core.linalg import Array
 from covalign._core.messages import listed, message, shown

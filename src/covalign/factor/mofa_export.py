@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from covalign._core.checks import rows_not_kept
+from covalign._core.data_errors import rows_not_kept
 from covalign._core.extras import optional
 from covalign._core.files import replacing
 from covalign._core.linalg import Array

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from covalign._core.checks import columns_differ, features_missing, lengths_differ, unknown_views
 from covalign._core.column_names import with_deviations
+from covalign._core.data_errors import columns_differ, features_missing, lengths_differ, unknown_views
 from covalign._core.linalg import Array, dense
 from covalign.factor import chunked_fit as outofcore
 from covalign.factor import dask_views as lazy

@@ -9,9 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from covalign._core.checks import (
-    check_large,
-    check_small,
+from covalign._core.checks import not_one_of
+from covalign._core.data_errors import (
     columns_differ,
     features_all_missing,
     features_missing,
@@ -20,12 +19,12 @@ from covalign._core.checks import (
     no_views,
     not_finite,
     not_numeric,
-    not_one_of,
     not_two_dimensional,
     too_few_rows,
 )
 from covalign._core.linalg import Array, is_constant
 from covalign._core.messages import message
+from covalign._core.number_range import check_large, check_small
 from covalign._core.user_arrays import in_pandas, numbers, plain
 from covalign.factor.fitted_rows import Rows
 from covalign.factor.inference.engines import Dense, Gram, Sparse, squares

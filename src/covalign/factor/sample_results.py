@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from covalign._core.checks import check_flag, rows_not_kept
+from covalign._core.checks import check_flag
+from covalign._core.data_errors import rows_not_kept
 from covalign._core.linalg import Array
 from covalign._core.messages import message
 from covalign.closed_form.aligned_model import AlignedModel

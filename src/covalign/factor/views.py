@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from covalign._core.checks import view_rows_differ
+from covalign._core.data_errors import view_rows_differ
 from covalign._core.linalg import dense
 from covalign._core.messages import message
 from covalign.factor import preparation as data

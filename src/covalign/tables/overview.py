@@ -16,7 +16,8 @@ from covalign._core.linalg import dense
 from covalign.stream import is_source
 from covalign.tables import covariates as coding
 from covalign.tables.named_rows import Representation
-from covalign.tables.table_files import are_names, odd_cell
+from covalign.tables.table_columns import odd_cell
+from covalign.tables.table_index import are_names
 
 EXAMINED_BYTES = 2**28  # of a view on disk; the first rows stand for all
 FAR = 6.0  # robust deviations beyond which a sample is outlying

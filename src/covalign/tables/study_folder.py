@@ -12,7 +12,7 @@ from covalign._core.messages import listed, message
 from covalign._core.paths import is_zarr, suffix_of
 from covalign.stream.cell_ranger import is_cell_ranger
 from covalign.stream.mtx import is_mtx
-from covalign.tables import mofa_models
+from covalign.tables import mofa_models, table_index, text_files
 from covalign.tables import table_files as files
 from covalign.tables.foreign_tables import is_foreign
 
@@ -66,7 +66,7 @@ def study_in(folder: Path) -> StudyFolder:
 
 
 def _is_table(path: Path) -> bool:
-    return files.is_text(path) or files.is_parquet(path) or is_foreign(path)
+    return text_files.is_text(path) or files.is_parquet(path) or is_foreign(path)
 
 
 def _is_gmt(path: Path) -> bool:
@@ -80,7 +80,7 @@ def _is_called(path: Path) -> bool:
 def _share_of_text(frame: pd.DataFrame) -> float:
     """The share of columns of text, besides one of names."""
     columns = [frame[name] for name in frame.columns]
-    if columns and files.are_names(columns[0]):
+    if columns and table_index.are_names(columns[0]):
         columns = columns[1:]
     text = [not pd.api.types.is_numeric_dtype(column.dtype) and column.notna().any() for column in columns]
     return sum(text) / max(len(text), 1)

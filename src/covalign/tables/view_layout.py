@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from covalign._core.checks import repeated_columns
+from covalign._core.data_errors import repeated_columns
 from covalign._core.linalg import dense
 from covalign._core.messages import listed, message
 from covalign.exceptions import TransposedWarning

@@ -19,7 +19,7 @@ from covalign.factor.inference.kernel import kernel_of
 from covalign.factor.label_free import completed
 from covalign.factor.table import Table
 from covalign.show.report.facts import of_estimator, of_stage_1, plain
-from covalign.tables.covariates import Column
+from covalign.tables.column_coding import Column
 
 TOP = 10  # features of a factor in a view, and gene sets of a factor
 NEGLIGIBLE = 0.01  # of the largest loading in a view: features below are not listed
