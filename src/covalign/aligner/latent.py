@@ -93,7 +93,7 @@ class LatentAligner(EditedRows, BaseEstimator):
     mean_alignment_ : Series
         Means over covariates: in_sample, held_out, and the latter's se and 90 % interval (low, high).
     category_alignment_ : DataFrame
-        covariate, eta_squared, canonical, dummies of every category with several dummies.
+        covariate, eta_squared, canonical, held_out, dummies of every category with several dummies.
     n_rows_, n_pairs_ : int, Series
         Rows of Z, and rows with each covariate.
     confounder_names_ : list of str

@@ -76,7 +76,7 @@ def of_estimator(
         "groups": model.n_groups_,
         "few_groups": model.n_groups_ is not None and model.n_groups_ < FEW,
         "about_groups": about_groups(model.n_groups_, "samples" if name == "fa" else "rows") if held else None,
-        "about_categories": [category["about"] for category in model._categories().values()],
+        "about_categories": [category["about"] for category in model._categories(model.category_alignment_).values()],
         "pairs": model.n_pairs_.tolist(),
         "least_axes": LEAST_AXES,
         "verdicts": {"names": list(VERDICTS), "small": SMALL},
