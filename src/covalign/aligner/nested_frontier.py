@@ -48,7 +48,8 @@ def cross_validated_frontier(
     ['independent', 'tunable', 'strongest', 'exclusive']
     """
     folds, fixed = check_folds(folds), check_shrinkage(shrinkage)
-    model = LatentAligner(folds=folds, drop_first=drop_first, missing=missing, chunk_rows=chunk_rows)
+    # Its regime does not matter here; the strongest one exists for any number of covariates.
+    model = LatentAligner("strongest", folds=folds, drop_first=drop_first, missing=missing, chunk_rows=chunk_rows)
     coding, buckets, *_ = model._fitting().moments(Z, Y, confounders, None, groups)
     whole = merged(buckets)
     assert whole is not None  # empty input was refused before
