@@ -328,7 +328,7 @@ class InformedFactorAnalysis(Findings, SampleResults, Tables, BaseEstimator):
             best = best._replace(state=state)
         self._problem = problem
         self._stage_1, self._laplace, self._sums, self._held, self._placing = best.state, None, None, {}, {}
-        self._owners = None
+        self._owners = self._once = None
         self._remember(best)
 
     @property
