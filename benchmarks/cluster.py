@@ -18,7 +18,7 @@ import numpy as np
 from distributed import Client, LocalCluster
 from timing import head, median_seconds, row
 
-from covalign.moments import cluster, incomplete
+from covalign.moments import cluster, gap_accumulator
 from covalign.study import costs as planning
 
 COVARIATES, FOLDS = 20, 5
@@ -58,7 +58,7 @@ def main() -> None:
 
             cluster.fold_moments(in_chunks(path, n, k, 1000)[: n // 10], Y[: n // 10], FOLDS, client=client)  # warm
             works = {
-                "one process": lambda: incomplete.fold_moments(np.load(path, mmap_mode="r"), Y, FOLDS),
+                "one process": lambda: gap_accumulator.fold_moments(np.load(path, mmap_mode="r"), Y, FOLDS),
                 "dask, 50 chunks": on_dask(50),
                 "dask, 1000 chunks": on_dask(1000),
             }

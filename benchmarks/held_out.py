@@ -30,7 +30,7 @@ import covalign as ca
 from covalign._core.text_tables import markdown
 from covalign.closed_form import regimes
 from covalign.closed_form.shrinkage import Ridge
-from covalign.moments import moments
+from covalign.moments import block_sizes
 
 for threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ.setdefault(threads, "1")  # of worker processes
@@ -132,8 +132,8 @@ def drawn(s: Setting, rng: np.random.Generator) -> Drawn:
 
 
 def fitted(data: Drawn, s: Setting, **options: Any) -> ca.LatentAligner:
-    size = 0 if s.few_parts else moments.BUCKETS_BYTES
-    with mock.patch.object(moments, "BUCKETS_BYTES", size):
+    size = 0 if s.few_parts else block_sizes.BUCKETS_BYTES
+    with mock.patch.object(block_sizes, "BUCKETS_BYTES", size):
         return ca.LatentAligner(**options).fit(data.Z, data.Y, groups=data.groups)
 
 

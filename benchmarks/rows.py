@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from timing import median_seconds
 
-from covalign.moments.moments import Accumulator
+from covalign.moments.accumulator import Accumulator
 from covalign.stream import Source, ahead, open_rows, open_sink, read, write_rows
 
 K = 256

@@ -157,12 +157,13 @@ def embedding(seed: int, n: int, k: int, p: int) -> tuple[np.ndarray, np.ndarray
 def folds_of_rows(Z, Y, folds: int = 5, n_confounders: int = 0):
     """The fold of every row, packed of buckets as the library does it."""
     from covalign.closed_form.fold_packing import packed
-    from covalign.moments import incomplete
-    from covalign.moments.moments import bucket_count, fold_of_rows
+    from covalign.moments import gap_accumulator
+    from covalign.moments.block_sizes import bucket_count
+    from covalign.stream.folds import fold_of_rows
 
     bucket = fold_of_rows(Z, Y, bucket_count(folds, Z.shape[1] + Y.shape[1] + n_confounders))
     parts = [
-        None if not (bucket == b).any() else incomplete.fold_moments(Z[bucket == b], Y[bucket == b], 1)[0]
+        None if not (bucket == b).any() else gap_accumulator.fold_moments(Z[bucket == b], Y[bucket == b], 1)[0]
         for b in range(bucket.max() + 1)
     ]
     fold = np.empty(len(Z), dtype=int)

@@ -20,7 +20,7 @@ from covalign import LatentAligner
 from covalign._core.linalg import positive_semidefinite
 from covalign.closed_form import regimes, shrinkage
 from covalign.closed_form.fold_packing import packed
-from covalign.moments import incomplete
+from covalign.moments import gap_accumulator
 from tests.conftest import correlated, embedding, folds_of_rows, thorough
 
 REGIMES = ["independent", "tunable", "strongest", "exclusive"]
@@ -339,7 +339,7 @@ def test_the_shrinkage_is_chosen_on_adjusted_rows():
 
 def test_the_nested_choice_never_sees_the_left_out_fold():
     Z, Y, C = confounded(15, 150, 40, 2)
-    buckets = incomplete.fold_moments(np.hstack([Z, coded(C)]), Y, 5, n_confounders=5)
+    buckets = gap_accumulator.fold_moments(np.hstack([Z, coded(C)]), Y, 5, n_confounders=5)
     chosen = shrinkage.nested_ridges(buckets, 5, 5)
     for f, pack in enumerate(packed(buckets, 5)):
         rest = [bucket for i, bucket in enumerate(buckets) if i not in pack]

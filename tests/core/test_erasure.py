@@ -13,7 +13,8 @@ import covalign as ca
 from covalign import LatentAligner
 from covalign.closed_form import shrinkage, splits
 from covalign.exceptions import SingularTransformWarning
-from covalign.moments.moments import bucket_count, fold_moments
+from covalign.moments.block_sizes import bucket_count
+from covalign.moments.fold_accumulator import fold_moments
 from tests.conftest import correlated, embedding
 
 

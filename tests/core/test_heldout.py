@@ -14,8 +14,11 @@ from covalign.closed_form import heldout, regimes, shrinkage
 from covalign.closed_form.fold_packing import packed
 from covalign.closed_form.ridge_path import ridge_path
 from covalign.exceptions import NotHeldOutWarning
-from covalign.moments.incomplete import IncompleteMoments, merged
-from covalign.moments.moments import bucket_count, fold_moments, fold_of_rows
+from covalign.moments.block_sizes import bucket_count
+from covalign.moments.fold_accumulator import fold_moments
+from covalign.moments.gap_accumulator import incomplete_moments
+from covalign.moments.incomplete import merged
+from covalign.stream.folds import fold_of_rows
 from tests.conftest import correlated, embedding, folds_of_rows, thorough
 
 
@@ -28,7 +31,7 @@ def left_out(Z, Y, folds, place):
     """z of every row, placed by ``place(training moments, its mean, rows)`` from the fit without its fold."""
     fold, z = folds_of_rows(Z, Y, folds), np.empty(Y.shape)
     for f in np.unique(fold):
-        train = IncompleteMoments.from_batches([(Z[fold != f], Y[fold != f])]).completed()
+        train = incomplete_moments([(Z[fold != f], Y[fold != f])]).completed()
         z[fold == f] = place(train, Z[fold == f] - Z[fold != f].mean(axis=0))
     return z
 

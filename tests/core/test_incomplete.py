@@ -11,6 +11,7 @@ import covalign as ca
 from covalign._core.linalg import positive_semidefinite
 from covalign.closed_form import regimes
 from covalign.moments import incomplete
+from covalign.moments.gap_accumulator import incomplete_moments
 from covalign.moments.incomplete import IncompleteMoments
 from tests.conftest import correlated
 
@@ -27,7 +28,7 @@ def with_gaps(seed: int, n: int, k: int = 4, p: int = 3, share: float = 0.3, off
 
 
 def of(Z, Y, blocks=None) -> IncompleteMoments:
-    return IncompleteMoments.from_batches([(Z, Y)], blocks)
+    return incomplete_moments([(Z, Y)], blocks)
 
 
 def formula(Z: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -57,7 +58,7 @@ def test_completed_moments_are_the_formula(seed, offset):
 def test_any_chunking_is_bit_for_bit_one_pass(seed, sizes):
     Z, Y = with_gaps(seed, sum(sizes))
     cuts = np.cumsum(sizes)[:-1]
-    chunks = IncompleteMoments.from_batches(zip(np.split(Z, cuts), np.split(Y, cuts), strict=True)).completed()
+    chunks = incomplete_moments(zip(np.split(Z, cuts), np.split(Y, cuts), strict=True)).completed()
     for field in FIELDS:
         np.testing.assert_array_equal(getattr(chunks, field), getattr(of(Z, Y).completed(), field))
 
@@ -119,7 +120,7 @@ def test_many_patterns_are_split_without_loss(monkeypatch, blocks):
         a, b = few.completed(), unsplit.completed()
         np.testing.assert_allclose(a.cov_zy, b.cov_zy, rtol=1e-9)
         np.testing.assert_allclose(np.diag(a.cov_y), np.diag(b.cov_y), rtol=1e-9)
-    chunks = IncompleteMoments.from_batches(((Z[i : i + 3], Y[i : i + 3]) for i in range(0, 400, 3)), blocks)
+    chunks = incomplete_moments(((Z[i : i + 3], Y[i : i + 3]) for i in range(0, 400, 3)), blocks)
     np.testing.assert_array_equal(chunks.completed().cov_y, split.completed().cov_y)
 
 
@@ -142,7 +143,7 @@ def test_split_sums_are_those_of_the_rows_that_have_a_covariate(monkeypatch, sha
             np.testing.assert_allclose(seen.cov_z, joint[:4, :4], rtol=1e-7, atol=1e-7)
             np.testing.assert_allclose(seen.cov_zy[:, i], joint[:4, 4], rtol=1e-7, atol=1e-7)
             np.testing.assert_allclose(seen.cov_y[i, i], joint[4, 4], rtol=1e-7)
-    chunks = IncompleteMoments.from_batches((Z[i : i + 7], Y[i : i + 7]) for i in range(0, 600, 7))
+    chunks = incomplete_moments((Z[i : i + 7], Y[i : i + 7]) for i in range(0, 600, 7))
     assert chunks.parts.keys() == found.parts.keys()
     for part, m in found.parts.items():
         for field in FIELDS:
@@ -181,6 +182,6 @@ def test_bad_numbers_are_named():
     with pytest.raises(ValueError, match=r"Z needs finite numbers.*column 2"):
         of(np.where(np.arange(4) == 2, np.nan, Z), with_gaps(0, 20)[1])
     with pytest.raises(ValueError, match="at least one row"):
-        IncompleteMoments.from_batches([])
+        incomplete_moments([])
     with pytest.raises(ValueError, match="Y needs 3 columns as before, got 2"):
-        IncompleteMoments.from_batches([(Z, with_gaps(0, 20)[1]), (Z, Y[:, :2])])
+        incomplete_moments([(Z, with_gaps(0, 20)[1]), (Z, Y[:, :2])])

@@ -8,6 +8,7 @@ import pytest
 
 import covalign as ca
 from covalign.closed_form import regimes, validation
+from covalign.closed_form.regimes import polar as polar_form
 from covalign.closed_form.ridge_path import of_solutions, ridge_path
 from covalign.closed_form.shrinkage import SHRINKAGE_GRID
 from covalign.stream.folds import FoldSorter, fold_of_rows
@@ -184,12 +185,12 @@ def test_solutions_are_the_regressions_of_eigenvectors(scale):
 def test_products_give_the_regimes_of_singular_values(shrinkage, monkeypatch):
     Z, Y = classes(n=700, levels=110, k=125)
     m = ca.Moments.from_arrays(Z, ca.covariates.encode(Y[["class"]]).to_numpy())
-    found = regimes._regular_polar
+    found = polar_form._regular_polar
     calls = []
-    monkeypatch.setattr(regimes, "_regular_polar", lambda whitened: calls.append(found(whitened)) or calls[-1])
+    monkeypatch.setattr(polar_form, "_regular_polar", lambda whitened: calls.append(found(whitened)) or calls[-1])
     fast = regimes.whitened_polar(m, shrinkage, "root")
     assert calls[0] is not None
-    monkeypatch.setattr(regimes, "MANY_COVARIATES", 10**6)
+    monkeypatch.setattr(polar_form, "MANY_COVARIATES", 10**6)
     slow = regimes.whitened_polar(m, shrinkage, "root")
     for name in ("T_0", "M", "M_inverse", "basis"):
         expected = getattr(slow, name)

@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import covalign as ca
-from covalign.moments.moments import fold_moments, fold_of_rows, merge
+from covalign.moments.fold_accumulator import fold_moments
+from covalign.moments.moments_sum import merge
 from covalign.stream import reduction
+from covalign.stream.folds import fold_of_rows
 from tests.conftest import correlated
 
 FIELDS = ("mean_z", "mean_y", "cov_z", "cov_zy", "cov_y")
@@ -64,7 +66,7 @@ def test_any_chunking_is_bit_for_bit_one_pass(seed, sizes):
 
 
 def test_single_rows_over_many_blocks(monkeypatch):
-    monkeypatch.setattr("covalign.moments.moments.BLOCK_BYTES", 0)  # the smallest blocks there are: 64 rows
+    monkeypatch.setattr("covalign.moments.block_sizes.BLOCK_BYTES", 0)  # the smallest blocks there are: 64 rows
     Z, Y = correlated(0, 1000, 5, 2)
     rows = ca.Moments.from_batches((Z[i : i + 1], Y[i : i + 1]) for i in range(len(Z)))
     assert_same(rows, brute_force(Z, Y))
@@ -118,7 +120,7 @@ def test_lanes_agree_with_one_lane(monkeypatch):
     spans, original = [], reduction.portions
     monkeypatch.setattr(reduction, "FEW", 0)
     monkeypatch.setattr(reduction.Size, "threads", (3, 3))
-    monkeypatch.setattr("covalign.moments.moments.BLOCK_BYTES", 0)  # the smallest blocks there are: 64 rows
+    monkeypatch.setattr("covalign.moments.block_sizes.BLOCK_BYTES", 0)  # the smallest blocks there are: 64 rows
     monkeypatch.setattr(reduction, "portions", lambda t, a, b, s: spans.append((a, b)) or original(t, a, b, s))
     in_lanes = ca.Moments.from_arrays(Z, Y)
     assert sorted(spans) == [(0, 1000), (1000, 2000), (2000, 3000)]

@@ -12,7 +12,7 @@ import covalign as ca
 from covalign._core.linalg import banded, is_constant, range_root, whitener
 from covalign.closed_form import regimes, ridge_path, validation
 from covalign.closed_form.shrinkage import SHRINKAGE_GRID
-from covalign.moments import moments
+from covalign.moments import block_sizes
 from covalign.moments.incomplete import merged_with_terms
 
 SCALES = ("raw", "root", "standard")
@@ -142,7 +142,7 @@ def test_rows_and_columns_give_the_same_aligner(case, monkeypatch):
     few = fast.summary()
     rows = len(used)
     assert any(found is not None for found in used)
-    monkeypatch.setattr(moments, "WIDE", 10**6)
+    monkeypatch.setattr(block_sizes, "WIDE", 10**6)
     slow = ca.LatentAligner(drop_first=case != "all levels").fit(Z, Y, **more)
     many = slow.summary()
     assert len(used) == rows  # nothing more

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import covalign as ca
-from covalign.moments import incomplete, single
+from covalign.moments import gap_accumulator, single
 from tests.conftest import correlated
 
 
@@ -25,7 +25,7 @@ def relative(found, want):
 @pytest.mark.parametrize("folds", [1, 4])
 def test_covariances_are_within_the_bound(far, dtype, folds):
     Z, Y = data(far=far, dtype=dtype)
-    for one, two in zip(*(incomplete.fold_moments(Z, Y, folds, single=how) for how in (True, False)), strict=True):
+    for one, two in zip(*(gap_accumulator.fold_moments(Z, Y, folds, single=how) for how in (True, False)), strict=True):
         assert 0 < relative(one, two).max() < single.BOUND / 10  # other sums, and far from the worst case
         np.testing.assert_allclose(one.mean_z, two.mean_z, rtol=1e-6, atol=1e-6)
         np.testing.assert_allclose(one.cov_zy, two.cov_zy, atol=1e-5)
@@ -36,7 +36,7 @@ def test_the_bound_does_not_grow_with_the_rows():
     """The worst case of float32: one sum of many equal squares. A single sum of all rows would stop growing."""
     rows = np.full((400_000, 1), 0.1, np.float32)
     Z = np.hstack([rows, -rows]).reshape(-1, 1)
-    (found,) = incomplete.fold_moments(Z, np.arange(len(Z)) % 7.0, 1, single=True)
+    (found,) = gap_accumulator.fold_moments(Z, np.arange(len(Z)) % 7.0, 1, single=True)
     assert abs(found.cov_z[0, 0] / float(np.float32(0.1)) ** 2 - 1) < single.BOUND
 
 

@@ -7,13 +7,15 @@ import pandas as pd
 import pytest
 
 import covalign as ca
+from covalign._core.linalg import Whitening
 from covalign.closed_form import regimes, shrinkage, shrinkage_search, validation, wide_rows
 from covalign.closed_form.fold_packing import packed
 from covalign.closed_form.pooled_correlation import Pairs
 from covalign.closed_form.ridge_path import RidgePath
 from covalign.closed_form.shrinkage import SHRINKAGE_GRID, Ridge, best_ridge, inner_sets, path_frame
 from covalign.closed_form.splits import Split, mean_of_y, splits, training
-from covalign.moments.incomplete import fold_moments, merged
+from covalign.moments.gap_accumulator import fold_moments
+from covalign.moments.incomplete import merged
 from tests.core.test_ridge_path import wide
 
 SCALES = ("raw", "root", "standard")
@@ -111,7 +113,7 @@ def test_a_fit_without_a_fold_is_the_polar_form_of_its_training_set():
         B = train.cov_zy / metric[:, None] / np.sqrt(np.diag(train.cov_y))
         if ridge.shrinkage < 1:
             B = regressions(train, metric, penalty(al._folds, 5, ridge.shrinkage) if ridge.shrinkage else 1e-12)
-        whitening = regimes.Whitening(train.cov_z, np.zeros(len(D), dtype=bool), L)
+        whitening = Whitening(train.cov_z, np.zeros(len(D), dtype=bool), L)
         whitening.rows = lambda F, W=W: F.T @ W
         span = (lambda V, L=L, B=B: L.T @ B @ V) if ridge.shrinkage else None
         slow = regimes.polar_of(regimes.Whitened(A, 1e-9, span, lambda at: at, whitening), whole.covariate_names)

@@ -141,7 +141,7 @@ def test_gaps_confounders_and_categories_from_a_file(tmp_path, data, missing, ro
 def test_lanes_over_a_file_are_the_lanes_over_an_array(tmp_path, data, monkeypatch):
     monkeypatch.setattr(reduction, "FEW", 0)
     monkeypatch.setattr(reduction.Size, "threads", (3, 3))
-    monkeypatch.setattr("covalign.moments.moments.BLOCK_BYTES", 0)
+    monkeypatch.setattr("covalign.moments.block_sizes.BLOCK_BYTES", 0)
     rng = np.random.default_rng(0)
     Z, Y = rng.standard_normal((6000, 5)), rng.standard_normal((6000, 2))
     spans = []
@@ -228,7 +228,7 @@ def in_batches(Z, Y, size):
 def test_batches_of_any_size_give_the_same_bits(data, monkeypatch, lanes):
     monkeypatch.setattr(reduction, "FEW", 40 * (K + 6) ** 2)  # the first forty rows or so have a lane to themselves
     monkeypatch.setattr(reduction.Size, "threads", (lanes, lanes))
-    monkeypatch.setattr("covalign.moments.moments.BLOCK_BYTES", 0)
+    monkeypatch.setattr("covalign.moments.block_sizes.BLOCK_BYTES", 0)
     Z, Y = data
     Y["site"] = Y["site"].astype("category")
     found = [ca.LatentAligner().fit(in_batches(Z, Y, size)).transform_ for size in (1, 10, 64, N)]

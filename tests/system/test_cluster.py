@@ -16,7 +16,7 @@ from scipy import sparse
 
 import covalign as ca
 from covalign._core.threads import blas, limited
-from covalign.moments import cluster, incomplete
+from covalign.moments import cluster, gap_accumulator
 from covalign.moments.moments import Moments
 from covalign.stream import dask_reduction, is_dask
 from tests import late
@@ -68,7 +68,7 @@ def test_workers_find_what_memory_finds(client, offset):
     rows = da.from_array(Z, chunks=(70, 15))
     for table in (Y, da.from_array(Y, chunks=(100, 2))):
         found = cluster.fold_moments(rows, table, 5, client=client)
-        for a, b in zip(found, incomplete.fold_moments(Z, Y, 5), strict=True):
+        for a, b in zip(found, gap_accumulator.fold_moments(Z, Y, 5), strict=True):
             assert a.n == b.n
             np.testing.assert_allclose(a.mean_z, b.mean_z, rtol=1e-14, atol=1e-13)
             for name in ("cov_z", "cov_zy", "cov_y"):
@@ -83,7 +83,7 @@ def test_chunks_and_schedulers_do_not_matter(scheduler, chunks):
     Z, Y = correlated(1, n=700)
     with dask.config.set(scheduler=scheduler):
         found = cluster.fold_moments(da.from_array(Z, chunks=(chunks, -1)), gappy(Y), 4)
-    assert_same(found, incomplete.fold_moments(Z, gappy(Y), 4))
+    assert_same(found, gap_accumulator.fold_moments(Z, gappy(Y), 4))
 
 
 def test_equal_to_the_bit_whoever_does_it(client):
@@ -102,10 +102,10 @@ def test_gaps_blocks_and_dropping(client):
     Z, Y = correlated(3, n=600)
     Y = gappy(Y)
     rows, blocks = da.from_array(Z, chunks=(100, -1)), ((0,), (1,), (2,))
-    assert_same(cluster.fold_moments(rows, Y, 3, blocks, client=client), incomplete.fold_moments(Z, Y, 3, blocks))
+    assert_same(cluster.fold_moments(rows, Y, 3, blocks, client=client), gap_accumulator.fold_moments(Z, Y, 3, blocks))
     there = ~np.isnan(Y).any(axis=1)
     dropped = cluster.fold_moments(rows, Y, 3, drop=True, client=client)
-    assert_same(dropped, incomplete.fold_moments(Z[there], Y[there], 3))
+    assert_same(dropped, gap_accumulator.fold_moments(Z[there], Y[there], 3))
 
 
 def test_confounders_ride_along():
@@ -115,10 +115,10 @@ def test_confounders_ride_along():
     np.testing.assert_array_equal(both.compute(scheduler="sync"), np.hstack([Z, C]))
     assert_same(
         cluster.fold_moments(both, Y, 4, n_confounders=2),
-        incomplete.fold_moments(np.hstack([Z, C]), Y, 4, n_confounders=2),
+        gap_accumulator.fold_moments(np.hstack([Z, C]), Y, 4, n_confounders=2),
     )
     changed = cluster.fold_moments(cluster.beside(da.from_array(Z, chunks=(40, 3)), 2 * C), Y, 4, n_confounders=2)
-    assert [m.n for m in changed] == [m.n for m in incomplete.fold_moments(Z, Y, 4)]  # no say in the folds
+    assert [m.n for m in changed] == [m.n for m in gap_accumulator.fold_moments(Z, Y, 4)]  # no say in the folds
 
 
 def test_sparse_and_single_precision_blocks():
@@ -126,13 +126,13 @@ def test_sparse_and_single_precision_blocks():
     Z = np.where(np.abs(Z) > 2, Z, 0).astype(np.float32)
     dense = da.from_array(Z, chunks=(50, 4))
     for rows in (dense, da.from_array(Z, chunks=(50, 8)).map_blocks(sparse.csr_matrix)):
-        assert_same(cluster.fold_moments(rows, Y, 3), incomplete.fold_moments(Z, Y, 3))
+        assert_same(cluster.fold_moments(rows, Y, 3), gap_accumulator.fold_moments(Z, Y, 3))
 
 
 def test_what_a_cluster_holds_already_is_summed_there(client):
     Z, Y = correlated(6, n=500)
     held = client.persist(da.from_array(Z, chunks=(50, -1)) + 0.0)
-    assert_same(cluster.fold_moments(held, Y, 2, client=client), incomplete.fold_moments(Z, Y, 2))
+    assert_same(cluster.fold_moments(held, Y, 2, client=client), gap_accumulator.fold_moments(Z, Y, 2))
 
 
 def test_chunks_that_share_work_do_it_once():
@@ -148,7 +148,7 @@ def test_chunks_that_share_work_do_it_once():
     whole = dask.delayed(source)()
     rows = da.concatenate([da.from_delayed(whole[i : i + 20], (20, 6), float) for i in range(0, 200, 20)])
     with dask.config.set(scheduler="sync"):
-        assert_same(cluster.fold_moments(rows, Y, 2), incomplete.fold_moments(Z, Y, 2))
+        assert_same(cluster.fold_moments(rows, Y, 2), gap_accumulator.fold_moments(Z, Y, 2))
     assert len(calls) == 1
 
 
@@ -165,7 +165,7 @@ def test_a_frame_is_matched_by_index(client):
     Z, Y = frames(8)
     shuffled = Y.sample(frac=1, random_state=0)
     found = cluster.fold_moments(dd.from_pandas(Z, npartitions=7), shuffled, 3, client=client)
-    assert_same(found, incomplete.fold_moments(Z, Y, 3))
+    assert_same(found, gap_accumulator.fold_moments(Z, Y, 3))
     with pytest.raises(ValueError, match="row name"):
         cluster.fold_moments(dd.from_pandas(Z, npartitions=7), Y.rename(index={"s0003": "nobody"}), 3)
 
@@ -177,7 +177,7 @@ def test_partitions_that_count_from_zero_are_matched_by_position(tmp_path):
         Z[100 * i : 100 * i + 100].to_parquet(tmp_path / f"{i}.parquet", index=False)
     rows = dd.read_parquet(tmp_path)
     assert rows.npartitions > 1
-    assert_same(cluster.fold_moments(rows, Y, 3), incomplete.fold_moments(Z, Y, 3))
+    assert_same(cluster.fold_moments(rows, Y, 3), gap_accumulator.fold_moments(Z, Y, 3))
     with pytest.raises(ValueError, match="same number of rows"):
         cluster.fold_moments(rows, Y[:-1], 3)
 
@@ -189,7 +189,7 @@ def test_few_columns_of_wide_files_stay_in_step(tmp_path):
     for i in range(6):
         wide[50 * i : 50 * i + 50].to_parquet(tmp_path / f"{i}.parquet")
     both = dd.read_parquet(tmp_path)
-    expected = incomplete.fold_moments(Z, Y, 3)
+    expected = gap_accumulator.fold_moments(Z, Y, 3)
     assert_same(cluster.fold_moments(both[list(Z)], both[list(Y)], 3), expected)
     assert_same(cluster.fold_moments(both[list(Z)], Y.sample(frac=1, random_state=0), 3), expected)
 
@@ -197,8 +197,8 @@ def test_few_columns_of_wide_files_stay_in_step(tmp_path):
 def test_both_in_dask():
     Z, Y = frames(10)
     rows, table = dd.from_pandas(Z, npartitions=6), dd.from_pandas(Y, npartitions=6)
-    assert_same(cluster.fold_moments(rows, table, 3), incomplete.fold_moments(Z, Y, 3))
-    assert_same(cluster.fold_moments(rows, table["y1"], 3), incomplete.fold_moments(Z, Y["y1"], 3))
+    assert_same(cluster.fold_moments(rows, table, 3), gap_accumulator.fold_moments(Z, Y, 3))
+    assert_same(cluster.fold_moments(rows, table["y1"], 3), gap_accumulator.fold_moments(Z, Y["y1"], 3))
     with pytest.raises(ValueError, match="same partitions, got 6 and 5"):
         cluster.fold_moments(rows, dd.from_pandas(Y, npartitions=5), 3)
     shifted = dd.concat([dd.from_pandas(Y[:40], npartitions=1), dd.from_pandas(Y[40:], npartitions=5)])
@@ -335,7 +335,7 @@ def test_workers_killed_in_the_middle_leave_no_trace(client, tmp_path, kills):
         assert not (tmp_path / f"done {start} {pid}").exists()
     (tmp_path / "go").touch()
     work.join(120)
-    assert_same(found[0], incomplete.fold_moments(Z, Y, 3))
+    assert_same(found[0], gap_accumulator.fold_moments(Z, Y, 3))
     for start, pid in waiting[:kills]:  # what they were at was done by somebody else
         assert list(tmp_path.glob(f"done {start} *"))
         assert not (tmp_path / f"done {start} {pid}").exists()

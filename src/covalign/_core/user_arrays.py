@@ -17,18 +17,17 @@ from numpy.typing import NDArray
 from pandas.api import types
 from scipy import sparse
 
-from covalign._core.checks import (
-    LARGEST,
+from covalign._core.data_errors import (
     column_not_numeric,
     damaged_sparse,
     not_a_table,
     not_numeric,
-    out_of_range,
     repeated_columns,
     rows_of_unequal_length,
     unwritable_names,
 )
 from covalign._core.extras import optional
+from covalign._core.number_range import LARGEST, out_of_range
 
 
 def with_article(name: str) -> str:

@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from covalign._core.checks import missing_values
+from covalign._core.data_errors import missing_values
 from covalign._core.linalg import Array
 from covalign._core.messages import message
 from covalign.moments import cluster
 from covalign.moments.adjustment import Adjustment
+from covalign.moments.block_sizes import bucket_count
 from covalign.moments.incomplete import Rows, merged
-from covalign.moments.moments import bucket_count
 from covalign.stream import is_dask
 from covalign.tables import confounders as nuisance
 from covalign.tables import covariates
@@ -51,10 +51,10 @@ def given(
     """Rows and covariates to be summed; ``coding`` is that of earlier rows."""
     if is_dask(Y):
         if confounders is not None:
-            problem, remedy = "Confounders need covariates in memory", "compute Y first (it is small beside Z)"
+            problem, remedy = "Confounders need Y in memory", "compute Y first (it is small beside Z)"
             raise ValueError(message(problem, got="Y in dask", remedy=remedy))
         if groups is not None and not (isinstance(groups, str) and groups in getattr(Y, "columns", [])):
-            problem, remedy = "Groups of a Y in dask need to be one of its columns", "add it to Y, or compute Y first"
+            problem, remedy = "If Y is in dask, groups need to be one of its columns", "add it to Y, or compute Y first"
             raise ValueError(message(problem, got=repr(groups) if isinstance(groups, str) else "labels", remedy=remedy))
         if groups is None:
             coding = Coding(cluster.learn(Y, drop_first=drop_first)) if coding is None else coding
@@ -82,7 +82,7 @@ def given(
 
 
 def fold_moments(lazy: Lazy, folds: int, buckets: int | None = None) -> list[Rows | None]:
-    """``incomplete.fold_moments``, computed where the rows are stored; ``buckets`` are those of earlier rows."""
+    """``gap_accumulator.fold_moments``, computed where the rows are stored; ``buckets`` are those of earlier rows."""
     coding, drop = lazy.coding, lazy.missing == "drop"
     grouped = lazy.groups is not None
     several = buckets or bucket_count(

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import validate_data
 
-from covalign._core.checks import no_columns, not_two_dimensional, too_few_rows
+from covalign._core.data_errors import no_columns, not_two_dimensional, too_few_rows
 from covalign._core.linalg import Array
 from covalign._core.user_arrays import numbers, plain
 from covalign.stream import Source, is_dask, is_source, open_rows

@@ -7,8 +7,10 @@ from typing import Any
 
 import pandas as pd
 
-from covalign._core.checks import check_folds, check_shrinkage, too_few_rows
-from covalign.aligner.latent import LatentAligner, refuse_unused_reference
+from covalign._core.checks import check_folds, check_shrinkage
+from covalign._core.data_errors import too_few_rows
+from covalign.aligner.latent import LatentAligner
+from covalign.aligner.solution import refuse_unused_reference
 from covalign.closed_form import regimes
 from covalign.closed_form.heldout import held_out_frontier
 from covalign.closed_form.shrinkage import Ridge, analytic_shrinkage, best_ridge
@@ -46,7 +48,8 @@ def cross_validated_frontier(
     ['independent', 'tunable', 'strongest', 'exclusive']
     """
     folds, fixed = check_folds(folds), check_shrinkage(shrinkage)
-    model = LatentAligner(folds=folds, drop_first=drop_first, missing=missing, chunk_rows=chunk_rows)
+    # Its regime does not matter here; the strongest one exists for any number of covariates.
+    model = LatentAligner("strongest", folds=folds, drop_first=drop_first, missing=missing, chunk_rows=chunk_rows)
     coding, buckets, *_ = model._fitting().moments(Z, Y, confounders, None, groups)
     whole = merged(buckets)
     assert whole is not None  # empty input was refused before

@@ -18,13 +18,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api import types
 
-from covalign._core.checks import (
-    check_choice,
-    columns_not_numeric,
-    not_numeric,
-    not_two_dimensional,
-    table_without_column,
-)
+from covalign._core.checks import check_choice
+from covalign._core.data_errors import columns_not_numeric, not_numeric, not_two_dimensional, table_without_column
 from covalign._core.extras import optional
 from covalign._core.files import UNREADABLE, data_not_found, path_to_read, unreadable_data
 from covalign._core.messages import listed, message

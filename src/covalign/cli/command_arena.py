@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from covalign._core.text_tables import plain
-from covalign.cli import options
+from covalign.cli import option_values, options
 from covalign.cli.application import RESUMES, answering, app, reply, reply_made
 from covalign.cli.options import DATA, METHOD, OUTPUT, flag, option
 
@@ -37,7 +37,7 @@ def arena(
         int | None, option(METHOD, "INT", "Number of repetitions of slow methods. Default: 1.", min=0)
     ] = None,
     cpu_limit: Annotated[
-        float | None, option(METHOD, "SECONDS", "Limit of a fit, in seconds of computation. Default: 60.", min=1)
+        float | None, option(METHOD, "SECONDS", "Limit of a fit, in seconds of computation. Default: 300.", min=1)
     ] = None,
     peers: options.Peers = True,
     redraw: Annotated[
@@ -63,7 +63,7 @@ def arena(
         from covalign.study.profiles import ARENA, Inputs
         from covalign.study.runner import Resources
 
-        inputs = Inputs(tcga, options.embedding_paths(embeddings), cll, cases, cities)
+        inputs = Inputs(tcga, option_values.embedding_paths(embeddings), cll, cases, cities)
         if list_names:
             whats = {name: source.what for name, source in collection.sources(inputs).items()}
             facts = {"data": whats, "methods": [*entrants.NAMES], "missing": collection.missing(inputs)}

@@ -14,9 +14,10 @@ import typer
 from covalign._core.column_names import apart
 from covalign._core.messages import listed, message
 from covalign._core.text_tables import plain
-from covalign.cli import options
+from covalign.cli import option_values, options, reading_options, shell_line
 from covalign.cli.application import app, in_flags, note, reply
-from covalign.cli.options import DATA, METHOD, OUTPUT, Noise, Posterior, Regime, named_paths, option
+from covalign.cli.option_values import named_paths
+from covalign.cli.options import DATA, METHOD, OUTPUT, Noise, Posterior, Regime, option
 from covalign.cli.outputs import (
     ALIGNMENT,
     MODELS,
@@ -37,6 +38,7 @@ from covalign.cli.outputs import (
     working,
     write_frame,
 )
+from covalign.cli.table_options import TableOptions, flat
 from covalign.exceptions import CannotHoldOutError
 
 if TYPE_CHECKING:
@@ -84,6 +86,7 @@ class Outputs(NamedTuple):
 
 
 @app.command()
+@flat
 def fit(
     ctx: typer.Context,
     data: Annotated[
@@ -98,21 +101,13 @@ def fit(
     covariates: options.CovariatesFile = None,
     covariate: options.Covariate = None,
     confounder: options.Confounder = None,
-    groups: options.Groups = None,
-    index: options.Index = None,
-    by_position: options.ByPosition = False,
-    transpose: options.Transpose = None,
-    match: options.MatchNames = options.Match.exact,
-    strip: options.Strip = None,
-    na: options.Na = None,
-    log: options.Log = None,
+    *,
+    tables: TableOptions,
     top_variable: options.TopVariable = None,
     no_scale: Annotated[
         list[str] | None,
         option(DATA, "VIEW", "View whose features keep their scale, or all. Default: every feature has variance 1."),
     ] = None,
-    ordered: options.Ordered = None,
-    key: options.Key = None,
     sets: Annotated[
         Path | None,
         option(DATA, "PATH", "File of gene sets (.gmt or .gmt.gz) to test on the factors, for the report.", "--sets"),
@@ -136,7 +131,7 @@ def fit(
         option(
             METHOD,
             "CHOICE",
-            "Noise of features: gaussian, or student, with which samples that are far off in a view count less.",
+            "Noise of features: gaussian, or student, which gives less weight to samples far from all others.",
         ),
     ] = Noise.gaussian,
     posterior: Annotated[
@@ -185,20 +180,20 @@ def fit(
         made = Outputs(out, factors_out, loadings_out, mofa_out, sets_out, report_file)
         paths = named_paths(view, data)
         files = check_outputs(made.by_flag(), [data, covariates, sets, *paths.values()], force=force, needed=True)
-        options.check_setting(regime, lam, max_coupling)
-        views = options.views_in(data, paths)
-        reading = options.reading(transpose, match, strip, log, top_variable, ordered, by_position, views, na=na)
-        options.check_views("--no-scale", no_scale or (), views)
-        folds = options.checked_folds(folds)
-        number = options.auto_or(int, "--n-factors", n_factors)
-        strength = options.supervision_of(supervision)
+        option_values.check_setting(regime, lam, max_coupling)
+        views = reading_options.views_in(data, paths)
+        reading = tables.reading(views, top_variable)
+        reading_options.check_views("--no-scale", no_scale or (), views)
+        folds = option_values.checked_folds(folds)
+        number = option_values.auto_or(int, "--n-factors", n_factors)
+        strength = option_values.supervision_of(supervision)
         check_inputs(data, *paths.values(), tables=[covariates])
 
         from sklearn.exceptions import ConvergenceWarning
 
         from covalign.cli.data_files import aligned_views, counted_groups, reading_of
         from covalign.factor.informed import InformedFactorAnalysis
-        from covalign.tables.representations import SINGLE, open_study
+        from covalign.tables.representations import SINGLE
 
         warnings.simplefilter("always", ConvergenceWarning)
         model = InformedFactorAnalysis(
@@ -213,15 +208,13 @@ def fit(
             noise=noise.value,
         )
         model._check_parameters()
-        study = open_study(
-            data, paths, covariates, covariate, confounder, index, key, groups=groups, **reading.settings
-        )
-        X, Y = aligned_views(study, by_position, needed=bool(confounder or groups))
+        study = tables.open(data, paths, covariates, reading, covariate, confounder)
+        X, Y = aligned_views(study, tables.by_position, needed=bool(confounder or tables.groups))
         genes = None if sets is None else checked_sets(sets, study.views)
         model.set_params(scale=scales([*X], no_scale or ()))
-        counted_groups(study, Y, groups, held_out=folds > 0)
-        model.fit(X[SINGLE] if [*X] == [SINGLE] else X, Y, confounders=confounder or None, groups=groups)
-        model._reading = reading_of(study, reading, [*X], index=index, key=key)
+        counted_groups(study, Y, tables.groups, held_out=folds > 0)
+        model.fit(X[SINGLE] if [*X] == [SINGLE] else X, Y, confounders=confounder or None, groups=tables.groups)
+        model._reading = reading_of(study, reading, [*X], index=tables.index, key=tables.key)
         converged = bool(model.converged_)
         model = moved(model, regime, lam, max_coupling)
         judged = checked_folds(model)  # the file has its verdicts
@@ -230,7 +223,7 @@ def fit(
         made.write(model, Y.index)
         if report_file is not None:
             source = ", ".join(paths) if data is None else data.name
-            write_report(judged, report_file, source, options.refit(ctx), genes, force)
+            write_report(judged, report_file, source, shell_line.refit(ctx), genes, force)
         answer(judged, converged and bool(model.converged_), len(Y), files, as_json)
     if not as_json and out is not None:
         following(out, [*paths], report_file is None or sets is None)
@@ -239,10 +232,10 @@ def fit(
 def following(model: Path, views: Sequence[str], findings: bool) -> None:
     """Say what can be done with the file of the model; ``findings`` says that it has no report with gene sets yet."""
     if findings:
-        note(f"next: {options.line('report', model, '--sets', 'GENE_SETS.gmt', '-o', 'findings.html')}")
-    note(f"next: {options.line('features', model, '-o', 'features.csv')}")
+        note(f"next: {shell_line.line('report', model, '--sets', 'GENE_SETS.gmt', '-o', 'findings.html')}")
+    note(f"next: {shell_line.line('features', model, '-o', 'features.csv')}")
     new = ["NEW"] if not views else ["--view", f"{views[0]}=NEW"]
-    note(f"next: {options.line('transform', model, *new, '-o', 'OUT')}")
+    note(f"next: {shell_line.line('transform', model, *new, '-o', 'OUT')}")
 
 
 def sets_file(sets: Path | None, out: Path | None, report: Path | None) -> Path | None:

@@ -10,7 +10,7 @@ import typer
 
 from covalign._core.messages import message
 from covalign._core.text_tables import plain
-from covalign.cli import options
+from covalign.cli import option_values, options
 from covalign.cli.application import FAILED, RESUMES, answering, app, reply, reply_made
 from covalign.cli.options import DATA, METHOD, OUTPUT, flag, option
 
@@ -27,7 +27,8 @@ def reproduce(
         int | None, option(METHOD, "INT", "Number of repetitions. Default: 20, as in the paper.", min=1)
     ] = None,
     slow_reps: Annotated[
-        int | None, option(METHOD, "INT", "Number of repetitions of methods that need a minute for a fit.", min=0)
+        int | None,
+        option(METHOD, "INT", "Number of repetitions of slow methods (a minute for each fit).", min=0),
     ] = None,
     scaling_factors: Annotated[
         str | None,
@@ -65,9 +66,9 @@ def reproduce(
     with answering(RESUMES, as_json=as_json):
         if scaling_factors is not None:
             kind, example = "positive numbers", "0.01,0.1"
-            factors = options.numbers("--scaling-factors", scaling_factors, kind, example, lambda f: 0 < f < inf)
+            factors = option_values.numbers("--scaling-factors", scaling_factors, kind, example, lambda f: 0 < f < inf)
             profile = profile._replace(scaling_factors=tuple(factors))
-        inputs = Inputs(tcga, options.embedding_paths(embeddings))
+        inputs = Inputs(tcga, option_values.embedding_paths(embeddings))
         made = command.reproduce(names or [], profile, out, inputs, Resources(jobs, peers, redraw, dask), claims)
     reply_made(made, as_json)
     if made.outcome.failed:

@@ -13,7 +13,7 @@ import typer
 import covalign as package
 from covalign._core.messages import message
 from covalign._core.text_tables import plain
-from covalign.cli import options
+from covalign.cli import options, shell_line
 from covalign.cli.application import answering, app, check_free, note, reply
 from covalign.cli.options import METHOD, OUTPUT, option
 from covalign.cli.outputs import filled_folder
@@ -137,7 +137,7 @@ def _views(n_features: int | None, views: list[str] | None) -> int | dict[str, i
 
 def _next_command(folder: Path, views: list[str]) -> str:
     words = [word for name in views for word in ("--view", f"{name}={folder / f'{name}.csv'}")]
-    return options.line("fit", *words, "--covariates", folder / "Y.csv", "-o", folder / "model.covalign")
+    return shell_line.line("fit", *words, "--covariates", folder / "Y.csv", "-o", folder / "model.covalign")
 
 
 def _check_folder(out: Path, force: bool) -> None:

@@ -13,10 +13,12 @@ import typer
 from covalign._core.column_names import with_deviations
 from covalign._core.messages import listed, message
 from covalign._core.paths import suffix_of
-from covalign.cli import options
+from covalign.cli import options, reading_options
 from covalign.cli.application import app, note, reply
-from covalign.cli.options import DATA, OUTPUT, flag, named_paths, option
+from covalign.cli.option_values import named_paths
+from covalign.cli.options import DATA, OUTPUT, flag, option
 from covalign.cli.outputs import NUMBERS, check_inputs, check_outputs, working, write_aligned, write_rows
+from covalign.cli.table_options import TableOptions
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -77,20 +79,22 @@ def transform(
         paths = named_paths(view, new)
         inputs = [model_file, new, covariates, confounders, *paths.values()]
         check_outputs({"--out": (out, NUMBERS)}, inputs, force=force)
-        views_named = options.views_in(new, paths)
+        views_named = reading_options.views_in(new, paths)
         flags = {"transpose": transpose, "match": match, "strip": strip, "na": na, "log": log}
         given = [name for name, value in {**flags, "index": index, "key": key}.items() if value not in (None, [])]
-        turned, logged = (options.some_or_none(names, views_named) for names in (transpose, log))
+        turned, logged = (reading_options.some_or_none(names, views_named) for names in (transpose, log))
         rule = options.Match.exact if match is None else match
-        reading = options.reading(turned, rule, strip, logged, None, None, by_position, views_named, na=na)
+        asked = TableOptions(None, index, by_position, turned, rule, strip, na, logged)
+        reading = asked.reading(views_named)
         files = [path for path in (new, *paths.values(), confounders, covariates) if path is not None]
         check_inputs(new, *paths.values(), tables=[confounders, covariates], model=model_file)
 
         from covalign.aligner.latent import LatentAligner
         from covalign.persist.reader import load
+        from covalign.tables import table_columns
         from covalign.tables import table_files as tables
 
-        tables.check_index(index, {path: tables.columns_in(path) for path in files if index is not None})
+        table_columns.check_index(index, {path: tables.columns_in(path) for path in files if index is not None})
         model: Any = load(model_file)
         saved = as_fitted(model._reading or {}, given, files, [*paths])
         index, key = saved.get("index", index), saved.get("key", key)
@@ -123,7 +127,7 @@ def as_fitted(
     if "index" in applies:
         there["index"] = any(applies["index"] in columns_in(file) for file in files)
     applies = {name: value for name, value in applies.items() if value and there.get(name, True)}
-    said = options.said_of(applies)
+    said = reading_options.said_of(applies)
     if said:
         note(f"note: tables are read as those of the fit: {said}")
     return applies
@@ -135,8 +139,8 @@ class Known(NamedTuple):
     covariates: Path | None
     confounders: Path | None
     index_column: str | None
-    asked: options.Reading  # by options
-    reading: options.Reading  # by options and the file of the model
+    asked: reading_options.Reading  # by options
+    reading: reading_options.Reading  # by options and the file of the model
     columns: Mapping[str, Sequence[int]]  # positions of features without names, by view
 
     def arranged(
@@ -219,7 +223,7 @@ def check_features(rows: Representation, features: Any) -> None:
     """Refuse rows without the columns of the model, if both have names of columns; otherwise columns go by position."""
     import pandas as pd
 
-    from covalign.tables.table_files import unknown_columns
+    from covalign.tables.table_columns import unknown_columns
 
     have = rows.data.columns if isinstance(rows.data, pd.DataFrame) else rows.data.names
     wrong = [] if features is None or have is None else [name for name in features if name not in set(have)]
@@ -231,7 +235,7 @@ def opened_views(
     model: InformedFactorAnalysis, new: Path | None, paths: dict[str, Path], key: str | None, tables: Known
 ) -> dict[str, Representation]:
     """Views of the new samples, under the names that they have in the model."""
-    from covalign._core.checks import unknown_views
+    from covalign._core.data_errors import unknown_views
     from covalign.tables.representations import is_study, modalities, open_views, turned_for
     from covalign.tables.view_layout import asked
 

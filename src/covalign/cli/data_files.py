@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from covalign.cli.application import in_flags, note
-from covalign.cli.options import Reading
+from covalign.cli.reading_options import Reading
 from covalign.cli.watched import Watched
 from covalign.stream import is_source
 from covalign.tables import groups as grouping

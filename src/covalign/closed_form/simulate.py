@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from scipy.linalg import block_diag
 
-from covalign._core.checks import check_choice, check_count, check_number, check_random_state, too_many_covariates
+from covalign._core.checks import check_choice, check_count, check_number, check_random_state
+from covalign._core.data_errors import too_many_covariates
 from covalign._core.linalg import Array
 from covalign._core.room import check_memory
 from covalign.moments.moments import Moments
@@ -158,4 +159,4 @@ def _check_sizes(n_samples: int, n_factors: int, n_covariates: int, noise: float
         check_count(what, value)
     if n_covariates > n_factors:
         raise too_many_covariates(n_covariates, n_factors)
-    check_number(noise, "noise needs a finite number from 0", "0.1 is the paper's setting", sys.float_info.max)
+    check_number(noise, "noise needs a finite number of at least 0", "0.1 is the paper's setting", sys.float_info.max)

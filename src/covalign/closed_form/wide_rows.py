@@ -30,8 +30,9 @@ from covalign._core.threads import one_thread
 from covalign.closed_form import regimes
 from covalign.closed_form.measures import quotient
 from covalign.closed_form.regimes import Polar, Whitened
+from covalign.moments.block_sizes import is_wide
 from covalign.moments.incomplete import Rows
-from covalign.moments.moments import Moments, is_wide
+from covalign.moments.moments import Moments
 
 SINGLE_ROWS = 400  # from which predictions that only decide on a shrinkage are float32
 SINGLE_CONDITION = 1e4  # of G + lam I, up to which float32 has three digits
@@ -242,7 +243,7 @@ class TrainingRows:
         ``sd`` are the deviations of covariates (infinite for one that the training set does not know), and ``ridged``
         the values of their ridge regressions on its rows.
         """
-        if self.rank < len(sd):
+        if self.rank < len(sd) <= self.space.R.shape[1]:
             return self.rank
         root = np.sqrt(self.n)
 

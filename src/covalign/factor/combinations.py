@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from covalign._core.checks import features_all_missing
+from covalign._core.data_errors import features_all_missing
 from covalign._core.linalg import Array
 from covalign.factor.inference.patterns import Gapped, root_of
 from covalign.factor.preparation import Measured, Scale

@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from covalign._core.checks import check_count, check_selection, unknown_views
+from covalign._core.checks import check_count, check_selection
+from covalign._core.data_errors import unknown_views
 from covalign._core.linalg import Array
 from covalign._core.messages import listed, message
 from covalign.factor.inference.patterns import Gapped
@@ -109,7 +110,7 @@ def missing(model: Any) -> pd.DataFrame:
     if isinstance(problem.data, Gapped):
         data: Gapped = problem.data
         first = np.unique(data.samples[0], return_index=True)[1]
-        cells, has_y, sizes = data.observed[first], data.has_y[first], data.sizes
+        cells, has_y, sizes = data.cells_of(first), data.has_y[first], data.sizes
     else:
         cells, has_y = np.ones((1, table.bounds[-1].stop), dtype=bool), np.ones((1, problem.p), dtype=bool)
         sizes = np.array([float(problem.n)])

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from covalign._core.checks import unknown_views
+from covalign._core.data_errors import unknown_views
 from covalign._core.linalg import Array, affine, dense
 from covalign._core.messages import shown
 from covalign.factor.nuisance import Nuisance

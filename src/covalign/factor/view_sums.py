@@ -12,7 +12,10 @@ from numpy.typing import NDArray
 from covalign._core.flags import rows_by_pattern
 from covalign._core.linalg import Array, dense
 from covalign._core.messages import message
-from covalign.moments.moments import Accumulator, Moments, merge, no_rows
+from covalign.moments.accumulator import Accumulator
+from covalign.moments.moments import Moments
+from covalign.moments.moments_sum import merge
+from covalign.moments.numeric_rows import no_rows
 from covalign.stream.finite import first_not_finite, not_finite_at
 from covalign.stream.reduction import Size, of_batches, of_rows
 

@@ -14,7 +14,8 @@ import numpy as np
 from scipy import sparse
 
 from covalign._core.linalg import Array
-from covalign.moments.moments import Accumulator, Moments
+from covalign.moments.accumulator import Accumulator
+from covalign.moments.moments import Moments
 from covalign.stream.levels import Levels
 
 

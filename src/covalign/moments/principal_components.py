@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from covalign._core.checks import check_count, columns_differ
+from covalign._core.checks import check_count
+from covalign._core.data_errors import columns_differ
 from covalign._core.linalg import Array, rank_cutoff
 from covalign._core.messages import message
 from covalign.stream import Checked, Source, is_source, map_rows, open_rows

@@ -15,7 +15,8 @@ from scipy.linalg import lapack
 
 from covalign._core.linalg import Array, add_gram, to_correlation
 from covalign._core.messages import message
-from covalign.moments.moments import Accumulator, block_rows
+from covalign.moments.accumulator import Accumulator
+from covalign.moments.block_sizes import block_rows
 
 ROWS = 2048
 BOUND = (ROWS + 4) * 2.0**-24  # rounding of the rows themselves counts as a few products more: 1.2e-4

@@ -15,8 +15,9 @@ import numpy as np
 import pandas as pd
 
 from covalign.exceptions import CannotBeSavedError
+from covalign.tables.column_coding import Column
 from covalign.tables.confounders import Coding
-from covalign.tables.covariates import Column, Encoding
+from covalign.tables.covariates import Encoding
 
 
 class Kind(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from covalign._core.checks import not_numeric, not_two_dimensional
+from covalign._core.data_errors import not_numeric, not_two_dimensional
 from covalign._core.messages import listed, message
 from covalign._core.user_arrays import in_pandas, plain
 from covalign.stream.formats import is_elsewhere

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from covalign._core.checks import column_not_numeric, not_numeric, repeated_columns
+from covalign._core.data_errors import column_not_numeric, not_numeric, repeated_columns
 from covalign._core.user_arrays import check_tensor, checked_sparse, plain, tensor_values
 from covalign.stream.source import Table, positions
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from covalign._core.checks import column_not_numeric, repeated_columns
+from covalign._core.data_errors import column_not_numeric, repeated_columns
 from covalign._core.extras import optional
 from covalign._core.files import check_claim, reading, unreadable_data
 from covalign._core.messages import message

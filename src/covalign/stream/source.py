@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from covalign._core.checks import check_chunk_rows, not_numeric, not_two_dimensional, source_without_rows
+from covalign._core.checks import check_chunk_rows
+from covalign._core.data_errors import not_numeric, not_two_dimensional, source_without_rows
 from covalign._core.messages import listed, message
 
 # Large enough that opening, seeking and starting BLAS cost little. Below 32 MB the C library reuses freed buffers; a

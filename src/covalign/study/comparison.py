@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 import covalign as package
-from covalign._core.checks import too_few_rows_for_folds, too_many_factors_asked
+from covalign._core.data_errors import too_few_rows_for_folds, too_many_factors_asked
 from covalign._core.messages import listed, message
 from covalign.exceptions import DependentCovariatesError, PeerError
 from covalign.study import contenders, runner

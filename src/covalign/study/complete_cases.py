@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from covalign._core.checks import (
+from covalign._core.checks import not_one_of
+from covalign._core.data_errors import (
     columns_not_numeric,
     features_all_missing,
     no_views,
-    not_one_of,
     not_two_dimensional,
     view_rows_differ,
 )

@@ -26,12 +26,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from covalign._core.checks import MOST_FOLDS, too_many_covariates, too_many_folds
+from covalign._core.checks import MOST_FOLDS, too_many_folds
+from covalign._core.data_errors import too_many_covariates
 from covalign._core.linalg import add_gram
 from covalign._core.messages import message
 from covalign._core.text_tables import plain
 from covalign._core.threads import limited
-from covalign.moments.moments import Accumulator, Moments
+from covalign.moments.accumulator import Accumulator
+from covalign.moments.moments import Moments
 from covalign.stream.dask_reduction import FAN_IN, LEAST_BYTES, MOST_BYTES, TASKS
 from covalign.stream.folds import FoldSorter
 from covalign.stream.reduction import BLOCK_BYTES

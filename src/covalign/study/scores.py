@@ -37,7 +37,9 @@ from covalign.closed_form.heldout import (
 from covalign.closed_form.measures import quotient
 from covalign.closed_form.metrics.alignment import cross_correlation
 from covalign.closed_form.pooled_correlation import Pairs, mean_estimate
-from covalign.moments.moments import MANY, Moments, fold_moments
+from covalign.moments.block_sizes import MANY
+from covalign.moments.fold_accumulator import fold_moments
+from covalign.moments.moments import Moments
 from covalign.study.baselines import method as face
 from covalign.study.baselines.method import Method
 from covalign.study.results_store import Row

@@ -14,6 +14,7 @@ from covalign._core.linalg import dense
 from covalign._core.user_arrays import plain
 from covalign.stream import is_elsewhere, is_source, open_rows
 from covalign.stream.h5ad import obs_of
+from covalign.tables import table_columns, table_index
 from covalign.tables import table_files as files
 from covalign.tables.name_rules import EXACT
 from covalign.tables.named_rows import Named, Representation
@@ -64,7 +65,7 @@ def open_pair(Z: Any, Y: Any, chunk_rows: int | None = None) -> tuple[Any, Any]:
         return as_source(rows, chunk_rows), matched(rows, study.table, study.where, by_position=True).table
     rows = rows_of(Z, chunk_rows)
     if names is not None:
-        return rows.data, files.chosen(obs_of(Z), names, None, rows.where)
+        return rows.data, table_columns.chosen(obs_of(Z), names, None, rows.where)
     table = files.read_table(Y) if files.is_path(Y) else Y
     if files.is_path(Z):
         rows = _upright({SINGLE: rows}, table, Y)[SINGLE]
@@ -75,7 +76,7 @@ def _upright(views: Mapping[str, Representation], table: Any, Y: Any) -> dict[st
     """Views from files with a row for every sample of the table, which is that of Y, if it has names."""
     if not isinstance(table, pd.DataFrame | pd.Series) or isinstance(table.index, pd.RangeIndex):
         return dict(views)
-    samples, where = files.as_text(table.index, "Y"), str(Y) if files.is_path(Y) else "Y"
+    samples, where = table_index.as_text(table.index, "Y"), str(Y) if files.is_path(Y) else "Y"
     return {name: upright(view, samples, EXACT, where) for name, view in views.items()}
 
 
@@ -83,7 +84,7 @@ def table_of(Y: Any, table: Any, rows: Representation) -> Any:
     """Y; from a file (the table), or from a Source, loaded and in the order of the rows. Mismatches are a warning."""
     if files.is_path(Y):
         found = matched(rows, table, str(Y))
-        _warn([*files.numbers_as_names(table, Y), *found.notes])
+        _warn([*table_index.numbers_as_names(table, Y), *found.notes])
         return found.table
     if not is_elsewhere(Y):
         return Y

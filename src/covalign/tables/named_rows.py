@@ -12,8 +12,7 @@ import pandas as pd
 from covalign._core.linalg import dense
 from covalign.stream import is_source, open_rows
 from covalign.stream.derived import Derived
-from covalign.tables import join
-from covalign.tables import table_files as files
+from covalign.tables import join, table_index
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +44,7 @@ class Representation:
     @property
     def names(self) -> pd.Index | None:
         """Row names as text, as in tables."""
-        return None if self.labels is None else files.as_text(self.labels, self.where)
+        return None if self.labels is None else table_index.as_text(self.labels, self.where)
 
 
 class Named(Derived):

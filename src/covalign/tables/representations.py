@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from covalign._core.checks import lengths_differ, repeated_views, source_without_rows, view_rows_differ
+from covalign._core.data_errors import lengths_differ, repeated_views, source_without_rows, view_rows_differ
 from covalign._core.extras import optional
 from covalign._core.files import data_not_found, reading
 from covalign._core.messages import GIVE_COVARIATES, message
@@ -30,9 +30,9 @@ from covalign.stream.npy import members
 from covalign.stream.parquet import columns_of, schema_of
 from covalign.tables import covariates as coding
 from covalign.tables import groups as grouping
-from covalign.tables import join, mofa_models
+from covalign.tables import join, mofa_models, table_columns, table_index, text_files
 from covalign.tables import table_files as files
-from covalign.tables.foreign_tables import is_foreign
+from covalign.tables.foreign_tables import is_foreign, other_sheets
 from covalign.tables.named_rows import Named, Representation, loaded
 from covalign.tables.view_layout import AS_IT_IS, Layout, arranged, asked, is_count, transposed
 
@@ -100,10 +100,13 @@ def _opened(
     """The rows in a file or folder, as they are there."""
     if not exists(file_of(path)):
         raise data_not_found(path, "a file or folder of rows")
-    if files.is_text(path) and key is None:
-        return from_frame(files.read_text(path, index, na), str(path), without, only)
+    if text_files.is_text(path) and key is None:
+        return from_frame(text_files.read_text(path, index, na), str(path), without, only)
     if is_foreign(path):
-        return from_frame(files.read_table(path, index, na), str(path), without, only)
+        try:
+            return from_frame(files.read_table(path, index, na), str(path), without, only)
+        except ValueError as why:
+            raise ValueError(f"{str(why).removesuffix('.')}{other_sheets(path)}.") from why
     if is_mtx(file_of(path)) or is_cell_ranger(file_of(path)):
         rows = open_rows(file_of(path), key=sheet_of(path) or key, chunk_rows=chunk_rows)
         return Representation(rows, str(path))
@@ -127,7 +130,7 @@ def from_frame(
         frame = frame[list(only)]
     if 0 in frame.shape:
         raise source_without_rows(where, frame.shape)
-    files.refuse_text(frame, where)
+    table_columns.refuse_text(frame, where)
     dtype = frame_dtype(frame.dtypes, where)
     numbers = frame_values(frame, dtype if dtype.kind == "f" else np.dtype(np.float64))
     return Representation(pd.DataFrame(numbers, frame.index, frame.columns), where)
@@ -148,7 +151,7 @@ def _from_parquet(
     if only is not None and {*only} <= {*wanted}:
         wanted = list(only)
     source = open_rows(path, wanted, chunk_rows=chunk_rows)
-    return Representation(source if labels is None else Named(source, files.row_names(labels, path)), str(path))
+    return Representation(source if labels is None else Named(source, table_index.row_names(labels, path)), str(path))
 
 
 def _text(path: Path, name: str, kind: Any) -> pd.Series | None:
@@ -157,7 +160,7 @@ def _text(path: Path, name: str, kind: Any) -> pd.Series | None:
     if not (types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)):
         return None
     column = files.read_parquet(path, [name])[name]
-    return column if files.are_names(column) else None
+    return column if table_index.are_names(column) else None
 
 
 def open_views(
@@ -258,7 +261,7 @@ def open_study(
     if source is None:
         raise files.covariates_needed(" and ".join(map(str, paths.values())))
     every = [*([] if data is None else [data]), *paths.values(), *([] if table is None else [table])]
-    files.check_index(index, {file: files.columns_in(file) for file in every if index is not None})
+    table_columns.check_index(index, {file: files.columns_in(file) for file in every if index is not None})
     together = table is None and not several
     among = together and suffix_of(source) not in (".h5ad", ".npz")  # covariates are columns among the rows
     if among:
@@ -266,8 +269,8 @@ def open_study(
         every_column = _columns_beside(source, asked, index, na)
     else:
         every_column = files.read_table(source, index, na)
-    notes = [] if covariates else files.numbers_as_names(every_column, source)
-    known = coding.ordered(files.chosen(every_column, covariates, confounders, source, groups), ordered or {})
+    notes = [] if covariates else table_index.numbers_as_names(every_column, source)
+    known = coding.ordered(table_columns.chosen(every_column, covariates, confounders, source, groups), ordered or {})
     likely = grouping.likely_column(known, every_column) if groups is None else None
     without = list(known.columns) if among else []
     if data is None:
@@ -289,9 +292,9 @@ def _columns_beside(path: Path, names: Sequence[str], index: str | None, na: Seq
         have = files.columns_in(path)
         wrong = [name for name in dict.fromkeys(names) if name not in have]
         if wrong:
-            raise files.unknown_columns(path, wrong, have)
-        return files.with_gaps(files.read_parquet(path, list(dict.fromkeys(names))), na)
-    if names and files.is_text(path):
+            raise table_columns.unknown_columns(path, wrong, have)
+        return table_columns.with_gaps(files.read_parquet(path, list(dict.fromkeys(names))), na)
+    if names and text_files.is_text(path):
         return files.read_table(path, index, na)
     if not exists(path):
         raise data_not_found(path, "a file or folder of rows")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from covalign._core.checks import table_without_column
+from covalign._core.data_errors import table_without_column
 from covalign._core.files import data_not_found, unreadable_data
 from covalign._core.messages import listed, message
 from covalign._core.paths import is_file, is_folder

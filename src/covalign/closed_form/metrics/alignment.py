@@ -6,7 +6,7 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from covalign._core.checks import constant_covariates, no_covariates, too_few_rows, too_many_covariates
+from covalign._core.data_errors import constant_covariates, no_covariates, too_few_rows, too_many_covariates
 from covalign._core.linalg import Array, is_constant
 from covalign._core.messages import listed, message
 from covalign.closed_form.measures import correlation, varying

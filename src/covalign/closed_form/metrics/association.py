@@ -8,11 +8,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from covalign._core.checks import lengths_differ, not_finite, not_numeric, not_two_dimensional
+from covalign._core.data_errors import lengths_differ, not_finite, not_numeric, not_two_dimensional
 from covalign._core.linalg import Array, dense, is_constant
 from covalign._core.user_arrays import in_pandas, plain
 from covalign.closed_form.measures import correlation, explained_share
-from covalign.tables.covariates import Column, Encoding, as_frame, match_rows
+from covalign.tables.column_coding import Column
+from covalign.tables.covariates import Encoding, as_frame, match_rows
 
 Found = tuple[str, str, Array, NDArray[np.intp]]  # covariate, measure, value and rows by factor
 

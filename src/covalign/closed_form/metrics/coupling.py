@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from covalign._core.checks import too_few_rows
+from covalign._core.data_errors import too_few_rows
 from covalign._core.user_arrays import shape_of
 from covalign.closed_form.measures import off_diagonal_squares
 from covalign.closed_form.metrics.alignment import latent_correlation

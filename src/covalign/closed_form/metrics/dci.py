@@ -8,12 +8,13 @@ import numpy as np
 from scipy import sparse
 from scipy.special import entr
 
-from covalign._core.checks import too_few_rows_for_folds
+from covalign._core.data_errors import too_few_rows_for_folds
 from covalign._core.linalg import Array, is_constant, whitener
 from covalign.closed_form.measures import inverse_sd
 from covalign.closed_form.metrics.alignment import moments_of
 from covalign.closed_form.metrics.lasso import importances_and_predictions
-from covalign.moments.moments import Moments, as_rows
+from covalign.moments.moments import Moments
+from covalign.moments.numeric_rows import as_rows
 from covalign.tables.covariates import match_rows
 
 FOLDS = 5

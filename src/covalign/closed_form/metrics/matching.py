@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from covalign._core.checks import not_two_dimensional, too_many_covariates
+from covalign._core.data_errors import not_two_dimensional, too_many_covariates
 from covalign._core.linalg import Array, dense
 from covalign._core.messages import message
 from covalign._core.user_arrays import numbers, plain

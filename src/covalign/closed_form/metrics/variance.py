@@ -7,13 +7,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from covalign._core.checks import check_choice, not_finite, too_few_rows
+from covalign._core.checks import check_choice
+from covalign._core.data_errors import not_finite, too_few_rows
 from covalign._core.linalg import Array, dense, is_constant, whitener
 from covalign._core.messages import message
 from covalign._core.user_arrays import numbers, plain, shape_of
 from covalign.closed_form.measures import loading_shares, marginal_shares, mean_share, quotient
 from covalign.closed_form.metrics.alignment import arrays_or_moments
-from covalign.moments.moments import Moments, as_rows
+from covalign.moments.moments import Moments
+from covalign.moments.numeric_rows import as_rows
 from covalign.tables.covariates import match_rows
 
 KINDS = ("marginal", "loadings")

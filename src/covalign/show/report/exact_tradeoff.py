@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from covalign.closed_form import regimes
-from covalign.closed_form.aligned_model import MOST_EXACT
+from covalign.closed_form.regime_choice import MOST_EXACT
 
 LAMS = (0.0, 0.25, 0.5, 0.75, 1.0)
 MOST = 20  # covariates; the solutions take a third of the time of the whole report if there are more
@@ -21,7 +21,7 @@ LEAST_SHOWN = 0.0005  # smaller differences are not visible
 def of_aligner(aligner: Any) -> dict[str, Any]:
     """The facts: what is drawn (None: nothing), and a sentence about it (None: nothing to say)."""
     p = len(aligner.covariate_names_)
-    if p == 1:
+    if p == 1 or aligner._polar().crowded:
         return {"exact": None, "about_exact": None}
     if p > MOST:
         where = f"; frontier() has it for up to {MOST_EXACT}" if p <= MOST_EXACT else ""

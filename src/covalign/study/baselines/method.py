@@ -13,10 +13,10 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 from scipy import sparse
 
-from covalign._core.checks import no_views, not_finite, too_many_factors_asked
+from covalign._core.data_errors import no_views, not_finite, too_many_factors_asked
 from covalign._core.linalg import Array, is_constant
 from covalign.closed_form import metrics
-from covalign.moments.moments import as_rows
+from covalign.moments.numeric_rows import as_rows
 from covalign.tables.covariates import encode, match_rows
 
 T = TypeVar("T")
