@@ -89,10 +89,9 @@ def with_shares(model: Any, folds: int, settings: Any, shares: Sequence[Any]) ->
 def _judged(model: Any, folds: Sequence[tuple[LeftOut, LeftOut]]) -> Judged:
     in_regimes, plain = ([*of] for of in zip(*folds, strict=True))
     grouped = model._groups is not None
-    # A factor knows its covariate from the prior on fitted samples, so these do not say how certain its direction is.
     return Judged(
-        HeldOut(model._polar(), in_regimes, grouped, learns=False),
-        HeldOut(model._plain_polar(), plain, grouped, learns=False),
+        HeldOut(model._polar(), in_regimes, grouped),
+        HeldOut(model._plain_polar(), plain, grouped),
     )
 
 
