@@ -195,7 +195,7 @@ class SampleResults(AlignedModel):
         if once is None:
             return np.full(len(self.beta_), np.nan)
         if once is not self:
-            return np.minimum(np.hypot(once.beta_std_, self.beta_ - once.beta_), 1.0)
+            return np.asarray(np.minimum(np.hypot(once.beta_std_, self.beta_ - once.beta_), 1.0))
         gamma = rotation.gamma + uncertainty.of_noise(self._problem, self._stage_1)
         return uncertainty.beta_std(self.beta_, gamma, self._rows.tails)
 
