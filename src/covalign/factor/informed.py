@@ -349,7 +349,7 @@ class InformedFactorAnalysis(RegimesOfFactors, HeldOutFactors, Findings, SampleR
         self._problem = problem
         self._stage_1, self._laplace, self._sums, self._held, self._placing = best.state, None, None, {}, {}
         self._of_features = self._regression = None
-        self._owners = None
+        self._owners = self._once = None
         self._remember(best)
 
     @property
