@@ -319,13 +319,10 @@ class InformedFactorAnalysis(RegimesOfFactors, HeldOutFactors, Findings, SampleR
         factors = label_free.moments(self._problem, self._stage_1, self.covariate_names_, self._table.encoding.blocks)
         if not supervision.is_lost(problem, label_free.completed(factors)):
             return
-        self.supervision_, enough = supervision.weighed(self)
-        share = self.regression_share_
+        self.supervision_, share = supervision.weighed(self)
         if self.supervision_ > 1:
             again = problem._replace(k=self._problem.k).supervised(self.supervision_ - 1)
             self._fit_stage_1(again, self._search()._replace(choose_factors=False), resume=False)
-        if self.regression_share == "auto" and not enough:
-            share = supervision.share(self)
         self._regress(share)
 
     def _regress(self, share: float) -> None:
@@ -352,7 +349,7 @@ class InformedFactorAnalysis(RegimesOfFactors, HeldOutFactors, Findings, SampleR
         self._problem = problem
         self._stage_1, self._laplace, self._sums, self._held, self._placing = best.state, None, None, {}, {}
         self._of_features = self._regression = None
-        self._owners = None
+        self._owners = self._once = None
         self._remember(best)
 
     @property
