@@ -115,11 +115,6 @@ def not_one_of(what: str, got: Any, known: Sequence[str]) -> ValueError:
     return ValueError(message(problem, got=shown(got), remedy="use one of these names", wrong=wrong, known=known))
 
 
-def not_positive(what: str, value: Any) -> ValueError:
-    """The number is zero, negative, or no number."""
-    return ValueError(message(f"{what} needs a positive number", got=shown(value), remedy="choose a larger one"))
-
-
 def check_number(value: Any, problem: str, remedy: str, most: float, least: float = 0) -> float:
     """A number from ``least`` to ``most``; ``problem`` is the sentence for anything else."""
     if isinstance(value, Real) and not isinstance(value, bool) and least <= as_float(value) <= most:
@@ -128,7 +123,7 @@ def check_number(value: Any, problem: str, remedy: str, most: float, least: floa
 
 
 def as_float(value: Any) -> float:
-    """Whole numbers may be beyond all floats."""
+    """The number as a float; infinity for a whole number that no float can hold."""
     try:
         return float(value)
     except OverflowError:

@@ -159,4 +159,4 @@ def _check_sizes(n_samples: int, n_factors: int, n_covariates: int, noise: float
         check_count(what, value)
     if n_covariates > n_factors:
         raise too_many_covariates(n_covariates, n_factors)
-    check_number(noise, "noise needs a finite number from 0", "0.1 is the paper's setting", sys.float_info.max)
+    check_number(noise, "noise needs a finite number of at least 0", "0.1 is the paper's setting", sys.float_info.max)

@@ -8,7 +8,6 @@ import numpy as np
 from scipy import sparse
 
 from covalign._core.data_errors import lengths_differ, not_numeric, not_two_dimensional
-from covalign._core.messages import message
 from covalign._core.user_arrays import in_pandas, plain, shape_of
 from covalign.stream import is_source
 
@@ -55,9 +54,3 @@ def _numeric(name: str, M: Any) -> Any:
 
 def default_names(p: int) -> tuple[str, ...]:
     return tuple(f"y{i}" for i in range(p))
-
-
-def no_rows() -> ValueError:
-    """The error for an empty input."""
-    problem, remedy = "Moments need at least one row", "pass at least one batch with rows"
-    return ValueError(message(problem, got="an empty input", remedy=remedy))

@@ -86,7 +86,7 @@ OF_ALIGNER: dict[str, Check] = {
     "chunk_rows": optional(whole(1)),
     "precision": one_of("double", "single"),
 }
-ENGINES = ("Gram", "Dense", "Sparse", "Gapped")
+ENGINES = ("Gram", "Dense", "Sparse", "Gapped", "SparseGapped")
 FACTOR: dict[str, Check] = {
     **CODING,
     "engine": one_of(*ENGINES),
@@ -95,6 +95,7 @@ FACTOR: dict[str, Check] = {
     "full": flag,
     "coordinates": flag,
     "of_y": number(0),
+    "regression_share": number(0, 1),
     "beta_prior": number(0),
     "views": mapping(several(text)),
     "single": flag,
@@ -124,6 +125,7 @@ OF_FACTOR: dict[str, Check] = {
     "beta_prior": number(0),
     "regime_from": one_of("features", "model"),
     "noise": one_of("gaussian", "student"),
+    "regression_share": either(one_of("auto"), number(0, 1)),
 }
 HEAD: dict[str, Check] = {"kind": text, "covalign": text, "parameters": mapping(anything)}
 
@@ -164,7 +166,8 @@ def check_aligner(meta: dict[str, Any], arrays: dict[str, Array]) -> None:
 
 def check_factor(meta: dict[str, Any], arrays: dict[str, Array]) -> None:
     """Check every field of the file of a factor model."""
-    _check_meta(meta, FACTOR, OF_FACTOR, ("coordinates", "of_y", "beta_prior", "informed", "held", "reading"))
+    added = ("coordinates", "of_y", "regression_share", "beta_prior", "informed", "held", "reading")
+    _check_meta(meta, FACTOR, OF_FACTOR, added)
     p, q = _coded(meta)
     n, k, features = meta["n"], meta["k"], [len(names) for names in meta["views"].values()]
     if not features or min(features) < 1:
@@ -182,7 +185,11 @@ def check_factor(meta: dict[str, Any], arrays: dict[str, Array]) -> None:
     _check_table(found, features, arrays)
     _check_data(found, meta["engine"])
     for prefix in ("now", "stage1"):
-        _check_state(found, prefix, of_views, gaps=meta["engine"] == "Gapped")
+        _check_state(found, prefix, of_views, gaps=meta["engine"].endswith("Gapped"))
+    if "regression.of_x" in arrays:
+        found.numbers("regression.of_x", "d p")
+    if ("regression.of_x" in arrays) != (meta.get("regression_share", 0.0) > 0):
+        raise Fault("regression_share", "needs coefficients, or none")
     scaled = meta["parameters"].get("noise") == "student"
     if any((f"{prefix}.scales.dof" in arrays) != scaled for prefix in ("now", "stage1")):
         raise Fault("parameters.noise", "needs scales of samples, or none")
@@ -335,7 +342,7 @@ def _check_data(found: Arrays, engine: str) -> None:
     elif engine == "Dense":
         found.numbers("data.X", "n D")
         found.numbers("data.Y", "n p")
-    elif engine == "Sparse":
+    elif engine.startswith("Sparse"):
         found.raw("data.values", "stored")
         found.whole("data.indices", "stored", 0, found.size("D"))
         indptr = found.whole("data.indptr", "n+1", 0)
@@ -343,10 +350,20 @@ def _check_data(found: Arrays, engine: str) -> None:
             raise Fault("data.indptr", "needs the rows of data.values")
         found.raw("data.mean", "D")
         found.numbers("data.weight", "D", low=0, high=RAW)
-        found.numbers("data.Y", "n p")
+        if "data.left" in found.arrays:
+            found.raw("data.left", "n corrections")
+            found.raw("data.right", "corrections D")
     else:
         found.numbers("data.X", "m D")
+    if engine == "Sparse":
+        found.numbers("data.Y", "n p")
+    if engine == "SparseGapped":
+        found.sizes["m"] = found.size("n")
+        found.flags("data.observed", "m V")
+        found.whole("data.view_of", "D", 0, found.size("V"))
+    if engine == "Gapped":
         found.flags("data.observed", "m D")
+    if engine.endswith("Gapped"):
         found.numbers("data.Y", "m p")
         found.flags("data.has_y", "m p")
         found.covariance("data.S_y", "p p")

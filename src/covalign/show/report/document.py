@@ -13,7 +13,7 @@ import covalign
 from covalign._core.checks import check_flag
 from covalign._core.files import output_path, target_exists, write_text
 from covalign._core.json_values import json_value
-from covalign._core.messages import message
+from covalign._core.messages import counted, message
 from covalign._core.paths import exists
 from covalign.aligner.latent import LatentAligner
 from covalign.closed_form.regimes import SCALED
@@ -119,7 +119,7 @@ def page(facts: dict[str, Any], title: str) -> str:
 
 def _subtitle(facts: dict[str, Any]) -> str:
     p = len(facts["covariates"])
-    named = f"{p} covariate{'s' if p > 1 else ''}"
+    named = counted(p, "covariate")
     in_groups = "" if facts["groups"] is None else f" in {facts['groups']:,} groups"
     if "factors" in facts:
         views = facts["factors"]["views"]

@@ -11,12 +11,15 @@ moments C, for coupling, and means of z~_p, z~_p^2 and z~_p y_p, for alignment, 
 If covariates have gaps, the rows that have y_p are a group of their own. In a factor model, z are its factors. Its
 informed factors before any regime are no function of T_0 z, so they have a T_0 and moments of their own (``stage_1``),
 and F is the inverse of this T_0 (``as_fitted``).
+
+With more covariates than dimensions F is the same for every lambda (``directions``, P x k), and a page has no slider.
 """
 
 from __future__ import annotations
 
 import ast
 import math
+import shlex
 from collections.abc import Sequence
 from typing import Any
 
@@ -35,7 +38,7 @@ from covalign.closed_form.heldout import (
     coupling_on_new_rows,
 )
 from covalign.closed_form.measures import correlation, quotient
-from covalign.closed_form.pooled_correlation import LEVEL, SMALL, VERDICTS, Pairs, estimate
+from covalign.closed_form.pooled_correlation import LEVEL, SMALL, VERDICTS, Gain, Pairs, estimate, usual_gain
 from covalign.closed_form.regimes import Polar
 from covalign.moments.incomplete import Rows
 from covalign.moments.moments import Moments
@@ -78,7 +81,7 @@ def of_estimator(
         "groups": model.n_groups_,
         "few_groups": model.n_groups_ is not None and model.n_groups_ < FEW,
         "about_groups": about_groups(model.n_groups_, "samples" if name == "fa" else "rows") if held else None,
-        "about_categories": [category["about"] for category in model._categories().values()],
+        "about_categories": [category["about"] for category in model._categories(model.category_alignment_).values()],
         "pairs": model.n_pairs_.tolist(),
         "least_axes": LEAST_AXES,
         "verdicts": {"names": list(VERDICTS), "small": SMALL},
@@ -92,20 +95,23 @@ def of_estimator(
 
 
 def limits(budget: Budget, names: Sequence[str]) -> dict[str, str]:
-    """What ``at(exact=True)`` was asked for: as words, and as arguments in Python."""
+    """What ``at(exact=True)`` was asked for: as words, as arguments in Python, and as options of ``covalign align``."""
     pairs = [(names[a], names[b]) for a, b in budget.uncoupled]
-    words, code = [], []
+    words, code, flags = [], [], ["--exact"]
     if math.isfinite(budget.max_coupling):
         words.append(f"a coupling of at most {budget.max_coupling:g}")
         code.append(f"max_coupling={budget.max_coupling!r}")
+        flags += ["--max-coupling", f"{budget.max_coupling!r}"]
     if pairs:
         words.append(f"no correlation between {' and between '.join(f'{a} and {b}' for a, b in pairs)}")
         code.append(f"uncoupled={pairs!r}")
+        flags += [text for a, b in pairs for text in ("--uncoupled", f"{a},{b}")]
     if budget.weights is not None:
         weighted = {name: float(f"{weight:.4g}") for name, weight in zip(names, budget.weights, strict=True)}
         words.append(f"the weights {', '.join(f'{weight:g} of {name}' for name, weight in weighted.items())}")
         code.append(f"weights={weighted!r}")
-    return {"words": ", ".join(words), "code": ", ".join([*code, "exact=True"])}
+        flags += [text for name, weight in weighted.items() for text in ("--weight", f"{name}={weight:g}")]
+    return {"words": ", ".join(words), "code": ", ".join([*code, "exact=True"]), "flags": shlex.join(flags)}
 
 
 def of_rows(
@@ -122,7 +128,7 @@ def of_rows(
     folds = [] if held is None else held.folds
     parts = sum(len(of.parts) for of in folds)
     return {
-        "why_no_exclusive": regimes.frontier_settings(polar, [])[1],
+        "why_no_exclusive": regimes.frontier_settings(polar, [1.0])[1],
         "fitted": {**regime(polar, budget), **_judged(rows)},
         "folds": [] if held is None else [_left_out(of, held.origin, regime(of.polar, budget)) for of in folds],
         # By degrees of freedom.
@@ -130,7 +136,7 @@ def of_rows(
         # Held-out numbers of the exclusive regime need it to exist in every fold.
         "held_out_exclusive": held is not None and held.all_exclusive,
         "why_not_held_out": why_not_held_out,
-        "learns": held is not None and held.learns,
+        "gain": list(usual_gain(len(folds)) if held is None or held.gain is None else held.gain),
     }
 
 
@@ -150,6 +156,8 @@ def about_groups(n: int | None, rows: str) -> str | None:
 
 def regime(polar: Polar, budget: Budget | None = None) -> dict[str, Any]:
     """The matrices that determine F."""
+    if polar.crowded:
+        return {"M": plain(polar.M), "M_inverse": None, "directions": plain(polar.basis.T)}
     exact = None if budget is None else plain(optimum.largest_alignment(polar.M, budget).mixing)
     inverse = None if polar.M_inverse is None else plain(polar.M_inverse)
     return {"M": plain(polar.M), "M_inverse": inverse, **({} if exact is None else {"F_exact": exact})}
@@ -170,7 +178,10 @@ def _judged(rows: Rows) -> dict[str, Any]:
 
 def _left_out(of: LeftOut, origin: Array, fit: dict[str, Any]) -> dict[str, Any]:
     """A fit without a fold, and what the parts of its left-out rows add to alignment and coupling."""
-    forms = {} if "as_fitted" in fit else {"tunable": [np.eye(len(of.polar.M)), no_zero_rows(of.polar.M)]}
+    if "directions" in fit:
+        forms = {"tunable": [np.array(fit["directions"])]}
+    else:
+        forms = {} if "as_fitted" in fit else {"tunable": [np.eye(len(of.polar.M)), no_zero_rows(of.polar.M)]}
     forms |= {name: [mixing(fit, name, 0.0)] for name, matrix in FIXED.items() if fit.get(matrix) is not None}
     return {
         **fit,
@@ -217,7 +228,12 @@ def _group(columns: Any, seen: Moments, rows: Rows) -> dict[str, Any]:
 
 def has_slider(facts: dict[str, Any]) -> bool:
     """Whether the page computes its numbers, from matrices that it carries."""
-    return len(facts["covariates"]) < MANY_COVARIATES
+    return len(facts["covariates"]) < MANY_COVARIATES and not is_crowded(facts)
+
+
+def is_crowded(facts: dict[str, Any]) -> bool:
+    """Whether covariates are more than the dimensions of Z, so that only the strongest regime exists."""
+    return "directions" in facts["fitted"]
 
 
 def plain(matrix: Any, digits: int = 12) -> Any:
@@ -261,6 +277,8 @@ def lam_shown(lam: float) -> str:
 
 def mixing(of: dict[str, Any], regime: str, lam: float) -> Array:
     """F of a regime, for the fitted rows or for a fold."""
+    if "directions" in of:
+        return np.array(of["directions"])
     if regime in FIXED:
         return unit_rows(np.array(of[FIXED[regime]]))
     return regimes.mixed(np.array(of["M"]), regimes.ENDS.get(regime, lam))
@@ -305,7 +323,7 @@ def _held_out(facts: dict[str, Any], regime: str, lam: float) -> dict[str, Any]:
     sums = [part for of in folds for part in _pair_sums(of, regime, lam)]
     pairs = Pairs(*np.stack(sums, axis=1))
     fitted = np.mean([np.diag(F @ np.array(of["M"])) for F, of in zip(mixings, folds, strict=True)], axis=0)
-    found = estimate(pairs, fitted, len(folds), facts["groups"] is not None, facts["learns"])
+    found = estimate(pairs, fitted, len(folds), facts["groups"] is not None, Gain(*facts["gain"]))
     left_out = []
     for F, of in zip(mixings, folds, strict=True):
         n = np.array([float(part["n"]) for part in of["parts"]])
@@ -325,9 +343,10 @@ def _symmetric(rows: list[list[float]]) -> Array:
 
 def _pair_sums(of: dict[str, Any], regime: str, lam: float) -> list[Array]:
     """The sums of ``Pairs`` of every part of a fold (fields x P)."""
-    p, lam = len(of["M"]), regimes.ENDS.get(regime, lam)
-    name, w = (regime, np.ones(1)) if regime in FIXED else ("tunable", np.array([1 - lam, lam]))
-    norm = np.ones(p) if regime in FIXED else np.linalg.norm(w[0] * np.eye(p) + w[1] * no_zero_rows(of["M"]), axis=1)
+    p, lam = len(of["known"]), regimes.ENDS.get(regime, lam)
+    name = regime if regime in FIXED else "tunable"
+    w = np.ones(1) if regime in FIXED or "directions" in of else np.array([1 - lam, lam])
+    norm = np.ones(p) if len(w) == 1 else np.linalg.norm(w[0] * np.eye(p) + w[1] * no_zero_rows(of["M"]), axis=1)
     pairs_of_w = np.outer(w, w)[np.triu_indices(len(w))]
     made = []
     for part in of["parts"]:
