@@ -27,12 +27,8 @@ from covalign._core.data_errors import (
     unwritable_names,
 )
 from covalign._core.extras import optional
+from covalign._core.messages import kind_of
 from covalign._core.number_range import LARGEST, out_of_range
-
-
-def with_article(name: str) -> str:
-    """``an int``, ``a dict``."""
-    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
 
 
 def plain(data: Any, where: str) -> Any:
@@ -55,14 +51,14 @@ def plain(data: Any, where: str) -> Any:
         return as_array(data, where)
     kind = type(data)
     if isinstance(data, type | ModuleType) or kind.__module__.startswith("dask.delayed"):
-        raise not_a_table(where, with_article(kind.__name__))
+        raise not_a_table(where, kind_of(data))
     if hasattr(kind, "detach") and hasattr(kind, "layout"):
         return tensor_values(data, where)
     if hasattr(kind, "to_pandas") or hasattr(data, "chunks"):
         return data
     if hasattr(data, "__array__") or hasattr(data, "shape"):
         return plain(_converted(data, where, np.asarray), where)
-    raise not_a_table(where, "nothing" if data is None else with_article(kind.__name__))
+    raise not_a_table(where, "nothing" if data is None else kind_of(data))
 
 
 def in_pandas(data: Any, where: str = "Y") -> Any:
@@ -79,9 +75,7 @@ def _converted(data: Any, where: str, convert: Callable[[Any], Any]) -> Any:
     except MemoryError:
         raise
     except Exception as error:
-        raise not_a_table(
-            where, f"{with_article(type(data).__name__)} that cannot be read ({type(error).__name__})"
-        ) from error
+        raise not_a_table(where, f"{kind_of(data)} that cannot be read ({type(error).__name__})") from error
 
 
 def checked_sparse(matrix: Any, where: str) -> Any:
@@ -268,5 +262,5 @@ def _numeric_column(column: pd.Series, where: str, position: int | None = None) 
 def _floats(array: NDArray[Any], where: str) -> NDArray[np.float64]:
     try:
         return array.astype(np.float64)
-    except (TypeError, ValueError, OverflowError):
+    except Exception:  # objects of a user's class may raise anything
         raise not_numeric(where, array.dtype) from None

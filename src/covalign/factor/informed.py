@@ -254,6 +254,7 @@ class InformedFactorAnalysis(Findings, SampleResults, Tables, BaseEstimator):
     ) -> tuple[Any, Any]:
         """``fit`` without a look at what it found; y and the groups, once these are no column of y."""
         self._check_parameters()
+        warm_start = check_flag("warm_start", warm_start)
         X, y = open_tables(X, y, chunk_rows=self.chunk_rows)
         asked = preparation.Asked(self.scale, self.engine, self.drop_first, self.chunk_rows)
         prepare = preparation.prepare if y is not None and is_in_memory(X) else chunked_fit.prepare
@@ -274,7 +275,7 @@ class InformedFactorAnalysis(Findings, SampleResults, Tables, BaseEstimator):
         if self.noise == "student":
             engine = _scaled(table, rows, np.asarray(engine.yy / n))
         full = self.posterior == "full"
-        problem = Problem(engine, n, p, k, table.bounds, full, self.beta_prior, coordinates=coordinates)
+        problem = Problem(engine, n, p, k, table.bounds, full, float(self.beta_prior), coordinates=coordinates)
         if resume and self._realigned is not None:
             raise cannot_resume()
         made = copy.copy(self)  # if the fit fails, this model stays as it is
@@ -296,7 +297,8 @@ class InformedFactorAnalysis(Findings, SampleResults, Tables, BaseEstimator):
 
     def _fit_supervised(self, problem: Problem, resume: bool) -> None:
         """Stage 1 with the supervision that was asked for, or that left-out samples ask for."""
-        self.supervision_ = self.supervision_ if resume else 1.0 if self.supervision == "auto" else self.supervision
+        if not resume:
+            self.supervision_ = 1.0 if self.supervision == "auto" else float(self.supervision)
         self._fit_stage_1(problem.supervised(self.supervision_ - 1), self._search(), resume)
         if resume or self.supervision != "auto":
             return
@@ -405,7 +407,7 @@ class InformedFactorAnalysis(Findings, SampleResults, Tables, BaseEstimator):
             return self._mixed(regimes.mixing(self._polar(), regime, lam), regime, lam)
         other, T = copy.copy(self), regimes.turned(self._polar(), regime, lam)
         with sweeps.few_threads(problem):
-            fit = realignment.realign(problem, first, T, self.accelerate, self.max_iter, self.tol)
+            fit = realignment.realign(problem, first, T, self.accelerate, self.max_iter, float(self.tol))
         other._realigned = Realigned(regime, float(lam), T)
         other._remember(fit)
         _warn_if_not_converged(fit.converged, len(fit.elbo), self.max_iter, stacklevel=4)

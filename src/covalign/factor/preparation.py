@@ -213,7 +213,7 @@ def assembled(
 
 def is_scaled(scale: Any, view: str) -> bool:
     """Whether the user wants the features of a view to be scaled."""
-    return bool(scale if isinstance(scale, bool) else scale.get(view, True))
+    return bool(scale.get(view, True) if isinstance(scale, Mapping) else scale)
 
 
 def refuse_unscaled(what: str, names: list[str], values: Array) -> None:

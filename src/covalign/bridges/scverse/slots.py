@@ -20,7 +20,7 @@ import covalign as package
 from covalign._core.checks import check_flag
 from covalign._core.extras import optional
 from covalign._core.linalg import Array
-from covalign._core.messages import message
+from covalign._core.messages import message, shown
 from covalign.bridges.scverse.elements import is_mudata, there_are
 from covalign.persist.values import plain
 from covalign.stream.h5ad import pulling
@@ -169,7 +169,7 @@ def checked_key(key: Any) -> str:
     """A name under which obsm can be written to a file."""
     if isinstance(key, str) and key not in ("", ".", "X_") and "/" not in key and "\0" not in key:
         return key
-    raise ValueError(message("key_added needs a name without '/'", got=repr(key), remedy="for example 'X_aligned'"))
+    raise ValueError(message("key_added needs a name without '/'", got=shown(key), remedy="for example 'X_aligned'"))
 
 
 def commit(data: Any, key: str, results: Results, *, copy: bool, as_frame: bool, model: Any = None) -> Any:

@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 from pandas.api import types
 
-from covalign._core.messages import listed, message
+from covalign._core.messages import listed, message, shown
 from covalign.show.plot.style import (
     CATEGORY_COLOURS,
     FAINT,
@@ -236,4 +236,4 @@ def _colours(values: pd.Series, count: int) -> tuple[list[Any], list[str]]:
 
 def _no_such_factor(figure: str, argument: str, name: Any, known: Any) -> ValueError:
     problem = f"plot.{figure} needs {argument} to be a column of its frame ({listed(known, 8)})"
-    return ValueError(message(problem, got=repr(name), remedy="choose one", wrong=[name], known=known))
+    return ValueError(message(problem, got=shown(name), remedy="choose one", wrong=[name], known=known))

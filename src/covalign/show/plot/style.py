@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from covalign._core.extras import missing_extra
-from covalign._core.messages import listed, message
+from covalign._core.messages import kind_of, listed, message
 
 try:
     import matplotlib as mpl
@@ -61,7 +61,7 @@ def axes_of(ax: Axes | None, size: tuple[float, float]) -> Axes:
     """The user's Axes, or those of a new figure of this size."""
     if ax is not None and not isinstance(ax, Axes):
         remedy = "pass Axes from plt.subplots(), or leave ax out for a new figure"
-        raise ValueError(message("ax needs matplotlib Axes", got=f"a {type(ax).__name__}", remedy=remedy))
+        raise ValueError(message("ax needs matplotlib Axes", got=kind_of(ax), remedy=remedy))
     return plt.subplots(figsize=size, layout="constrained")[1] if ax is None else ax
 
 
@@ -107,7 +107,7 @@ def decimals(value: float) -> str:
 def required(figure: str, frame: Any, columns: Iterable[str], source: str) -> None:
     """Raise an error unless this is a frame with these columns and at least one row."""
     if not isinstance(frame, pd.DataFrame) or not set(columns) <= set(frame.columns):
-        got = f"one with {listed(frame.columns, 8)}" if hasattr(frame, "columns") else f"a {type(frame).__name__}"
+        got = f"one with {listed(frame.columns, 8)}" if hasattr(frame, "columns") else kind_of(frame)
         need = f" with the columns {listed(columns, 8)}" if columns else ""
         problem = f"plot.{figure} needs a DataFrame{need}"
         raise ValueError(message(problem, got=got, remedy=f"pass what {source} returns"))

@@ -13,7 +13,7 @@ import covalign
 from covalign._core.checks import check_flag
 from covalign._core.files import output_path, target_exists, write_text
 from covalign._core.json_values import json_value
-from covalign._core.messages import message
+from covalign._core.messages import kind_of, message
 from covalign._core.paths import exists
 from covalign.aligner.latent import LatentAligner
 from covalign.closed_form.regimes import SCALED
@@ -77,7 +77,7 @@ def summary(model: Any, gene_sets: Any = None) -> dict[str, Any]:
         facts = factors.of_model(model, gene_sets)
     elif not isinstance(model, LatentAligner):
         problem = "a report needs a fitted LatentAligner or InformedFactorAnalysis"
-        raise ValueError(message(problem, got=f"a {type(model).__name__}", remedy="pass one of these"))
+        raise ValueError(message(problem, got=kind_of(model), remedy="pass one of these"))
     elif gene_sets is not None:
         problem = "gene_sets needs a fitted InformedFactorAnalysis, which has loadings"
         raise ValueError(message(problem, got="a LatentAligner", remedy="leave gene_sets out"))

@@ -22,7 +22,7 @@ from sklearn.cross_decomposition import PLSRegression
 
 from covalign._core.checks import not_one_of
 from covalign._core.linalg import Array, orthonormal_range, range_eigh, rank_cutoff
-from covalign._core.messages import message
+from covalign._core.messages import message, shown
 from covalign.study.baselines.method import BuiltIn, Fitted, split, stacked, versions_of
 
 DENSE = 2000  # of larger kernels, at most DENSE^2 entries are in memory at once
@@ -124,7 +124,7 @@ class BairSPCA(_Linear):
         """Raise an error unless this is a quantile."""
         if not 0 <= self.quantile <= 1:
             remedy = "0.5 keeps the better half of the features"
-            raise ValueError(message("quantile needs a number in [0, 1]", got=repr(self.quantile), remedy=remedy))
+            raise ValueError(message("quantile needs a number in [0, 1]", got=shown(self.quantile), remedy=remedy))
 
     @property
     def name(self) -> str:
