@@ -110,6 +110,13 @@ def check_random_state(state: Any) -> np.random.Generator:
         raise ValueError(message(problem, got=shown(state), remedy="any whole number will do")) from None
 
 
+def check_seed(state: Any) -> Any:
+    """A seed that scikit-learn takes: small whole numbers and a RandomState as they are, one drawn from others."""
+    drawn = check_random_state(state) if not isinstance(state, np.random.RandomState) else None
+    small = is_whole(state) and int(state) < 2**32
+    return state if drawn is None else int(state) if small else int(drawn.integers(2**32))
+
+
 def check_text(what: str, value: Any, remedy: str) -> str:
     """Text that can be written to a file; as a plain str, which JSON takes."""
     if isinstance(value, str) and (value.isascii() or value.isprintable() or _is_writable(value)):
@@ -133,6 +140,21 @@ def check_selection(what: str, value: Any) -> list[Any]:
     if items and all(isinstance(item, str) or is_real(item) for item in items):
         return items
     raise ValueError(message(f"{what} needs a name, or a list of names", got=shown(value), remedy="None means all"))
+
+
+def check_positions(what: str, value: Any, count: int) -> list[int]:
+    """Positions of columns among ``count``, as a list."""
+    several = isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
+    items = list(value) if several and getattr(value, "ndim", 1) == 1 else [value]
+    if all(is_whole(item) and 0 <= item < count for item in items):
+        return [int(item) for item in items]
+    raise ValueError(message(f"{what} needs positions from 0 to {count - 1}", got=shown(value), remedy="pass a list"))
+
+
+def check_flags(**flags: Any) -> None:
+    """Refuse what is neither True nor False; the arguments have the names of the flags."""
+    for name, value in flags.items():
+        check_flag(name, value)
 
 
 def not_one_of(what: str, got: Any, known: Sequence[str]) -> ValueError:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from pandas.api import types
 from scipy import sparse
 
+from covalign._core.checks import is_real
 from covalign._core.data_errors import (
     column_not_numeric,
     damaged_sparse,
@@ -27,7 +28,7 @@ from covalign._core.data_errors import (
     unwritable_names,
 )
 from covalign._core.extras import optional
-from covalign._core.messages import kind_of
+from covalign._core.messages import kind_of, message
 from covalign._core.number_range import LARGEST, out_of_range
 
 
@@ -151,6 +152,28 @@ def numbers(data: Any, where: str) -> Any:
         columns = [_numeric_column(pd.Series(column), where, i) for i, column in enumerate(data.T)]
         return np.column_stack(columns).astype(np.float64, copy=False) if columns else data.astype(np.float64)
     return data
+
+
+def as_matrix(data: Any, what: str, columns: int | None = None) -> NDArray[np.float64]:
+    """A matrix of numbers, with this many columns; a number is a matrix of one."""
+    if not (isinstance(data, np.ndarray) and data.ndim == 2 and data.dtype == np.float64):
+        data = numbers(plain([[data]] if is_real(data) else data, what), what)
+        data = np.asarray(data.toarray() if sparse.issparse(data) else data, dtype=np.float64)
+        data = data[None] if data.ndim == 1 else data
+    if data.ndim != 2 or (columns is not None and data.shape[1] != columns):
+        problem = f"{what} needs {f'a matrix with {columns}' if columns is not None else 'rows and'} columns"
+        remedy = "pass a matrix of numbers" if columns is None else "there is one for each dimension of Z"
+        raise ValueError(message(problem, got=f"shape {data.shape}", remedy=remedy))
+    return data  # type: ignore[no-any-return]
+
+
+def as_vector(data: Any, what: str, length: int) -> NDArray[np.float64]:
+    """As many finite numbers as there are columns."""
+    values = np.asarray(numbers(plain([data] if is_real(data) else data, what), what), dtype=np.float64)
+    if values.shape != (length,) or not np.isfinite(values).all():
+        got = f"shape {values.shape}" if values.shape != (length,) else "NaN or infinity (inf)"
+        raise ValueError(message(f"{what} needs {length} finite numbers", got=got, remedy="one for each column"))
+    return values
 
 
 def check_names(where: str, names: Iterable[Any]) -> None:
