@@ -96,9 +96,9 @@ class Batches:
 
 def each_batch(batches: Any) -> Iterable[Any]:
     """Something to iterate over, and no table."""
-    if isinstance(batches, Iterable) and not isinstance(batches, str | bytes | Mapping | np.ndarray | pd.DataFrame):
-        if not sparse.issparse(batches) and not isinstance(batches, type):
-            return batches
+    table = isinstance(batches, str | bytes | Mapping | np.ndarray | pd.DataFrame | type) or sparse.issparse(batches)
+    if isinstance(batches, Iterable) and not table:
+        return batches
     problem = "Rows without Y need to be an iterable of (Z, Y) batches"
     raise ValueError(message(problem, got=kind_of(batches), remedy="pass Y, or yield pairs"))
 
