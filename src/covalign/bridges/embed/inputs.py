@@ -12,8 +12,8 @@ from typing import Any
 import pandas as pd
 
 from covalign._core.data_errors import table_without_column
-from covalign._core.files import data_not_found, unreadable_data
-from covalign._core.messages import listed, message
+from covalign._core.files import data_not_found, path_to_read, unreadable_data
+from covalign._core.messages import listed, message, shown
 from covalign._core.paths import is_file, is_folder
 from covalign.tables.table_files import csv_table
 
@@ -117,8 +117,12 @@ def list_texts(source: Any, text_column: str | None = None, label_columns: Seque
     """The texts of a CSV's column, the other columns as labels; or a list of texts, without labels."""
     if isinstance(source, list | tuple):
         names = [str(i) for i in range(len(source))]
-        return Items(names, [str(text) for text in source], _unlabelled(names, "row"))
-    file = Path(source)
+        wrong = [text for text in source if not isinstance(text, str)]
+        if wrong:
+            problem, remedy = "source needs a list of texts", "drop what is no text"
+            raise ValueError(message(problem, got=shown(wrong[0]), remedy=remedy))
+        return Items(names, list(source), _unlabelled(names, "row"))
+    file = path_to_read(source, "a CSV with a column of texts")
     if not is_file(file):
         raise data_not_found(file, "a CSV with a column of texts")
     texts, labels = _csv(file, ("text" if text_column is None else text_column,), label_columns)

@@ -13,8 +13,10 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 from scipy import sparse
 
+from covalign._core.checks import check_count
 from covalign._core.data_errors import no_views, not_finite, too_many_factors_asked
 from covalign._core.linalg import Array, is_constant
+from covalign._core.messages import kind_of, message
 from covalign.closed_form import metrics
 from covalign.moments.numeric_rows import as_rows
 from covalign.tables.covariates import encode, match_rows
@@ -131,6 +133,11 @@ def run(
     >>> pca.method, pca.paired, pca.factors.shape, pca.informed.shape
     ('PCA', False, (200, 10), (200, 5))
     """
+    if isinstance(method, type) or not all(hasattr(method, name) for name in ("name", "paired", "absent", "fit")):
+        problem, remedy = "method needs one of covalign.baselines", "for example covalign.baselines.PCA()"
+        raise ValueError(message(problem, got=kind_of(method), remedy=remedy))
+    n_factors, budget = check_count("n_factors", n_factors), check_count("budget", budget)
+    seed = check_count("seed", seed, least=0, most=2**32 - 1)
     why = method.absent()
     if why is not None:
         raise ValueError(f"{method.name} cannot run here: {why}")
