@@ -72,8 +72,26 @@ def test_a_constant_dimension_has_no_alignment_and_no_coupling():
 def test_strengths_are_those_that_made_the_games():
     s = np.array([4.0, 2.0, 1.0, 0.5])
     W = 1000 * s[:, None] / (s[:, None] + s) * (1 - np.eye(4))
-    found = standings.strengths(W, sweeps=2000)
+    found = standings.strengths(W)
     assert found / found[2] == pytest.approx(s, rel=0.01)
+
+
+def test_strengths_are_the_optimum_that_a_logistic_regression_finds():
+    """Bradley-Terry is a logistic regression on differences of methods; the prior games are against a method of 1."""
+    from sklearn.linear_model import LogisticRegression
+
+    rng = np.random.default_rng(3)
+    W = standings.wins(np.where(rng.random((15, 6)) < 0.2, np.nan, rng.random((15, 6)) + np.arange(6) / 8))
+    eye = np.eye(6)
+    games = [(eye[i] - eye[j], W[i, j], W[j, i]) for i in range(6) for j in range(i)]
+    games += [(eye[i], standings.PRIOR / 2, standings.PRIOR / 2) for i in range(6)]
+    X = np.array([x for x, _, _ in games for _ in range(2)])
+    y, weight = np.tile([1, 0], len(games)), np.array([part for _, *won in games for part in won])
+    model = LogisticRegression(C=np.inf, fit_intercept=False, tol=1e-12, max_iter=10_000)
+    s = np.exp(model.fit(X, y, weight).coef_[0])
+    np.testing.assert_allclose(standings.strengths(W), s, rtol=1e-3)
+    expected = [np.mean([s[i] / (s[i] + s[j]) for j in range(6) if j != i]) for i in range(6)]
+    np.testing.assert_allclose(standings.expected_wins(W), expected, atol=1e-5)
 
 
 def test_ties_and_absent_numbers_are_counted_as_such():
@@ -88,7 +106,9 @@ def test_the_best_is_first_and_fewer_games_are_less_certain():
     areas["rare"] = areas["x"] + 0.1
     areas.loc[2:, "rare"] = np.nan
     ranks = standings.standings(areas).set_index("method")
-    assert [*ranks.index][-1] == "y"
+    assert [*ranks.index][-2:] == ["y", "rare"], "a method with few data sets is not ranked above others"
+    assert ranks["few"].tolist() == [False, False, False, True]
+    assert ranks.loc["rare", "wins"] > ranks.loc["x", "wins"]
     assert ranks.loc["rare", "data"] == 2
     assert ((ranks["low"] <= ranks["wins"] + 1e-9) & (ranks["wins"] <= ranks["high"] + 1e-9)).all()
 

@@ -18,10 +18,10 @@ import pytest
 import covalign as ca
 from covalign.exceptions import PeerError
 from covalign.study.baselines.method import run
-from covalign.study.baselines.peers import MOFA, MOFAFLEX, SOFA, MuVI, interpreter
+from covalign.study.baselines.peers import MOFA, MOFAFLEX, SOFA, MuVI, SparsePLS, interpreter
 
 PATIENCE = 120  # seconds: machines are busy
-ALL = [MOFA(), SOFA(), MOFAFLEX(), MuVI()]
+ALL = [MOFA(), SOFA(), MOFAFLEX(), MuVI(), SparsePLS()]
 
 # A worker that answers with the first columns of the first view as factors, or does what a test asks it to do.
 STAND_IN = """
@@ -105,8 +105,8 @@ def test_an_interpreter_that_does_not_answer_is_no_peer(tmp_path, monkeypatch):
 
 
 def test_names_and_pairing():
-    assert [peer.name for peer in ALL] == ["MOFA", "SOFA (sf=0.1)", "MOFA-FLEX", "MuVI"]
-    assert [peer.paired for peer in ALL] == [False, True, True, False]
+    assert [peer.name for peer in ALL] == ["MOFA", "SOFA (sf=0.1)", "MOFA-FLEX", "MuVI", "sparse PLS"]
+    assert [peer.paired for peer in ALL] == [False, True, True, False, False]
     assert SOFA(0.01).name == "SOFA (sf=0.01)"
 
 

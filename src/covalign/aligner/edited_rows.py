@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,37 +16,16 @@ from covalign._core.linalg import Array, affine, dense
 from covalign._core.messages import listed, message, shown
 from covalign._core.user_arrays import in_pandas, numbers, plain
 from covalign.aligner.solution import Solution
+from covalign.aligner.solved_model import SolvedModel
 from covalign.closed_form import editing
-from covalign.closed_form.aligned_model import AlignedModel
 from covalign.exceptions import DependentCovariatesError, LeastSquaresWarning
-from covalign.moments.adjustment import Adjustment
-from covalign.moments.moments import Moments
 from covalign.stream import refuse_not_finite
-from covalign.tables.confounders import Coding
 
 
-class EditedRows(AlignedModel):
+class EditedRows(SolvedModel):
     """The methods of ``LatentAligner`` that return rows of Z, or the map itself."""
 
-    _coding: Coding
     _dtype: Any
-
-    if TYPE_CHECKING:  # properties of ``LatentAligner``, where their documentation is
-
-        @property
-        def moments_(self) -> Moments: ...
-        @property
-        def transform_(self) -> Array: ...
-
-    @property
-    @abstractmethod
-    def _solution(self) -> Solution:
-        """The regime in use."""
-
-    @property
-    @abstractmethod
-    def _adjustment(self) -> Adjustment:
-        """What confounders explain."""
 
     @abstractmethod
     def _check_rows(self, Z: Any) -> Any:

@@ -13,21 +13,21 @@ from sklearn.base import BaseEstimator
 from covalign._core.checks import check_permutations, check_shrinkage
 from covalign._core.data_errors import y_required
 from covalign._core.linalg import Array, affine, dense
-from covalign._core.messages import listed, message
+from covalign._core.messages import message
 from covalign._core.number_range import check_small
 from covalign.aligner import aligner_archive as archive
 from covalign.aligner import dask_tables as dasks
 from covalign.aligner import intake
 from covalign.aligner.edited_rows import EditedRows
 from covalign.aligner.fold_sums import Fitting, Found
-from covalign.aligner.solution import Solution, correction_by, solved
+from covalign.aligner.solution import Solution, cannot_hold_out, correction_by, refuse_unused_reference, solved, warned
 from covalign.closed_form import heldout, permutation, regimes
 from covalign.closed_form.budget import Budget
 from covalign.closed_form.regimes import Polar
 from covalign.closed_form.shrinkage import Ridge, analytic_shrinkage, best_ridge, erasure_path, least_change
 from covalign.closed_form.validation import Validation, validation
-from covalign.exceptions import NotHeldOutWarning, SingularTransformWarning
-from covalign.moments.adjustment import Adjustment, adjusted
+from covalign.exceptions import NotHeldOutWarning
+from covalign.moments.adjustment import Adjustment
 from covalign.moments.incomplete import IncompleteMoments, Rows, merged
 from covalign.moments.moments import Moments
 from covalign.moments.single import check_condition
@@ -300,177 +300,10 @@ class LatentAligner(EditedRows, BaseEstimator):
             warnings.warn(cannot_hold_out(rho), NotHeldOutWarning, stacklevel=3)
         return warned(found)
 
-    # -- what was found -----------------------------------------------------------------------------------------------
+    # -- held out ------------------------------------------------------------------------------------------------------
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_folds")
-
-    @property
-    def _solution(self) -> Solution:
-        self._check_fitted()
-        if self._solved is None:
-            self._solved = self._solve()
-        return self._solved
-
-    @property
-    def moments_(self) -> Moments:
-        """Moments of the fitted rows, completed where covariates have gaps, without what confounders explain.
-
-        >>> import covalign as ca
-        >>> s = ca.simulate.scenario("PN", n_samples=200)
-        >>> al = ca.LatentAligner().fit(s.Z, s.Y)
-        >>> al.moments_
-        Moments(n=200, 10 latent dimensions, 5 covariates: 'y0', 'y1', 'y2', 'y3', 'y4')
-        """
-        return self._adjusted_moments()[0]
-
-    @property
-    def _adjustment(self) -> Adjustment:
-        return self._adjusted_moments()[1]
-
-    def _adjusted_moments(self) -> tuple[Moments, Adjustment]:
-        self._check_fitted()
-        if self._adjusted is None:
-            self._adjusted = adjusted(self._whole, self._coding.q)
-        return self._adjusted
-
-    @property
-    def n_rows_(self) -> int:
-        """Rows of Z that were fitted.
-
-        >>> import covalign as ca
-        >>> s = ca.simulate.scenario("PN", n_samples=200)
-        >>> al = ca.LatentAligner().fit(s.Z, s.Y)
-        >>> al.n_rows_
-        200
-        """
-        self._check_fitted()
-        return int(self._whole.n or 0)
-
-    @property
-    def n_groups_(self) -> int | None:
-        """Groups of rows, None if rows were taken as independent.
-
-        >>> import covalign as ca
-        >>> s = ca.simulate.scenario("PN", n_samples=200)
-        >>> ca.LatentAligner().fit(s.Z, s.Y).n_groups_ is None
-        True
-        """
-        self._check_fitted()
-        return None if self._groups is None else len(self._groups)
-
-    @property
-    def transform_(self) -> Array:
-        """The whole map: T, and the rest of the space below it if kept.
-
-        >>> import covalign as ca
-        >>> s = ca.simulate.scenario("PN", n_samples=200)
-        >>> al = ca.LatentAligner().fit(s.Z, s.Y)
-        >>> al.transform_.shape
-        (5, 10)
-        """
-        return np.vstack([self._solution.T, self._solution.rest])
-
-    @property
-    def T_(self) -> Array:
-        """The map without the rest of the space (P x K): its rows stand for the covariates.
-
-        >>> import covalign as ca
-        >>> s = ca.simulate.scenario("PN", n_samples=200)
-        >>> al = ca.LatentAligner(keep_rest=True).fit(s.Z, s.Y)
-        >>> al.T_.shape, al.transform_.shape
-        ((5, 10), (10, 10))
-        """
-        return self._solution.T
-
-    @property
-    def regime_(self) -> str:
-        """The regime that was solved.
-
-        >>> import covalign as ca
-        >>> s = ca.simulate.scenario("PN", n_samples=200)
-        >>> ca.LatentAligner().fit(s.Z, s.Y).at(regime="exclusive").regime_
-        'exclusive'
-        """
-        return self._solution.regime
-
-    @property
-    def lam_(self) -> float:
-        """The lambda that was solved: 0 of the independent regime, 1 of the strongest, NaN of the exclusive one.
-
-        >>> import covalign as ca
-        >>> s = ca.simulate.scenario("PN", n_samples=200)
-        >>> al = ca.LatentAligner(lam=0.3).fit(s.Z, s.Y)
-        >>> al.lam_, al.at(regime="strongest").lam_, al.at(regime="exclusive").lam_
-        (0.3, 1.0, nan)
-        """
-        s = self._solution
-        return float("nan") if s.regime in ("exclusive", "exact") else float(regimes.ENDS.get(s.regime, s.lam))
-
-    @property
-    def gap_(self) -> float:
-        """Certificate of the exact regime: no admissible map has a (weighted) mean alignment larger by more than this.
-
-        It is an upper bound, from the concavity of the problem, and NaN in other regimes.
-
-        >>> import covalign as ca
-        >>> s = ca.simulate.scenario("PN", n_samples=200)
-        >>> al = ca.LatentAligner().fit(s.Z, s.Y)
-        >>> al.gap_, al.at(max_coupling=0.5, exact=True).gap_ < 1e-9
-        (nan, True)
-        """
-        return self._solution.gap
-
-    @property
-    def shrinkage_(self) -> float:
-        """The ridge weight in use.
-
-        >>> import covalign as ca
-        >>> s = ca.simulate.scenario("PN", n_samples=200)
-        >>> ca.LatentAligner(shrinkage=0.1).fit(s.Z, s.Y).shrinkage_
-        0.1
-        """
-        return self._solution.shrinkage
-
-    @property
-    def scale_(self) -> str:
-        """The scale of the columns of Z for the ridge: "raw", "root" or "standard" (``regimes.ridge``).
-
-        ``shrinkage="auto"`` chooses it with the amount, by held-out alignment. A fixed shrinkage takes columns as they
-        are.
-
-        >>> import numpy as np, covalign as ca
-        >>> s = ca.simulate.scenario("PN", n_samples=60)
-        >>> units = np.logspace(-3, 3, s.Z.shape[1])  # one column in nanometres, another in kilometres
-        >>> ca.LatentAligner().fit(s.Z * units, s.Y).scale_
-        'standard'
-        """
-        return self._solution.scale
-
-    @property
-    def shrinkage_path_(self) -> pd.DataFrame | None:
-        """Held-out alignment along the shrinkage (None if it was fixed).
-
-        >>> import covalign as ca
-        >>> s = ca.simulate.scenario("PN", n_samples=200)
-        >>> al = ca.LatentAligner().fit(s.Z, s.Y)
-        >>> al.shrinkage_path_.columns.tolist()
-        ['scale', 'shrinkage', 'alignment', 'se']
-        """
-        return self._solution.path
-
-    @property
-    def rank_(self) -> int:
-        """How many covariates are linearly independent as seen from Z.
-
-        >>> import covalign as ca
-        >>> s = ca.simulate.scenario("PN", n_samples=200)
-        >>> al = ca.LatentAligner().fit(s.Z, s.Y)
-        >>> al.rank_
-        5
-        """
-        polar = self._solution.polar
-        return int(len(polar.M) - polar.null.shape[1])
 
     def _shows_held_out(self) -> bool:
         return self._held is not None or self.n_features_in_ <= FEW_DIMENSIONS
@@ -705,32 +538,3 @@ class LatentAligner(EditedRows, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def refuse_unused_reference(encoding: covariates.Encoding, rows: Rows) -> None:
-    """``covariates.refuse_unused_reference``, from the sums over rows."""
-    sums = np.zeros(len(encoding.names))
-    for columns, seen in rows.pairs:
-        sums[columns] = (seen.n or 0) * seen.mean_y
-    covariates.refuse_unused_reference(encoding, rows.n_pairs, sums)
-
-
-def cannot_hold_out(rho: float) -> str:
-    """The warning where no row can be left out."""
-    return (
-        "No covariate is known on both sides of any split into folds, so nothing can be held out and the shrinkage was "
-        f"not chosen by held-out alignment: {rho:.3g} follows from the numbers of rows and dimensions alone. "
-        "Add rows with labels, join rare levels, or give shrinkage a number."
-    )
-
-
-def warned(solution: Solution) -> Solution:
-    """The solution, with a warning where its map has no inverse."""
-    if solution.singular:
-        text = (
-            f"the covariates {listed(solution.polar.dependent, 12)} are linearly dependent as seen from Z, so T_1 is "
-            "singular: alignment is unaffected, but it has no exact inverse. Use lam < 1 or drop one of them if you "
-            "need one."
-        )
-        warnings.warn(text, SingularTransformWarning, stacklevel=4)
-    return solution

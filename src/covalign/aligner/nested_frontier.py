@@ -9,7 +9,8 @@ import pandas as pd
 
 from covalign._core.checks import check_folds, check_shrinkage, listed_lams
 from covalign._core.data_errors import too_few_rows
-from covalign.aligner.latent import LatentAligner, refuse_unused_reference
+from covalign.aligner.latent import LatentAligner
+from covalign.aligner.solution import refuse_unused_reference
 from covalign.closed_form import regimes
 from covalign.closed_form.heldout import held_out_frontier
 from covalign.closed_form.shrinkage import Ridge, analytic_shrinkage, best_ridge

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from covalign._core.linalg import Array, regular_cholesky
+from covalign._core.messages import listed
 from covalign.closed_form import optimum, regimes
 from covalign.closed_form.budget import Budget
 from covalign.closed_form.regimes import Polar
+from covalign.exceptions import SingularTransformWarning
+from covalign.moments.incomplete import Rows
 from covalign.moments.moments import Moments
+from covalign.tables import covariates
 
 MANY_DIGITS = 3e4  # norm of a whitening; below, moments make dimensions uncorrelated to 1e-6
 
@@ -92,3 +97,32 @@ def correction_by(scores: Array) -> Array | None:
     values, vectors = np.linalg.eigh(centred.T @ centred / len(centred))
     near = len(values) and 0.5 < values[0] <= values[-1] < 2
     return np.asarray((vectors / np.sqrt(values)) @ vectors.T) if near else None
+
+
+def refuse_unused_reference(encoding: covariates.Encoding, rows: Rows) -> None:
+    """``covariates.refuse_unused_reference``, from the sums over rows."""
+    sums = np.zeros(len(encoding.names))
+    for columns, seen in rows.pairs:
+        sums[columns] = (seen.n or 0) * seen.mean_y
+    covariates.refuse_unused_reference(encoding, rows.n_pairs, sums)
+
+
+def cannot_hold_out(rho: float) -> str:
+    """The warning where no row can be left out."""
+    return (
+        "No covariate is known on both sides of any split into folds, so nothing can be held out and the shrinkage was "
+        f"not chosen by held-out alignment: {rho:.3g} follows from the numbers of rows and dimensions alone. "
+        "Add rows with labels, join rare levels, or give shrinkage a number."
+    )
+
+
+def warned(solution: Solution) -> Solution:
+    """The solution, with a warning where its map has no inverse."""
+    if solution.singular:
+        text = (
+            f"the covariates {listed(solution.polar.dependent, 12)} are linearly dependent as seen from Z, so T_1 is "
+            "singular: alignment is unaffected, but it has no exact inverse. Use lam < 1 or drop one of them if you "
+            "need one."
+        )
+        warnings.warn(text, SingularTransformWarning, stacklevel=4)
+    return solution

@@ -37,7 +37,7 @@ def arena(
         int | None, option(METHOD, "INT", "Number of repetitions of slow methods. Default: 1.", min=0)
     ] = None,
     cpu_limit: Annotated[
-        float | None, option(METHOD, "SECONDS", "Limit of a fit, in seconds of computation. Default: 60.", min=1)
+        float | None, option(METHOD, "SECONDS", "Limit of a fit, in seconds of computation. Default: 300.", min=1)
     ] = None,
     peers: options.Peers = True,
     redraw: Annotated[

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from covalign._core.checks import check_random_state
+from covalign._core.messages import MORE_SWEEPS
 from covalign._core.progress import Progress
 from covalign.factor.inference import n_factors as selection
 from covalign.factor.inference import sweeps, updates
@@ -151,3 +154,15 @@ class Search(NamedTuple):
 def _settled(elbo: list[float]) -> bool:
     """Whether further sweeps will hardly change which number of factors is better."""
     return len(elbo) > 1 and elbo[-1] - elbo[-2] < NUMBER_TOL * abs(elbo[-1])
+
+
+def warn_if_not_converged(converged: bool, n_sweeps: int, max_iter: int, stacklevel: int) -> None:
+    """Warn where the bound was still rising, or where rounding ended the fit."""
+    if converged:
+        return
+    text = f"the bound was still rising after {n_sweeps} sweeps: {MORE_SWEEPS}."
+    if n_sweeps < max_iter:
+        text = (
+            f"rounding ended the fit after {n_sweeps} sweeps, before it converged: use scale=True, or less supervision."
+        )
+    warnings.warn(text, ConvergenceWarning, stacklevel=stacklevel)

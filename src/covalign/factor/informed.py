@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,17 +14,11 @@ from sklearn.exceptions import ConvergenceWarning
 from covalign._core.checks import check_flag
 from covalign._core.data_errors import no_columns, too_many_factors_asked, y_required
 from covalign._core.linalg import Array
-from covalign._core.messages import MORE_SWEEPS, message
-from covalign.closed_form import optimum, regimes
-from covalign.closed_form.aligned_model import AlignedModel, plain_mixing
+from covalign._core.messages import message
+from covalign.closed_form import regimes
 from covalign.closed_form.budget import Budget
-from covalign.closed_form.heldout import HeldOut
-from covalign.closed_form.pooled_correlation import Estimate
-from covalign.closed_form.regimes import Polar
-from covalign.exceptions import CannotHoldOutError, NotHeldOutWarning
 from covalign.factor import (
     chunked_fit,
-    cross_validation,
     factor_archive,
     label_free,
     mofa_export,
@@ -33,27 +27,26 @@ from covalign.factor import (
     placement,
     preparation,
     supervision,
-    verdicts,
 )
 from covalign.factor.dask_views import is_lazy
+from covalign.factor.factor_regimes import RegimesOfFactors
 from covalign.factor.findings import Findings
-from covalign.factor.fit_search import Best, Search
+from covalign.factor.fit_search import Best, Search, warn_if_not_converged
 from covalign.factor.fitted_rows import Rows as RowsInMemory
-from covalign.factor.inference import realignment, sweeps, updates
+from covalign.factor.held_out_factors import HeldOutFactors
+from covalign.factor.inference import sweeps, updates
 from covalign.factor.inference.heavy_tails import Scaled
 from covalign.factor.inference.kernel import kernel_of
 from covalign.factor.inference.n_factors import ACTIVE_SHARE
 from covalign.factor.inference.patterns import Gapped
 from covalign.factor.inference.realignment import Realigned
-from covalign.factor.inference.state import Factors, Problem, State, cannot_resume
+from covalign.factor.inference.state import Problem, State, cannot_resume
 from covalign.factor.inference.sweeps import Fit
 from covalign.factor.results import Tables
 from covalign.factor.sample_results import SampleResults
 from covalign.factor.table import Table
 from covalign.factor.views import is_in_memory
 from covalign.moments.gap_accumulator import fold_moments
-from covalign.moments.incomplete import Rows
-from covalign.moments.moments import Moments
 from covalign.persist import archive as store
 from covalign.tables import groups as grouping
 from covalign.tables.covariates import Encoding, numbered
@@ -62,7 +55,7 @@ from covalign.tables.estimator_input import open_tables
 CHOICE = "the choice of the supervision"
 
 
-class InformedFactorAnalysis(Findings, SampleResults, Tables, BaseEstimator):
+class InformedFactorAnalysis(RegimesOfFactors, HeldOutFactors, Findings, SampleResults, Tables, BaseEstimator):
     """Bayesian multi-view factor analysis whose first P factors are informed by P covariates.
 
     x^(m)_n = W^(m) z_n + noise, z_np ~ N(beta_p y_np, 1 - beta_p^2) for the informed factors, N(0, 1) for free ones,
@@ -147,11 +140,7 @@ class InformedFactorAnalysis(Findings, SampleResults, Tables, BaseEstimator):
 
     n_iter_: int
     supervision_: float
-    _realigned: Realigned | None
-    _held: dict[int, cross_validation.Judged | CannotHoldOutError]  # by the number of folds, once asked for
     _unfinished: tuple[str, ...] = ()  # what Ctrl-C left out
-    _sums: Rows | None = None  # of stage 1, once asked for
-    _placing: dict[str, label_free.Placing]  # once asked for
     _dimensions = "factors"
 
     def __init__(
@@ -287,7 +276,7 @@ class InformedFactorAnalysis(Findings, SampleResults, Tables, BaseEstimator):
 
     def _warn_if_unfinished(self) -> None:
         if not self._unfinished:
-            _warn_if_not_converged(self.converged_, self.n_iter_, self.max_iter, stacklevel=4)
+            warn_if_not_converged(self.converged_, self.n_iter_, self.max_iter, stacklevel=4)
             return
         text = (
             f"the fit was interrupted after {self.n_iter_} sweeps, and the best state so far is kept. Not done: "
@@ -397,101 +386,6 @@ class InformedFactorAnalysis(Findings, SampleResults, Tables, BaseEstimator):
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
 
-    # -- the regime ---------------------------------------------------------------------------------------------------
-
-    realign = AlignedModel.at
-
-    def _moved(self, regime: str, lam: float) -> Self:
-        problem, first = self._problem, self._stage_1
-        if self.regime_from == "features":
-            return self._mixed(regimes.mixing(self._polar(), regime, lam), regime, lam)
-        other, T = copy.copy(self), regimes.turned(self._polar(), regime, lam)
-        with sweeps.few_threads(problem):
-            fit = realignment.realign(problem, first, T, self.accelerate, self.max_iter, float(self.tol))
-        other._realigned = Realigned(regime, float(lam), T)
-        other._remember(fit)
-        _warn_if_not_converged(fit.converged, len(fit.elbo), self.max_iter, stacklevel=4)
-        return other
-
-    def _moved_within(self, budget: Budget) -> Self:
-        if self.regime_from == "model":
-            need = 'exact=True needs regime_from="features"'
-            remedy = "Fit with it, or use at(max_coupling=...) without exact"
-            raise ValueError(message(need, got='regime_from="model"', remedy=remedy))
-        best = optimum.largest_alignment(self._polar().M, budget)
-        return self._mixed(best.mixing, "exact", np.nan, budget, best.gap)
-
-    def _mixed(self, mixing: Array, regime: str, lam: float, budget: Budget | None = None, gap: float = np.nan) -> Self:
-        """A copy of this model with the informed factors mixing T_0 z."""
-        other, R = copy.copy(self), self._label_free.map(mixing)
-        other._realigned, other._budget = Realigned(regime, float(lam), R[: self._problem.p], R, gap), budget
-        other._remember(Fit(updates.moved_by_map(self._stage_1, R), self.elbo_.tolist(), self.converged_))
-        return other
-
-    @property
-    def gap_(self) -> float:
-        """Certificate of the exact regime, as in ``LatentAligner``; NaN in other regimes.
-
-        >>> import covalign as ca
-        >>> s = ca.simulate.scenario("PN", n_samples=200)
-        >>> fa = ca.InformedFactorAnalysis(10).fit(s.X, s.Y)
-        >>> fa.gap_, fa.at(max_coupling=0.5, exact=True).gap_ < 1e-9
-        (nan, True)
-        """
-        self._check_fitted()
-        return float("nan") if self._realigned is None else self._realigned.gap
-
-    @property
-    def _label_free(self) -> label_free.Placing:
-        """The factors that features alone give; all regimes share them."""
-        if "here" not in self._placing:
-            names, blocks = self.covariate_names_, self._table.encoding.blocks
-            self._placing["here"] = label_free.Placing.of(self._problem, self._stage_1, names, blocks)
-        return self._placing["here"]
-
-    @property
-    def T_(self) -> Array:
-        """The informed factors of the regime are T z, z all factors of stage 1 (P x K); the identity before realigning.
-
-        In the paper's way (``regime_from="model"``) z are the informed factors alone (P x P).
-
-        >>> import covalign as ca
-        >>> s = ca.simulate.scenario("PN", n_samples=200)
-        >>> fa = ca.InformedFactorAnalysis(10).fit(s.X, s.Y)
-        >>> fa.T_.trace().item(), fa.realign(0.5).T_.shape
-        (5.0, (5, 10))
-        """
-        self._check_fitted()
-        if self._realigned is not None:
-            return self._realigned.T
-        return np.eye(self._problem.p, self._problem.k if self.regime_from == "features" else None)
-
-    @property
-    def regime_(self) -> str | None:
-        """The regime this model was realigned to, or None.
-
-        >>> import covalign as ca
-        >>> s = ca.simulate.scenario("PN", n_samples=200)
-        >>> fa = ca.InformedFactorAnalysis(10).fit(s.X, s.Y)
-        >>> fa.regime_, fa.realign(0.5).regime_
-        (None, 'tunable')
-        """
-        self._check_fitted()
-        return None if self._realigned is None else self._realigned.regime
-
-    @property
-    def lam_(self) -> float | None:
-        """The lambda this model was realigned to (NaN for the exclusive regime), or None.
-
-        >>> import covalign as ca
-        >>> s = ca.simulate.scenario("PN", n_samples=200)
-        >>> fa = ca.InformedFactorAnalysis(10).fit(s.X, s.Y)
-        >>> fa.lam_, fa.realign(regime="strongest").lam_
-        (None, 1.0)
-        """
-        self._check_fitted()
-        return None if self._realigned is None else self._realigned.lam
-
     @property
     def n_rows_(self) -> int:
         """Number of fitted samples.
@@ -510,119 +404,12 @@ class InformedFactorAnalysis(Findings, SampleResults, Tables, BaseEstimator):
     def _coded_covariates(self) -> Encoding:
         return self._table.encoding
 
-    def _polar(self) -> Polar:
-        return self._label_free.polar if self.regime_from == "features" else cross_validation.model_polar(self)
-
-    def _default_lam(self) -> float | None:
-        return None
-
     def _names_out(self) -> list[str]:
         return self.factor_names_
 
     def _pair_counts(self) -> Any:
         data = self._problem.data
         return data.label_counts if isinstance(data, Gapped) else np.full(self._problem.p, self._problem.n)
-
-    def _fitted_sums(self) -> Rows:
-        """Moments of the factors that features alone give, before any regime, and of the covariates.
-
-        In the paper's way, those of the informed factors of the fitted samples, which know their covariates.
-        """
-        if self.regime_from == "features":
-            return self._label_free.rows
-        if self._sums is None:
-            p, first = self._problem.p, self._stage_1
-            if isinstance(first.z, Factors):  # from sums: no row is read again
-                n, of, yy = self._problem.n, first.z, self._problem.data.yy
-                self._sums = Moments.from_covariances(of.zz[:p, :p] / n, of.zy[:p] / n, yy / n, n=n)
-            else:
-                z = self.factors_ if self._realigned is None else self._means(first)
-                (self._sums,) = fold_moments(z[:, :p], self._rows.Y, 1, self._table.encoding.blocks)
-        assert self._sums is not None  # there are samples
-        return self._sums
-
-    def _plain_polar(self) -> Polar:
-        """The polar form of the informed factors as stage 1 has them."""
-        return self._label_free.plain() if self.regime_from == "features" else self._polar()
-
-    @property
-    def _label_free_mean(self) -> Any:
-        return self._label_free.mean if self.regime_from == "features" else 0.0
-
-    def _judged(self) -> cross_validation.Judged | None:
-        """Fits without each fold; all regimes of a stage 1 share them. CannotHoldOutError if there can be none."""
-        folds = int(self.folds)
-        if folds == 0:
-            return None
-        if folds not in self._held:
-            try:
-                self._held[folds] = cross_validation.held_out(self, folds)
-            except CannotHoldOutError as why:
-                self._held[folds] = why
-        found = self._held[folds]
-        if isinstance(found, CannotHoldOutError):
-            raise CannotHoldOutError(str(found))
-        return found
-
-    def _judged_if_possible(self) -> cross_validation.Judged | None:
-        """``_judged``, or None if nothing can be left out; the first time it warns and says why."""
-        first = int(self.folds) not in self._held
-        try:
-            return self._judged()
-        except CannotHoldOutError as why:
-            if first:
-                warnings.warn(f"There are no held-out numbers: {why}", NotHeldOutWarning, stacklevel=5)
-            return None
-
-    def _held_out(self, own: bool = False) -> HeldOut | None:
-        judged = self._judged_if_possible()
-        if judged is None:
-            return None
-        return judged.plain if own and self.regime_ is None else judged.in_regimes
-
-    def _circumstances(self) -> dict[str, Any]:
-        found = self._held.get(int(self.folds))
-        why = str(found) if isinstance(found, CannotHoldOutError) else None
-        return {**super()._circumstances(), "not_held_out": why}
-
-    @property
-    def informed_(self) -> pd.DataFrame:
-        """What left-out samples say of every covariate: beta, low, high, held_out, verdict.
-
-        ``beta`` is the correlation of a covariate with its factor in the population, ``low`` and ``high`` a 90 %
-        interval, ``held_out`` the alignment of left-out samples in this model's regime, as in ``summary``. A covariate
-        is "captured" if left-out samples exclude a correlation of 0, "not captured" if they exclude all above .3, and
-        "unclear" in between or where nothing can be left out. The model is fitted again without each fold, once.
-
-        >>> import covalign as ca
-        >>> s = ca.simulate.scenario("PN", n_samples=500)
-        >>> ca.InformedFactorAnalysis(10).fit(s.X, s.Y).informed_["verdict"].tolist()
-        ['captured', 'captured', 'captured', 'captured', 'captured']
-        """
-        self._check_fitted()
-        judged, own = self._judged_if_possible(), self._measured()
-        p, k = self._problem.p, self._problem.k
-        unknown = Estimate(*(np.full(p, np.nan) for _ in Estimate._fields))
-        if judged is None:
-            return verdicts.informed(self.covariate_names_, unknown, unknown, np.ones(p), k, self.n_rows_)
-        plain = judged.plain
-        stage_1 = plain.measure_mixed(
-            plain_mixing(plain.whole), [plain_mixing(of.polar) for of in plain.folds]
-        ).alignment
-        n_train = float(np.mean([of.n_train for of in plain.folds]))
-        held = unknown if own is None else own.alignment
-        return verdicts.informed(self.covariate_names_, stage_1, held, judged.reliability, k, n_train)
-
-    def _shows_held_out(self) -> bool:
-        return int(self.folds) in (0, *self._held)
-
-    def _verdicts(self, summary: pd.DataFrame) -> list[str]:
-        return self.informed_["verdict"].tolist()
-
-    def _cautions(self) -> list[str]:
-        said = [] if self.converged_ else [f"The fit did not converge in {self.n_iter_} iterations: raise max_iter."]
-        owned = self.ownership_["advice"].tolist()
-        return [*super()._cautions(), *said, *dict.fromkeys(owned)]
 
     def _alignment_on(self, X: Any, y: Any, confounders: Any) -> Array:
         if y is None:
@@ -767,17 +554,6 @@ def _feature_names(table: Table) -> Any:
         return None
     names = [(view, name) for view, scale in table.views.items() for name in scale.names]
     return np.array([name if table.single else f"{view}:{name}" for view, name in names], dtype=object)
-
-
-def _warn_if_not_converged(converged: bool, n_sweeps: int, max_iter: int, stacklevel: int) -> None:
-    if converged:
-        return
-    text = f"the bound was still rising after {n_sweeps} sweeps: {MORE_SWEEPS}."
-    if n_sweeps < max_iter:
-        text = (
-            f"rounding ended the fit after {n_sweeps} sweeps, before it converged: use scale=True, or less supervision."
-        )
-    warnings.warn(text, ConvergenceWarning, stacklevel=stacklevel)
 
 
 def _scaled(table: Table, rows: Any, S_y: Array) -> Scaled:

@@ -77,7 +77,7 @@ TINY = Profile(
     real_budget=5,
     folds=2,
 )
-ARENA = Profile("arena", reps=3, slow_reps=1, budget=1000, folds=3, cpu_limit=60)
+ARENA = Profile("arena", reps=3, slow_reps=1, budget=1000, folds=3, cpu_limit=300)
 PROFILES = {profile.name: profile for profile in (FULL, QUICK, TINY)}
 
 

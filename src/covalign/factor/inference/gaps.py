@@ -22,7 +22,7 @@ from covalign._core.linalg import Array
 from covalign.factor.inference import updates
 from covalign.factor.inference.engines import Dense, Gram
 from covalign.factor.inference.grouped import Factors, GroupedLoadings
-from covalign.factor.inference.patterns import Gapped, Index, few, grouped_product, slices
+from covalign.factor.inference.patterns import Gapped, Index, few, group_sums, grouped_product, slices
 from covalign.factor.inference.state import SHAPE_0, Gamma, Held, Loadings, Problem, State, View, cannot_resume
 
 # -- factors ----------------------------------------------------------------------------------------------------------
@@ -42,8 +42,7 @@ def direct(data: Gapped, views: tuple[View, ...]) -> Array:
     """r_n = sum over observed features of E[tau_d] (x_nd - intercept_d) E[w_d] (N x K)."""
     W = np.vstack([view.w.mean * view.precision[:, None] for view in views])
     intercepts = np.concatenate([view.w.intercept for view in views])
-    shift = np.zeros((data.between.shape[1], W.shape[1]))
-    np.add.at(shift, data.columns, intercepts[:, None] * W)
+    shift = group_sums(intercepts[:, None] * W, data.columns, data.between.shape[1])
     return np.asarray(data.X @ W - data.one[:, None] * (data.between @ shift)[data.rows.group])
 
 
@@ -197,7 +196,7 @@ def update_loadings(problem: Problem, z: Factors, where: slice, view: View) -> G
     """Loadings and intercepts of a view: ``updates.update_loadings`` with one S, and so one V, per column pattern."""
     data: Gapped = problem.data
     a, tau, xz = view.ard.mean, view.precision[:, None], centred_products(data, z, where, view.w.intercept)
-    patterns, group = np.unique(data.columns[where], return_inverse=True)
+    patterns, group = view.w.patterns, view.w.group
     S = (z.means + z.covs)[patterns]
     V, scale = decomposed(S, a, tau, group)
     mean = grouped_product(tau * grouped_product(xz, V, group) * scale, V.transpose(0, 2, 1), group)

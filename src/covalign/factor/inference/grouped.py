@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from covalign._core.linalg import Array
-from covalign.factor.inference.patterns import Index, grouped_product, slices
+from covalign.factor.inference.patterns import Index, few, group_sums, grouped_product, slices
 
 
 class Factors(NamedTuple):
@@ -73,32 +73,25 @@ class GroupedLoadings(NamedTuple):
 
     def means_by_pattern(self, weights: Array) -> Array:
         """The same of weights_d E[w_d]E[w_d]'."""
-        k = self.mean.shape[1]
-        if len(self.V) == 1:
-            return np.asarray(((self.mean.T * weights) @ self.mean)[None])
-        out = np.zeros((len(self.V), k, k))
+        k, patterns, weighted = self.mean.shape[1], len(self.V), self.mean * weights[:, None]
+        if patterns == 1:
+            return np.asarray((weighted.T @ self.mean)[None])
+        if few(patterns, len(self.mean)):
+            of = [np.flatnonzero(self.group == h) for h in range(patterns)]
+            return np.array([weighted[d].T @ self.mean[d] for d in of])
+        out = np.zeros((patterns, k, k))
         for part in slices(len(self.mean), k * k):
-            outer = (self.mean[part] * weights[part, None])[:, :, None] * self.mean[part, None, :]
-            self._add(out, outer, part)
+            np.add.at(out, self.group[part], weighted[part, :, None] * self.mean[part, None, :])
         return out
 
     def covariance_by_pattern(self, weights: Array) -> Array:
         """The same of weights_d Cov(w_d)."""
-        scales = np.zeros((len(self.V), self.mean.shape[1]))
-        self._add(scales, weights[:, None] * self.scale)
+        scales = group_sums(weights[:, None] * self.scale, self.group, len(self.V))
         return np.asarray((self.V * scales[:, None, :]) @ self.V.transpose(0, 2, 1))
-
-    def _add(self, to: Array, what: Array, part: slice = slice(None)) -> None:
-        """Each feature's to its pattern's."""
-        if len(self.V) == len(self.mean):  # one feature a pattern
-            to[self.group[part]] = what
-        else:
-            np.add.at(to, self.group[part], what)
 
     def held_by_column(self, tau: Array) -> tuple[Array, Array]:
         """sum of tau_d Var(w_d) (h x K) and of tau_d E[w_d]E[w_d]' (h x K x K) over each of the view's patterns."""
-        v = np.zeros(self.V.shape[:2])
-        self._add(v, tau[:, None] * self.variance)
+        v = group_sums(tau[:, None] * self.variance, self.group, len(self.V))
         return v, self.means_by_pattern(tau)
 
     def weighted_second_moment(self, weights: Array) -> Array:
@@ -108,20 +101,20 @@ class GroupedLoadings(NamedTuple):
     @property
     def second_moment_diagonal(self) -> Array:
         """sum_d E[w_dk^2]."""
-        return np.asarray(np.sum(self.mean**2, axis=0) + self.variance.sum(axis=0))
+        scales = group_sums(self.scale, self.group, len(self.V))
+        return np.asarray(np.sum(self.mean**2, axis=0) + np.sum((self.V**2) @ scales[:, :, None], axis=(0, 2)))
 
     @property
     def variance(self) -> Array:
         """Var(w_dk), D x K."""
-        return np.asarray(np.einsum("dj,dkj->dk", self.scale, (self.V**2)[self.group]))
+        return grouped_product(self.scale, self.V.transpose(0, 2, 1) ** 2, self.group)
 
     def quadratic(self, S: Array) -> Array:
         """E[w_d' S_h w_d] with S one matrix for each column pattern of all views."""
         S = S[self.patterns]
-        inner = np.einsum("hkj,hkl,hlj->hj", self.V, S, self.V, optimize=True)
-        out = np.einsum("dj,dj->d", self.scale, inner[self.group])
-        out += np.sum(grouped_product(self.mean, S, self.group) * self.mean, axis=1)
-        return np.asarray(out)
+        inner = np.sum((S @ self.V) * self.V, axis=1)  # the diagonal of V' S V
+        out = np.sum(grouped_product(self.mean, S, self.group) * self.mean, axis=1)
+        return np.asarray(out + np.sum(self.scale * inner[self.group], axis=1))
 
     @property
     def log_det(self) -> float:

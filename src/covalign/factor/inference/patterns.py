@@ -234,6 +234,19 @@ def few(groups: int, rows: int) -> bool:
     return groups <= max(1, rows // 8)
 
 
+def group_sums(rows: Array, group: Index, groups: int) -> Array:
+    """The sum of the rows of each group; every group has rows."""
+    if groups == 1:
+        return np.asarray(rows.sum(axis=0)[None])
+    if groups == len(rows):
+        out = np.empty_like(rows)
+        out[group] = rows
+        return out
+    order = np.argsort(group, kind="stable")
+    starts = np.searchsorted(group[order], np.arange(groups))
+    return np.asarray(np.add.reduceat(rows[order], starts, axis=0))
+
+
 def grouped_product(r: Array, matrices: Array, group: Index) -> Array:
     """r_n' matrices[group_n] for every n."""
     if len(matrices) == 1:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from covalign.closed_form import regimes
-from covalign.closed_form.aligned_model import MOST_EXACT
+from covalign.closed_form.regime_choice import MOST_EXACT
 
 LAMS = (0.0, 0.25, 0.5, 0.75, 1.0)
 MOST = 20  # covariates; the solutions take a third of the time of the whole report if there are more

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from covalign._core.text_tables import markdown
 from covalign.study.arena import entrants
+from covalign.study.arena.arena_advice import advice, number
 from covalign.study.arena.bouts import BUDGETS
 from covalign.study.arena.collection import CONDITIONS
-from covalign.study.arena.entrants import FEATURES, NO_T, THEN_T
-from covalign.study.arena.standings import TIE, failures, numbers, standings, table_of
+from covalign.study.arena.standings import TIE, Results, results, standings, table_of
 from covalign.study.results_store import Store
 
-OURS = ("iFA", FEATURES)
 INTRODUCTION = """# The arena
 
 Every method on real data, judged on samples that were left out of the fit. `covalign arena` makes the numbers, this
@@ -37,7 +34,10 @@ RULES = """## Rules
   it kept only that share of its dimensions.
 - **Alone** means that the factors of a method are matched with covariates on the training samples. **Then T** means
   that `LatentAligner` is fitted to the factors of the training samples.
-- PCA, PLS, both supervised PCAs and scikit-learn's FactorAnalysis have a linear map for new samples. MOFA, SOFA,
+- **Sparse PLS** is the penalised matrix decomposition of cca-zoo, for all features and the covariates; it has no more
+  factors than covariates. DIABLO itself exists in R only, and the fit of the Python package sparse_pls 0.1.3 fails with
+  scikit-learn 1.9.
+- PCA, PLS, sparse PLS, both supervised PCAs and scikit-learn's FactorAnalysis have a linear map for new samples. MOFA, SOFA,
   MOFA-FLEX and MuVI have none: new samples get the posterior mean under their loadings and noise. The encoder of the
   iVAE needs covariates: new samples get their mean.
 - **Missing cells** are the mean of the training samples for methods that cannot take them: all but iFA, MOFA, MOFA-FLEX
@@ -58,30 +58,6 @@ COSTS = """## Calibration, imputation, time and memory
 """
 
 
-class Results(NamedTuple):
-    """What the page is written from."""
-
-    wide: pd.DataFrame  # numbers by data, condition, method
-    failed: pd.DataFrame
-    data: pd.DataFrame  # sizes of data sets
-    areas: pd.DataFrame  # complete data: data sets x methods
-    ranks: pd.DataFrame
-
-
-def results(store: Store) -> Results:
-    """Numbers, failures, sizes and ranks."""
-    wide = numbers(store)
-    areas = table_of(wide, "complete")
-    data = pd.read_csv(store.folder / "data.csv").set_index("data")
-    return Results(wide, failures(store), data, areas.reindex(ordered(areas.index, data)), standings(areas))
-
-
-def ordered(names: Iterable[str], data: pd.DataFrame) -> list[str]:
-    """Data sets by number of cells."""
-    cells = dict(zip(data.index, data["samples"] * data["features"], strict=True))
-    return sorted(names, key=lambda name: cells[name])
-
-
 def page(store: Store, settings: dict[str, Any], figure: str = "arena/arena.png") -> str:
     """The page as Markdown."""
     found = results(store)
@@ -89,102 +65,6 @@ def page(store: Store, settings: dict[str, Any], figure: str = "arena/arena.png"
     return (
         "".join([*parts, sizes(found), every_area(found), budgets(found), costs(found), failed(found)]).rstrip() + "\n"
     )
-
-
-# -- which method -----------------------------------------------------------------------------------------------------
-
-
-def advice(found: Results) -> str:
-    """Where ours lose, then what is best for which data."""
-    lines = ["## Which method for my data?\n"]
-    lines += [f"- {sentence}" for sentence in (*losses(found), *recommendations(found))]
-    return "\n".join(lines) + "\n\n"
-
-
-def losses(found: Results) -> Iterator[str]:
-    """Data sets on which a method of ours is behind the best method of all."""
-    for name in OURS:
-        for condition, what in CONDITIONS.items():
-            areas = table_of(found.wide, condition)
-            if name not in areas:
-                continue
-            areas = areas[areas[name].notna()]
-            behind = areas.max(axis=1) - areas[name]
-            lost = behind[behind > TIE].sort_values(ascending=False)
-            if lost.empty:
-                continue
-            worst = lost.head(5)
-            best = areas.loc[worst.index].idxmax(axis=1)
-            cases = ", ".join(
-                f"{data} ({gap:.2f} behind {by})" for (data, gap), by in zip(worst.items(), best, strict=True)
-            )
-            more = f" and {len(lost) - 5} more" if len(lost) > 5 else ""
-            yield f"**{name} loses** on {len(lost)} of {len(areas)} data sets, {what}: {cases}{more}."
-
-
-def recommendations(found: Results) -> Iterator[str]:
-    """The best methods for kinds of data, by their mean distance to the best."""
-    wide = [
-        data for data in found.areas.index if found.data.loc[data, "features"] >= found.data.loc[data, "samples"] / 2
-    ]
-    tall = [data for data in found.areas.index if data not in wide]
-    several = [data for data in found.areas.index if found.data.loc[data, "views"] > 1]
-    kinds = {
-        "More than twice as many samples as features": found.areas.loc[tall],
-        "At least half as many features as samples": found.areas.loc[wide],
-        "Several views": found.areas.loc[several],
-        "A third of the cells missing": table_of(found.wide, "cells"),
-        "Views missing for half of the samples": table_of(found.wide, "views"),
-    }
-    for kind, areas in kinds.items():
-        if len(areas):
-            yield f"**{kind}** ({len(areas)} data sets): {best_three(areas)}. {without_numbers(areas)}"
-    yield from duels(found)
-    gained = {name: gain(found.areas, name) for name in entrants.REPRESENTATIONS}
-    texts = [f"{name} {value:+.2f}" for name, value in gained.items() if np.isfinite(value)]
-    yield f"**T after a representation** changes the mean area by: {', '.join(texts)}."
-    spent = found.wide[found.wide["condition"] == "complete"].groupby("method")["seconds"].median()
-    quick = [f"{name} {spent[name]:.2g} s" for name in (*OURS, "PCA", "PLS") if name in spent]
-    yield f"**Time** (median over data sets, one fit): {', '.join(quick)}."
-
-
-def best_three(areas: pd.DataFrame) -> str:
-    """The three methods with the least mean distance to the best, among those with a number on all data sets."""
-    whole = areas.loc[:, areas.notna().all()]
-    behind = whole.rsub(areas.max(axis=1), axis=0).mean().nsmallest(3)
-    return ", ".join(f"{name} ({gap:.3f} behind the best on average)" for name, gap in behind.items())
-
-
-def without_numbers(areas: pd.DataFrame) -> str:
-    """The methods that this comparison leaves out."""
-    whole = {base(name) for name in areas.columns[areas.notna().all()]}
-    left_out = [name for name in entrants.NAMES if name not in whole]
-    return f"Without a number on all of these, so not compared: {', '.join(left_out)}." if left_out else ""
-
-
-def base(name: str) -> str:
-    """A method without ", alone" or ", then T"."""
-    return name.removesuffix(THEN_T).removesuffix(NO_T)
-
-
-def duels(found: Results) -> Iterator[str]:
-    """iFA against the aligner on the features, on the data sets that both have."""
-    for condition, what in CONDITIONS.items():
-        areas = table_of(found.wide, condition)
-        if {*OURS} <= {*areas}:
-            gap = (areas["iFA"] - areas[FEATURES]).dropna()
-            ahead, behind = int((gap > TIE).sum()), int((gap < -TIE).sum())
-            yield (
-                f"**iFA against the {FEATURES}**, {what}: ahead on {ahead} of {len(gap)} data sets, "
-                f"behind on {behind}, {gap.mean():+.3f} on average."
-            )
-
-
-def gain(areas: pd.DataFrame, name: str) -> float:
-    """Mean area with T less that without."""
-    if name + THEN_T not in areas or name + NO_T not in areas:
-        return float("nan")
-    return float((areas[name + THEN_T] - areas[name + NO_T]).mean())
 
 
 # -- tables -----------------------------------------------------------------------------------------------------------
@@ -201,7 +81,8 @@ within {TIE:g} are a tie), with a 90 % interval over data sets. *Behind* is the 
 Complete data.
 
 **Reduced sets are marked with a star:** these methods were not run on all data sets, or failed on some. Their wins
-rest on fewer games.
+rest on fewer games. Methods with less than half of the data sets are marked with two stars and come last, whatever
+their wins.
 
 {ranked(found.ranks, repetitions(found.wide, "complete"))}
 """
@@ -224,10 +105,11 @@ def repetitions(wide: pd.DataFrame, condition: str) -> pd.Series:
 
 
 def ranked(ranks: pd.DataFrame, reps: pd.Series) -> str:
-    """A table of ranks; a star marks methods with fewer data sets than others."""
+    """A table of ranks; stars mark methods with fewer data sets than others."""
     rows = []
     for _, row in ranks.iterrows():
-        name = row["method"] + (" \\*" if row["data"] < ranks["data"].max() else "")
+        stars = 2 if row["few"] else int(row["data"] < ranks["data"].max())
+        name = row["method"] + (" " + stars * "\\*" if stars else "")
         wins = f"{row['wins']:.2f} [{row['low']:.2f}, {row['high']:.2f}]"
         rows.append([name, wins, number(row["behind"]), row["best"], row["data"], reps[row["method"]]])
     return markdown(["method", "wins", "behind", "times best", "data sets", "repetitions"], rows)
@@ -287,8 +169,3 @@ def failed(found: Results) -> str:
     if absent:
         text += f"\nNot run: {', '.join(absent)}. `covalign arena` resumes where it stopped.\n"
     return text
-
-
-def number(value: float, digits: int = 3) -> str:
-    """A number, or a dash."""
-    return "-" if not np.isfinite(value) else f"{value:.{digits}f}" if abs(value) < 100 else f"{value:.0f}"

@@ -25,7 +25,7 @@ from covalign.study import baselines
 from covalign.study.arena.collection import Case
 from covalign.study.baselines import ivae
 from covalign.study.baselines.method import BuiltIn, Fitted, Method, Scale, Views, split, stacked, versions_of
-from covalign.study.baselines.peers import Peer
+from covalign.study.baselines.peers import Peer, SparsePLS
 from covalign.study.contenders import NOT_PLACED
 
 LAMS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
@@ -119,7 +119,7 @@ def scale_of(view: Array) -> Scale:
 def represented(method: Method, data: Case, rules: Rules) -> Trained:
     """Fit a representation and T after it."""
     scales = {name: scale_of(view) for name, view in data.views.items()}
-    takes_gaps = isinstance(method, Peer)
+    takes_gaps = getattr(method, "takes_gaps", False)
 
     def scaled(views: Views) -> Views:
         made = {name: scales[name].apply(view) for name, view in views.items()}
@@ -277,9 +277,10 @@ REPRESENTATIONS: dict[str, Method] = {
         baselines.MOFAFLEX(),
         baselines.SOFA(),
         baselines.MuVI(),
+        SparsePLS(),
     )
 }
-STEADY = ("iFA", "iFA (own K)", "iFA (paper)", "MOFA")  # seconds to minutes: further repetitions come last
+STEADY = ("iFA", "iFA (own K)", "iFA (paper)", "MOFA", "sparse PLS")  # further repetitions come last
 SLOW = ("iVAE", "MOFA-FLEX", "SOFA (sf=0.1)", "MuVI")  # fewer repetitions, complete data only
 NAMES = (*OWN, *REPRESENTATIONS)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import NamedTuple
+
 import numpy as np
 import pandas as pd
 
@@ -11,7 +14,32 @@ from covalign.study.results_store import Store
 
 DRAWS, LEVEL = 400, 0.9
 TIE = 0.005  # areas closer than this count as half a win for each: about the spread between repetitions
+FEW = 0.5  # of the data sets
 PRIOR = 0.5  # games, half of them won, of every method against a method of average strength: keeps strengths finite
+
+
+class Results(NamedTuple):
+    """What page and figure are made from."""
+
+    wide: pd.DataFrame  # numbers by data, condition, method
+    failed: pd.DataFrame
+    data: pd.DataFrame  # sizes of data sets
+    areas: pd.DataFrame  # complete data: data sets x methods
+    ranks: pd.DataFrame
+
+
+def results(store: Store) -> Results:
+    """Numbers, failures, sizes and ranks."""
+    wide = numbers(store)
+    areas = table_of(wide, "complete")
+    data = pd.read_csv(store.folder / "data.csv").set_index("data")
+    return Results(wide, failures(store), data, areas.reindex(ordered(areas.index, data)), standings(areas))
+
+
+def ordered(names: Iterable[str], data: pd.DataFrame) -> list[str]:
+    """Data sets by number of cells."""
+    cells = dict(zip(data.index, data["samples"] * data["features"], strict=True))
+    return sorted(names, key=lambda name: cells[name])
 
 
 def numbers(store: Store) -> pd.DataFrame:
@@ -49,7 +77,10 @@ def table_of(wide: pd.DataFrame, condition: str, metric: str = "area") -> pd.Dat
 
 
 def standings(areas: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
-    """Methods by the share of games that they are expected to win against all others (data sets are games)."""
+    """Methods by the share of games that they are expected to win against all others (data sets are games).
+
+    Methods with a number on less than half of the data sets come last: their rank would be that of a few games.
+    """
     scores = areas.to_numpy()
     share = expected_wins(wins(scores))
     rng = np.random.default_rng(seed)
@@ -67,7 +98,8 @@ def standings(areas: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
             "data": areas.notna().sum().to_numpy(),
         }
     )
-    return made.sort_values("wins", ascending=False, kind="stable").reset_index(drop=True)
+    made["few"] = made["data"] < FEW * len(areas)
+    return made.sort_values(["few", "wins"], ascending=[True, False], kind="stable").reset_index(drop=True)
 
 
 def wins(scores: Array) -> Array:
@@ -77,15 +109,23 @@ def wins(scores: Array) -> Array:
     return np.asarray(np.where(np.isnan(gap), 0.0, won).sum(axis=0) * (1 - np.eye(scores.shape[1])))
 
 
-def strengths(W: Array, sweeps: int = 200) -> Array:
-    """Bradley-Terry: p(i beats j) = s_i / (s_i + s_j), by minorisation and maximisation (Hunter, 2004).
+def strengths(W: Array, steps: int = 100) -> Array:
+    """Bradley-Terry: p(i beats j) = s_i / (s_i + s_j); the s of largest likelihood, by Newton steps in log s.
 
     Every method also has PRIOR games against a method of strength 1, half of them won.
     """
-    s, games = np.ones(len(W)), W + W.T
-    for _ in range(sweeps):
-        s = (W.sum(axis=1) + PRIOR / 2) / ((games / (s[:, None] + s)).sum(axis=1) + PRIOR / (s + 1))
-    return np.asarray(s)
+    log_s, games = np.zeros(len(W)), W + W.T
+    for _ in range(steps):
+        p = 1 / (1 + np.exp(log_s - log_s[:, None]))  # p_ij
+        p_prior = 1 / (1 + np.exp(-log_s))
+        gradient = W.sum(axis=1) + PRIOR / 2 - (games * p).sum(axis=1) - PRIOR * p_prior
+        weight = games * p * (1 - p)
+        curvature = np.diag(weight.sum(axis=1) + PRIOR * p_prior * (1 - p_prior)) - weight
+        step = np.linalg.solve(curvature, gradient)
+        log_s = log_s + np.clip(step, -1.0, 1.0)
+        if np.abs(step).max() < 1e-10:
+            break
+    return np.exp(log_s)
 
 
 def expected_wins(W: Array) -> Array:

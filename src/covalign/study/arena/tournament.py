@@ -9,7 +9,7 @@ import pandas as pd
 
 from covalign._core.files import write_text
 from covalign._core.messages import listed, message
-from covalign.study.arena import arena_page, collection, entrants
+from covalign.study.arena import arena_page, collection, entrants, standings
 from covalign.study.profiles import Inputs, Profile
 from covalign.study.reproduction import save
 from covalign.study.results_store import Store
@@ -70,7 +70,7 @@ def written(store: Store, profile: Profile, page: Path) -> list[Path]:
     """The page and the figure, from the results."""
     from covalign.study.arena.arena_figure import arena_figure
 
-    found = arena_page.results(store)
+    found = standings.results(store)
     figure = save(lambda: arena_figure(found.areas, found.ranks)[0].figure, store.folder / "arena.png")
     page.parent.mkdir(parents=True, exist_ok=True)
     write_text(page, arena_page.page(store, settings(profile), relative(figure, page)))

@@ -191,6 +191,22 @@ def muvi(task: Task) -> Answer:
     return Answer(model.get_factor_scores(), [W[name].T for name in task.named], -np.asarray(history), seconds)
 
 
+def sparse_pls(task: Task) -> Answer:
+    """Sparse PLS of all features and the covariates: directions of largest covariance whose L1 norm is limited.
+
+    The loadings are the weights of features that give the factors.
+    """
+    from cca_zoo.sparse import PMDCCA
+
+    start = clock()
+    X = np.hstack(task.views)
+    share = max(task.settings["l1_share"], X.shape[1] ** -0.5)  # the L1 norm of a unit vector is at least 1
+    model = PMDCCA(task.n_factors, l1_bound=[share, 1.0], max_iter=task.budget, random_state=task.seed)
+    W = model.fit([X, task.Y]).weights_[0]
+    ends = np.cumsum([view.shape[1] for view in task.views])[:-1]
+    return Answer(X @ W, np.split(W, ends), np.empty(0), clock() - start)
+
+
 def zero_one(y: Array) -> tuple[Array, bool]:
     """A covariate of two values as 0 and 1 (and True), any other as it is (and False)."""
     binary = len(np.unique(y)) == 2
@@ -216,6 +232,7 @@ PEERS = {
     "sofa": Peer(sofa, ("biosofa", "torch", "pyro-ppl")),
     "mofaflex": Peer(mofaflex, ("mofaflex", "torch", "pyro-ppl")),
     "muvi": Peer(muvi, ("muvi", "torch", "pyro-ppl")),
+    "sparsepls": Peer(sparse_pls, ("cca-zoo", "scikit-learn")),
 }
 
 

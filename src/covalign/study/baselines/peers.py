@@ -41,6 +41,7 @@ class Peer:
     key: ClassVar[str]  # its name in the worker
     package: ClassVar[str]
     paired: ClassVar[bool]
+    takes_gaps: ClassVar[bool] = True  # missing cells are NaN; without it, they are the mean of their feature
 
     @property
     def name(self) -> str:
@@ -171,6 +172,39 @@ class MuVI(Peer):
     def name(self) -> str:
         """MuVI, and whether Y is regressed out."""
         return "MuVI (Y regressed out)" if self.regress_out else "MuVI"
+
+
+@dataclass(frozen=True)
+class SparsePLS(Peer):
+    """Sparse PLS (cca-zoo): successive directions of all features with the largest covariance with Y.
+
+    ``l1_share`` limits the L1 norm of a direction, as a share of that of equal weights; 0.3 is the default of Witten et
+    al. (2009), whose penalised matrix decomposition this is. There are no more factors than covariates.
+
+    >>> import covalign as ca
+    >>> from covalign.study.baselines.peers import SparsePLS
+    >>> s = ca.simulate.scenario("PN", n_samples=200)
+    >>> ca.baselines.run(SparsePLS(), s.X, s.Y, n_factors=10)  # after make peers  # doctest: +SKIP
+    """
+
+    l1_share: float = 0.3
+
+    key = "sparsepls"
+    package = "cca-zoo"
+    name = "sparse PLS"
+    paired = False
+    takes_gaps = False
+
+    def fit(self, views: dict[str, Array], Y: Array, n_factors: int, seed: int, budget: int) -> Fitted:
+        """At most ``budget`` iterations for every factor. The weights of features also give the factors of new rows."""
+        most = min(n_factors, Y.shape[1], sum(int((np.ptp(view, axis=0) > 0).sum()) for view in views.values()))
+        fitted = super().fit(views, Y, most, seed, budget)
+        weights = fitted.loadings or {}
+
+        def place(new: dict[str, Array]) -> Array:
+            return np.asarray(sum(new[name] @ W for name, W in weights.items()))
+
+        return fitted._replace(loadings=None, place=place)
 
 
 # -- the interpreter --------------------------------------------------------------------------------------------------
