@@ -764,7 +764,7 @@ def test_names_that_no_file_can_hold():
 
 
 def test_wrong_objects_and_missing_results():
-    with pytest.raises(ValueError, match="got DataFrame: put the rows into"):
+    with pytest.raises(ValueError, match="got a DataFrame: put the rows into"):
         ca.scverse.align(pd.DataFrame({"a": [1.0]}), covariates=["a"])
     adata = scanpy_like()
     ca.scverse.align(adata, "X_pca", AGES)

@@ -119,9 +119,10 @@ def check_seed(state: Any) -> Any:
 
 def check_text(what: str, value: Any, remedy: str) -> str:
     """Text that can be written to a file; as a plain str, which JSON takes."""
-    if isinstance(value, str) and (value.isascii() or value.isprintable() or _is_writable(value)):
+    if isinstance(value, str) and "\0" not in value and (value.isascii() or _is_writable(value)):
         return str(value)
-    got = "half a character (a lone surrogate)" if isinstance(value, str) else shown(value)
+    zero = isinstance(value, str) and "\0" in value
+    got = "a zero byte" if zero else "half a character (a lone surrogate)" if isinstance(value, str) else shown(value)
     raise ValueError(message(f"{what} needs text", got=got, remedy=remedy))
 
 

@@ -43,9 +43,9 @@ def plain(data: Any, where: str) -> Any:
             raise not_a_table(where, "a structured array")
         if isinstance(data, np.ma.MaskedArray):
             return unmasked(data)
-        return data if isinstance(data, np.memmap) else np.asarray(data)  # a subclass may compute something else
+        return data if isinstance(data, np.memmap) else native(np.asarray(data))  # a subclass may compute otherwise
     if isinstance(data, pd.DataFrame | pd.Series):
-        return data
+        return _native_columns(data)
     if sparse.issparse(data):
         return checked_sparse(data, where)
     if isinstance(data, list | tuple | range):
@@ -60,6 +60,25 @@ def plain(data: Any, where: str) -> Any:
     if hasattr(data, "__array__") or hasattr(data, "shape"):
         return plain(_converted(data, where, np.asarray), where)
     raise not_a_table(where, "nothing" if data is None else kind_of(data))
+
+
+def native(array: NDArray[Any]) -> NDArray[Any]:
+    """The array with the bytes of this machine; pandas and BLAS know no others."""
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def _native_columns(data: Any) -> Any:
+    """The same for a table of pandas."""
+    dtypes = set(data.dtypes) if isinstance(data, pd.DataFrame) else {data.dtype}
+    if all(dtype.isnative for dtype in dtypes if isinstance(dtype, np.dtype)):
+        return data
+    if isinstance(data, pd.Series):
+        return pd.Series(native(data.to_numpy()), data.index, name=data.name)
+    data = data.copy(deep=False)
+    for i, dtype in enumerate(data.dtypes):
+        if isinstance(dtype, np.dtype) and not dtype.isnative:
+            data.isetitem(i, native(data.iloc[:, i].to_numpy()))
+    return data
 
 
 def in_pandas(data: Any, where: str = "Y") -> Any:
@@ -144,12 +163,15 @@ def numbers(data: Any, where: str) -> Any:
         return _numeric_frame(data, where)
     if isinstance(data, np.ndarray):
         if data.dtype.kind in "fiub":
-            return data if data.dtype.isnative else data.astype(data.dtype.newbyteorder("="))
+            return native(data)
         if data.dtype.kind not in "OUS":
             raise not_numeric(where, data.dtype)
         if data.ndim != 2:
             return _floats(data, where)
-        columns = [_numeric_column(pd.Series(column), where, i) for i, column in enumerate(data.T)]
+        kept = (
+            object if data.dtype == object else None
+        )  # pandas looks for dates, and fails at numbers beyond all floats
+        columns = [_numeric_column(pd.Series(column, dtype=kept), where, i) for i, column in enumerate(data.T)]
         return np.column_stack(columns).astype(np.float64, copy=False) if columns else data.astype(np.float64)
     return data
 
@@ -226,7 +248,11 @@ def _numeric_frame(frame: pd.DataFrame, where: str) -> pd.DataFrame:
 
 def shape_of(data: Any, where: str) -> tuple[int, ...]:
     """The shape of a table of any kind."""
-    return tuple(np.shape(data if hasattr(data, "shape") else plain(data, where)))
+    for table in (data, plain(data, where)):
+        shape = getattr(table, "shape", None)
+        if isinstance(shape, tuple):
+            return shape
+    raise not_a_table(where, kind_of(data))
 
 
 def inferred(frame: pd.DataFrame, where: str) -> pd.DataFrame:
@@ -269,7 +295,7 @@ def _numeric_column(column: pd.Series, where: str, position: int | None = None) 
         made = pd.Series(made.to_numpy(), made.index, name=made.name)
     if types.is_object_dtype(made.dtype) or types.is_string_dtype(made.dtype):
         try:
-            made = exact_numbers(made)
+            made = made.astype(np.float64) if _is_exact(made) else exact_numbers(made)
         except OverflowError:
             raise out_of_range(where, column.name if position is None else position, large=True) from None
         except (TypeError, ValueError):

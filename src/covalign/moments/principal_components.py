@@ -22,8 +22,9 @@ from scipy import sparse
 
 from covalign._core.checks import check_count, check_random_state
 from covalign._core.data_errors import columns_differ
-from covalign._core.linalg import Array, rank_cutoff
+from covalign._core.linalg import Array, dense, rank_cutoff
 from covalign._core.messages import message
+from covalign._core.number_range import LARGEST, check_large
 from covalign._core.user_arrays import as_matrix
 from covalign.stream import Checked, Source, is_source, map_rows, open_rows
 from covalign.stream.reduction import Size, of_rows
@@ -162,7 +163,11 @@ def _covariance_product(source: Source, Q: Array, mean: Array | None) -> tuple[A
     """G Q, the mean and tr G, in one pass; sums are of rows less ``mean``, or less the first row if it is not known."""
     origin = _first_row(source) if mean is None else mean
     size = Size(len(Q), 1, max(64, ROWS_BYTES // (8 * len(Q))))
-    n, total, squares, product = of_rows([source], partial(_ProductSums, Q, origin), _added, size)
+    with np.errstate(over="ignore", invalid="ignore"):  # columns whose squares overflow are refused next
+        n, total, squares, product = of_rows([source], partial(_ProductSums, Q, origin), _added, size)
+    if not squares <= LARGEST**2:
+        for chunk in source.chunks():
+            check_large("Z", source.names or range(len(Q)), dense(abs(chunk).max(axis=0)).reshape(1, -1))
     d = total / n
     return product / n - np.outer(d, d @ Q), origin + d, squares / n - float(d @ d)
 

@@ -59,8 +59,9 @@ def list_images(
     A list of paths has no labels. Paths of a CSV are relative to ``root`` (the CSV's folder).
     """
     if isinstance(source, list | tuple):
-        return Items([str(path) for path in source], [Path(path) for path in source], _unlabelled(map(str, source)))
-    source = Path(source)
+        paths = [path_to_read(path, "an image") for path in source]
+        return Items([str(path) for path in source], paths, _unlabelled(map(str, source)))
+    source = path_to_read(source, "a folder of images, or a CSV of their paths")
     if is_folder(source):
         annotated = [folder for folder in (source / "val", source) if is_file(folder / "val_annotations.txt")]
         return _tiny_imagenet(annotated[0]) if annotated else _folder(source)

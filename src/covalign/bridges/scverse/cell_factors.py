@@ -157,8 +157,8 @@ def _views(
     data: Any, modalities: str | Sequence[str] | None, use_rep: Any, layer: Any, mask_var: Any
 ) -> dict[str, View]:
     if not elements.is_mudata(data):
-        if modalities is not None:
-            need, remedy = "modalities chooses among those of a MuData", "leave it out"
+        if modalities is not None or any(isinstance(what, Mapping) for what in (use_rep, layer, mask_var)):
+            need, remedy = "modalities are those of a MuData", "leave modalities out, and give no dict of them"
             raise ValueError(message(need, got="an AnnData, which is one modality", remedy=remedy))
         return {ALONE: View.of(data, "data", _rep(use_rep, layer, ALONE), _of(mask_var, ALONE, "auto"))}
     wanted = list(data.mod) if modalities is None else elements.names_of(modalities)

@@ -277,7 +277,9 @@ def chosen_features(data: Any, mask: Any, where: str, lenient: bool) -> NDArray[
             raise _not_a_mask(where, n, kind_of(mask))
         keep = pd.array(np.asarray(mask, dtype=object), dtype="boolean").fillna(False).to_numpy(dtype=bool)
     except Exception:  # objects of a user's class may raise anything
-        raise _not_a_mask(where, n, f"{kind_of(mask)} of other values" if np.iterable(mask) else shown(mask)) from None
+        raise _not_a_mask(
+            where, n, f"values of type {mask.dtype}" if hasattr(mask, "dtype") else kind_of(mask)
+        ) from None
     if keep.shape != (n,):
         raise _not_a_mask(where, n, f"shape {keep.shape}")
     if not keep.any():

@@ -123,7 +123,7 @@ def entry(data: Any, key: str) -> Mapping[str, Any]:
     found = data.uns.get(uns_key(key))
     if key in data.obsm and describes(found, key):
         width = data.obsm[key].shape[1:]
-        if any(np.shape(found.get(what)) != width for what in ("columns", "names")):
+        if any(_shape(found.get(what)) != width for what in ("columns", "names")):
             text = f"what is stored under {listed([key])} is damaged: it has other columns than their names"
             raise ValueError(message(text, remedy="Run align or ifa again"))
         return found  # type: ignore[no-any-return]
@@ -132,6 +132,10 @@ def entry(data: Any, key: str) -> Mapping[str, Any]:
     raise ValueError(
         message(f"there is no result of covalign under {listed([key])}", remedy=remedy, wrong=[key], known=have)
     )
+
+
+def _shape(names: Any) -> tuple[int, ...]:
+    return names.shape if isinstance(names, np.ndarray) else (len(names),) if isinstance(names, list) else ()
 
 
 def is_ours(found: Any) -> bool:
@@ -175,7 +179,7 @@ def check_place(data: Any, key: Any, copy: bool, varm: Iterable[tuple[str, Any]]
 def checked_key(key: Any) -> str:
     """A name under which obsm can be written to a file."""
     if isinstance(key, str) and key not in ("", ".", "X_") and "/" not in key and "\0" not in key:
-        return key
+        return check_text("key_added", key, "for example 'X_aligned'")
     raise ValueError(message("key_added needs a name without '/'", got=shown(key), remedy="for example 'X_aligned'"))
 
 

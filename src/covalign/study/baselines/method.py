@@ -17,6 +17,7 @@ from covalign._core.checks import check_count
 from covalign._core.data_errors import no_views, not_finite, too_many_factors_asked
 from covalign._core.linalg import Array, is_constant
 from covalign._core.messages import kind_of, message
+from covalign._core.number_range import check_large
 from covalign.closed_form import metrics
 from covalign.moments.numeric_rows import as_rows
 from covalign.tables.covariates import encode, match_rows
@@ -189,7 +190,7 @@ def standardised_views(X: Any, Y: Any) -> tuple[dict[str, Array], Array]:
 
 def named_views(X: Any, Y: Any) -> tuple[dict[str, Array], Array]:
     """Views and encoded covariates as arrays, in the units of the data."""
-    views = dict(X) if isinstance(X, Mapping) else {"X": X}
+    views = dict(X) if isinstance(X, Mapping) and not sparse.issparse(X) else {"X": X}
     if not views:
         raise no_views()
     first = next(iter(views.values()))
@@ -198,6 +199,7 @@ def named_views(X: Any, Y: Any) -> tuple[dict[str, Array], Array]:
     for name, values in views.items():
         rows, _ = as_rows(match_rows(first, values), covariates)
         rows = np.asarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64)
+        check_large(f"view {name!r}", range(rows.shape[1]), rows)
         if not np.isfinite(rows).all():
             raise not_finite(str(name), str(int(np.flatnonzero(~np.isfinite(rows).all(axis=0))[0])))
         out[str(name)] = rows
