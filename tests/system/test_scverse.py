@@ -773,7 +773,7 @@ def test_wrong_objects_and_missing_results():
     with pytest.raises(ValueError, match="no result of covalign under 'X_pca'"):
         ca.scverse.aligner(adata, "X_pca")
     del adata.uns["aligned"]["model"]["arrays"]["fold0.cov_z"]
-    with pytest.raises(ValueError, match=r"under 'X_aligned' cannot be read \(KeyError"):
+    with pytest.raises(ValueError, match=r"under 'X_aligned' is damaged. Run align again"):
         ca.scverse.aligner(adata)
     later = scanpy_like(80)
     later.obs_names = [f"later{i}" for i in range(80)]

@@ -168,9 +168,8 @@ def numbers(data: Any, where: str) -> Any:
             raise not_numeric(where, data.dtype)
         if data.ndim != 2:
             return _floats(data, where)
-        kept = (
-            object if data.dtype == object else None
-        )  # pandas looks for dates, and fails at numbers beyond all floats
+        # Without a type pandas looks for dates, and fails at numbers beyond all floats.
+        kept = object if data.dtype == object else None
         columns = [_numeric_column(pd.Series(column, dtype=kept), where, i) for i, column in enumerate(data.T)]
         return np.column_stack(columns).astype(np.float64, copy=False) if columns else data.astype(np.float64)
     return data

@@ -116,7 +116,7 @@ def open_tables(
 
     Views that are streamed stay so if their rows have the same names; else they are loaded to be joined.
     """
-    if sparse.issparse(X) and isinstance(X, Mapping):  # a matrix that scipy keeps as a dict
+    if sparse.issparse(X) and X.format == "dok":  # scipy keeps it as a dict
         X = X.tocsr()
     given = named_views(X)
     if not any(files.is_path(item) for item in (*given.values(), y)):

@@ -127,6 +127,9 @@ def lam_within(M: Array, max_coupling: float, C: Array | None = None) -> float:
     0.5
     """
     M, max_coupling = as_matrix(M, "M"), check_max_coupling(max_coupling)
+    if M.size == 0 or M.shape[0] != M.shape[1] or not np.isfinite(M).all():
+        problem, got = "lam_within needs the matrix M of a Polar", f"shape {M.shape}, or NaN or infinity (inf)"
+        raise ValueError(message(problem, got=got, remedy="use whitened_polar(moments).M"))
     S = np.eye(len(M)) if C is None else C
 
     def coupling_at(lam: Array) -> Array:

@@ -43,8 +43,8 @@ def bound(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None = No
     >>> ax = ca.plot.bound(ca.InformedFactorAnalysis(6).fit(s.X, s.Y).bound_frame())
     """
     frame = required("bound", frame, ["sweep", "below_end", "converged"], "bound_frame()", title, ["sweep"])
-    ax = axes_of(ax, (4.6, 3.0))
     converged, sweeps = check_flag("converged", frame["converged"].iloc[-1]), int(frame["sweep"].iloc[-1])
+    ax = axes_of(ax, (4.6, 3.0))
     colour = REGIME_COLOURS["independent" if converged else "strongest"]
     above = frame[frame["below_end"] > 0]
     dots: dict[str, Any] = {"marker": "o", "ms": 3.5} if len(above) <= 60 else {}
@@ -74,6 +74,12 @@ def missing(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None = 
     frame = required(
         "missing", frame, ["pattern", "samples", "kind", "name", "observed"], "missing_frame()", title, ["samples"]
     )
+    if frame.duplicated(["pattern", "kind", "name"]).any() or frame["samples"].min() < 0:
+        problem, got = (
+            "plot.missing needs one row for every pattern and name",
+            "several, or negative numbers of samples",
+        )
+        raise ValueError(message(problem, got=got, remedy="pass what missing_frame() returns"))
     sizes = frame.drop_duplicates("pattern").set_index("pattern")["samples"]
     edges = np.concatenate([[0], np.cumsum(sizes.to_numpy())])
     kinds = [kind for kind in ("view", "covariate") if (frame["kind"] == kind).any()]

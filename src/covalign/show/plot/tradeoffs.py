@@ -123,6 +123,11 @@ def matrices(frame: pd.DataFrame, axes: Any = None, *, title: str | None = None)
     settings = frame[["regime", "lam"]].drop_duplicates().to_records(index=False)
     kinds = list(dict.fromkeys(frame["matrix"]))
     names = list(dict.fromkeys(frame["row"]))
+    grids = {
+        (i, j): _square(_rows_of(frame, kind, regime, lam), names)
+        for i, kind in enumerate(kinds)
+        for j, (regime, lam) in enumerate(settings)
+    }
     if axes is None:
         size = max(1.7, min(3.2, 0.16 * len(names)))
         for_names = 0.065 * max(len(short(name)) for name in names)
@@ -132,10 +137,7 @@ def matrices(frame: pd.DataFrame, axes: Any = None, *, title: str | None = None)
     image = None
     for i, kind in enumerate(kinds):
         for j, (regime, lam) in enumerate(settings):
-            one = frame[(frame["matrix"] == kind) & (frame["regime"] == regime)]
-            one = one[one["lam"].isna()] if np.isnan(lam) else one[one["lam"] == lam]
-            grid = _square(one, names)
-            image = _heatmap(axes[i, j], grid, names if j == 0 else [], names if i == len(kinds) - 1 else [])
+            image = _heatmap(axes[i, j], grids[i, j], names if j == 0 else [], names if i == len(kinds) - 1 else [])
             if i == 0:
                 label = rf"$T_\lambda$, $\lambda = {lam:g}$" if regime == "tunable" else REGIME_LABELS[regime]
                 axes[i, j].set_title(label, fontsize=9, color=REGIME_COLOURS[regime])
@@ -146,6 +148,11 @@ def matrices(frame: pd.DataFrame, axes: Any = None, *, title: str | None = None)
     return axes
 
 
+def _rows_of(frame: pd.DataFrame, kind: Any, regime: str, lam: float) -> pd.DataFrame:
+    one = frame[(frame["matrix"] == kind) & (frame["regime"] == regime)]
+    return one[one["lam"].isna()] if np.isnan(lam) else one[one["lam"] == lam]
+
+
 def _square(one: pd.DataFrame, names: list[Any]) -> pd.DataFrame:
     """A value for every pair of names."""
     pairs = pd.MultiIndex.from_product([names, names])
@@ -153,7 +160,8 @@ def _square(one: pd.DataFrame, names: list[Any]) -> pd.DataFrame:
     if not values.index.is_unique or len(values.index.symmetric_difference(pairs)):
         problem = "plot.matrices needs one value for every row and column of a matrix"
         raise ValueError(message(problem, got="other pairs", remedy="pass what regimes.matrices(moments) returns"))
-    return values.loc[pairs].unstack()[names].loc[names]
+    square: pd.DataFrame = values.loc[pairs].unstack().loc[names, names]
+    return square
 
 
 def _grid_of(axes: Any, shape: tuple[int, int]) -> Any:
