@@ -55,7 +55,7 @@ ODD = {
     "objects": [object(), int, len, np, Mute()],
 }
 FOREIGN = (
-    r"no attribute|unhashable|ufunc|broadcast|ambiguous|NoneType|<class|<function| at 0x|dtype\(|not iterable|argument"
+    r"no attribute|unhashable|ufunc|broadcast|ambiguous|NoneType|<class|<func| at 0x|dtype\(|not iterable|argument"
 )
 
 

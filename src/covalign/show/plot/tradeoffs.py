@@ -150,7 +150,8 @@ def matrices(frame: pd.DataFrame, axes: Any = None, *, title: str | None = None)
 
 def _rows_of(frame: pd.DataFrame, kind: Any, regime: str, lam: float) -> pd.DataFrame:
     one = frame[(frame["matrix"] == kind) & (frame["regime"] == regime)]
-    return one[one["lam"].isna()] if np.isnan(lam) else one[one["lam"] == lam]
+    found: pd.DataFrame = one[one["lam"].isna() if np.isnan(lam) else one["lam"] == lam]
+    return found
 
 
 def _square(one: pd.DataFrame, names: list[Any]) -> pd.DataFrame:
