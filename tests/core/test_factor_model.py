@@ -475,7 +475,7 @@ def test_progress_only_on_a_terminal(monkeypatch, capsys, terminal):
         ({"max_iter": 0}, BASE.X, BASE.Y, "max_iter needs"),
         ({"supervision": 0.5}, BASE.X, BASE.Y, 'supervision needs a number from 1, or "auto", got 0.5'),
         ({"supervision": "much"}, BASE.X, BASE.Y, "supervision needs"),
-        ({"beta_prior": -1.0}, BASE.X, BASE.Y, "beta_prior needs a number from 0, got -1.0"),
+        ({"beta_prior": -1.0}, BASE.X, BASE.Y, "beta_prior needs a number of at least 0, got -1.0"),
         ({"regime_from": "factors"}, BASE.X, BASE.Y, "regime_from needs one of features, model"),
         ({}, BASE.X[:, :0], BASE.Y, "X has 0 feature"),
         ({}, {}, BASE.Y, "at least one view"),

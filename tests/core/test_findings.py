@@ -304,9 +304,10 @@ def test_cox_finds_the_factor_that_kills(study):
         ({}, {"method": "kendall"}, "pearson, rank"),
         ({}, {"survival": "months"}, "two columns"),
         ({}, {"survival": ("month", "died")}, "'months'"),
-        ({"months": 0.0}, {"survival": ("months", "died")}, "'months' needs times above 0"),
+        ({"months": -1.0}, {"survival": ("months", "died")}, "'months' needs times of at least 0"),
         ({"died": 2}, {"survival": ("months", "died")}, "'died'"),
-        ({"died": "yes"}, {"survival": ("months", "died")}, "numbers in column 'died'"),
+        ({"died": "perhaps"}, {"survival": ("months", "died")}, "dead and alive, in column 'died'"),
+        ({"months": "long"}, {"survival": ("months", "died")}, "numbers in column 'months'"),
     ],
 )
 def test_errors_of_associations(study, change, options, says):

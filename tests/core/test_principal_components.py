@@ -101,9 +101,12 @@ def test_what_cannot_be_reduced_is_refused():
         few.back(np.eye(4))
 
 
-def test_sums_that_cannot_fit_into_memory_are_refused(monkeypatch):
-    monkeypatch.setattr(room, "machine_bytes", lambda: 5e6)
+@pytest.mark.parametrize(
+    ("limit", "got"), [("machine_bytes", r"a machine with 0\.005 GB: "), ("free_bytes", r"of which 0\.005 are free: ")]
+)
+def test_sums_that_cannot_fit_into_memory_are_refused(monkeypatch, limit, got):
+    monkeypatch.setattr(room, limit, lambda: 5e6)
     Z, Y = low_rank(k=600)
-    with pytest.raises(ValueError, match="principal_components"):
+    with pytest.raises(ValueError, match=got + ".*principal_components"):
         ca.LatentAligner().fit(Z, Y)
     ca.LatentAligner().fit(ca.principal_components(Z, rank=20).transform(Z), Y)

@@ -153,7 +153,10 @@ def test_the_answer_the_file_and_info_say_which_covariates_are_captured(folder):
     told, page = run("fit", *words).stdout, run("info", "m.covalign").stdout
     assert f"supervision {supervision:g}\n" in told
     assert f"supervision  {supervision:g}\n" in page
-    kept = json.loads(run("info", "m.covalign", "--json").stdout)["informed"]
+    said = json.loads(run("info", "m.covalign", "--json").stdout)
+    summary, kept = want.summary(), said["informed"]
+    assert [row["held_out"] for row in said["alignment"]] == pytest.approx(summary["held_out"].tolist())
+    assert said["mean_alignment"]["low"] == pytest.approx(want.mean_alignment_["low"])
     assert [row["verdict"] for row in kept] == want.informed_["verdict"].tolist()
     for text in (told, page):
         (line,) = [line for line in text.splitlines() if line.startswith("age") and "captured" in line]

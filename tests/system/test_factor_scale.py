@@ -14,6 +14,7 @@ import covalign as ca
 from covalign import InformedFactorAnalysis
 from covalign.factor import factor_archive as storage
 from covalign.factor import preparation as data_module
+from covalign.factor import sparse_fit
 from covalign.factor import view_sums as gathering
 from covalign.factor import views as streaming
 from covalign.factor.fitted_rows import Streamed
@@ -459,7 +460,7 @@ def test_engines_agree_on_wide_data(wide, scale):
     names, nuisance = {"X": [str(i) for i in range(X.shape[1])]}, Nuisance.none(Encoding(()), X.shape[1])
     dense, thin = (
         data_module.assembled(found, Y, names, True, None, nuisance, scale)[1]
-        for found in (data_module.complete(X, Y, False), data_module.of_sparse(sparse.csr_matrix(X)))
+        for found in (data_module.complete(X, Y, False), sparse_fit.measured([sparse.csr_matrix(X)]))
     )
     rng = np.random.default_rng(0)
     A, B = rng.standard_normal((X.shape[1], 4)), rng.standard_normal((3, 4))

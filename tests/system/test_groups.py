@@ -414,7 +414,7 @@ def test_few_groups_say_how_little_is_known():
         lambda: compare(Z, Y, 3, ["PCA"], folds=3, groups="donor"),
     ):
         (said,) = warned(call, NotHeldOutWarning)
-        assert "rest on 3 groups" in said
+        assert "are based on 3 groups" in said
 
 
 # -- compare ----------------------------------------------------------------------------------------------------------

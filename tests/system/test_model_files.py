@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import covalign as ca
 from covalign.exceptions import DataNotFoundError, FileFormatError
+from covalign.factor import cross_validation
 from covalign.persist import archive
 from covalign.persist.model_fields import CHECKS
 from covalign.persist.schema import Fault
@@ -268,7 +269,7 @@ def test_a_member_that_is_there_twice(tmp_path):
     path = hostile.zipped(tmp_path / "m.covalign", members())
     with zipfile.ZipFile(path, "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
         archive.writestr("fold0.cov_z.npy", b"")
-    with pytest.raises(FileFormatError, match=r"member 'fold0\.cov_z\.npy' cannot be read: it is there twice"):
+    with pytest.raises(FileFormatError, match=r"member 'fold0\.cov_z\.npy' cannot be read: it is in the archive twice"):
         ca.load(path)
 
 
@@ -310,7 +311,7 @@ def test_what_is_no_file(tmp_path):
     with pytest.raises(DataNotFoundError, match="There is no"):
         ca.load(tmp_path / "nothing")
     for path in (None, 3, b"x"):
-        with pytest.raises(ValueError, match="A path is needed, that of a model file, got "):
+        with pytest.raises(ValueError, match="The path of a model file is needed, got "):
             ca.load(path)
 
 
@@ -322,3 +323,105 @@ def test_other_formats(tmp_path):
     for name in ("m.npz", "m.json", "empty"):
         with pytest.raises(FileFormatError, match=name):
             ca.load(tmp_path / name)
+
+
+# -- fits without each fold -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def with_folds():
+    """A small model whose file has its held-out numbers; some covariates are missing."""
+    data = ca.simulate.scenario("PN", n_samples=60, n_features=12, n_covariates=2, random_state=0)
+    data.Y[:9, 1] = np.nan
+    model = ca.InformedFactorAnalysis(4, folds=3, supervision=1).fit(data.X, data.Y, groups=np.arange(60) // 2)
+    assert model.summary()["held_out"].notna().all()
+    return model
+
+
+@pytest.fixture(scope="module")
+def held_file(with_folds, tmp_path_factory):
+    path = tmp_path_factory.mktemp("held") / "m.covalign"
+    with_folds.save(path)
+    return path
+
+
+def test_a_saved_model_needs_no_fit_for_its_held_out_numbers(with_folds, held_file, monkeypatch, tmp_path):
+    monkeypatch.setattr(cross_validation, "without", None)  # nothing is fitted again
+    loaded = ca.load(held_file)
+    assert loaded.summary().equals(with_folds.summary())
+    assert loaded.informed_.equals(with_folds.informed_)
+    assert loaded.frontier([0, 1]).equals(with_folds.frontier([0, 1]))
+    assert ca.report.summary(loaded) == ca.report.summary(with_folds)
+    assert loaded.at(0.7).summary().equals(with_folds.at(0.7).summary())
+    ca.load(held_file).save(tmp_path / "again.covalign")  # before anybody asked for the numbers
+    assert ca.load(tmp_path / "again.covalign").informed_.equals(with_folds.informed_)
+
+
+def test_other_folds_are_fitted(with_folds, held_file):
+    other = ca.load(held_file).set_params(folds=2)
+    assert not other._shows_held_out()
+    assert np.isfinite(other.summary()["held_out"]).all()
+
+
+def test_a_saved_model_says_why_nothing_is_held_out(tmp_path):
+    data = ca.simulate.scenario("PN", n_samples=15, n_features=8, n_covariates=2)
+    model = ca.InformedFactorAnalysis(3).fit(data.X, data.Y)
+    with pytest.warns(ca.exceptions.NotHeldOutWarning, match="at least 20"):
+        model.summary()
+    model.save(tmp_path / "m.covalign")
+    loaded = ca.load(tmp_path / "m.covalign")
+    assert "at least 20" in ca.report.summary(loaded)["why_not_held_out"]
+
+
+def test_every_field_of_the_folds_is_needed_and_checked(held_file):
+    meta, arrays = hostile.unpacked(held_file)
+    names = [name for name in arrays if name.startswith("held.")]
+    assert len(names) == 2 * 15
+    for name in names:
+        for other in (None, arrays[name][1:], arrays[name].astype(str)):
+            wrong = {**arrays, name: other} if other is not None else {k: v for k, v in arrays.items() if k != name}
+            with pytest.raises(Fault, match=r"held\."):
+                CHECKS[meta["kind"]](meta, wrong)
+
+
+@pytest.mark.parametrize(
+    ("member", "edit"),
+    [
+        ("held.plain.T_0", lambda a: a * 0),
+        ("held.plain.M", with_nan),
+        ("held.in_regimes.fold", lambda a: a * 0),
+        ("held.in_regimes.part", lambda a: a + 1000),
+        ("held.in_regimes.n", lambda a: a * 0),
+        ("held.in_regimes.cov_zy", lambda a: a + 1e6),
+        ("held.plain.cov_z", negative),
+        ("held.plain.counts", lambda a: a & False),
+    ],
+)
+def test_folds_that_cannot_be(held_file, member, edit, tmp_path):
+    meta, arrays = hostile.unpacked(held_file)
+    with pytest.raises(FileFormatError, match=rf"damaged: {member.rsplit('.', 1)[0]}\.\w+ needs"):
+        ca.load(hostile.pack(tmp_path / "m.covalign", meta, {**arrays, member: edit(arrays[member])}))
+
+
+@seeds
+def test_random_edits_of_the_folds(tmp_path_factory, held_file, seed):
+    rng, path = np.random.default_rng(seed), tmp_path_factory.getbasetemp() / "folds.covalign"
+    meta, arrays = hostile.unpacked(held_file)
+    names = [name for name in arrays if name.startswith("held.")]
+    which = names[int(rng.integers(len(names)))]
+    try:
+        model = ca.load(hostile.pack(path, meta, {**arrays, which: hostile.edited_array(rng, arrays[which])}))
+    except FileFormatError as error:
+        refusal = str(error)
+    else:
+        refusal = held_out_of(model)
+    assert "held." in refusal
+
+
+def held_out_of(model):
+    """Alignments are correlations, or NaN."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = model.summary()
+    assert found["held_out"].dropna().abs().le(1).all()
+    return "held.: correlations"

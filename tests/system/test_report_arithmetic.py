@@ -127,3 +127,28 @@ def test_singular_covariates_are_the_same_up_to_the_strongest():
         np.testing.assert_allclose(got["withY"], need["with_y"], atol=1e-9)
         np.testing.assert_allclose(got["among"], need["among"], atol=1e-9)
         np.testing.assert_allclose(got["coupling"], need["coupling"], atol=1e-9)
+
+
+@pytest.mark.parametrize("limits", [{"max_coupling": 0.2}, {"uncoupled": [("y0", "y1")], "weights": {"y2": 3}}])
+@pytest.mark.parametrize("estimator", ["aligner", "model"])
+def test_the_exact_regime_has_the_numbers_of_its_model(estimator, limits):
+    Z, Y = correlated(13, 200, 12, 3)
+    fitted = LatentAligner() if estimator == "aligner" else covalign.InformedFactorAnalysis(5, folds=3, supervision=1)
+    exact = fitted.fit(Z, Y).at(exact=True, **limits)
+    known = covalign.report.summary(exact)
+    assert (known["regime"], known["limits"]["words"] != "") == ("exact", True)
+    assert eval(f"fitted.at({known['limits']['code']})", {"fitted": fitted}).coupling_ == pytest.approx(exact.coupling_)
+    (got,), _ = by_node(known, [("exact", known["lam"])], [])
+    need, summary = facts.measured(known, "exact", known["lam"]), exact.summary()
+    close(need["alignment"], exact.alignment_, 1e-8)
+    close(need["coupling"], exact.coupling_, 1e-8)
+    for name, column in (("alignment", "held_out"), ("low", "low"), ("high", "high")):
+        close(need["held_out"][name], summary[column], 1e-7)
+        close(got["heldOut"][name], need["held_out"][name])
+    close(got["withY"], need["with_y"])
+    close(got["coupling"], need["coupling"])
+    assert known["limits"]["words"] in known["conclusion"]["meaning"]
+
+
+def test_other_regimes_have_no_limits():
+    assert facts.of_aligner(LatentAligner().fit(*correlated(0, 300, 6, 3)))["limits"] is None

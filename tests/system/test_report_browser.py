@@ -417,8 +417,7 @@ def test_groups_are_spoken_of_with_and_without_scripts(browser, tmp_path, script
 # -- factor models ----------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def clinic():
+def clinic_tables():
     """Two views, one of them missing for some; gaps, a category and a confounder."""
     s = ca.simulate.scenario("PN", n_samples=200, n_features={"rna": 30, "<b>protein</b>": 20}, random_state=2)
     patients = [f"patient {i}" for i in range(200)]
@@ -431,7 +430,13 @@ def clinic():
     Y["stage"] = pd.Categorical(np.digitize(s.Y[:, 2], [-0.5, 0.5]).astype(str))
     Y.iloc[3:9, 1] = np.nan
     Y["batch"] = ["a", "b"] * 100
+    return views, Y
+
+
+@pytest.fixture(scope="module")
+def clinic():
     model = InformedFactorAnalysis(n_factors=8, tol=1e-6, folds=3, drop_first=False)
+    views, Y = clinic_tables()
     return model.fit(views, Y, confounders=["batch"])
 
 
@@ -517,7 +522,24 @@ def test_samples_stand_where_their_factors_are(browser, tmp_path, clinic):
         dots = page.page.eval_on_selector_all(
             "#scatter circle", "all => all.map(c => [+c.getAttribute('cx'), -c.getAttribute('cy')])"
         )
-        factors = clinic.realign(0.7).factors_
+        views, Y = clinic_tables()
+        factors = np.asarray(clinic.realign(0.7).transform(views, confounders=Y[["batch"]]))
         for axis in (0, 1):
             assert np.corrcoef(np.array(dots)[:, axis], factors[:, axis])[0, 1] > 0.9999
         assert page.page.evaluate("window.dot.isConnected")  # moved, not drawn again
+
+
+def test_the_exact_regime_has_a_button_and_its_words(browser, tmp_path):
+    model = aligner(4).at(max_coupling=0.1, exact=True, uncoupled=[("y0", "y2")])
+    with Page(browser, model, tmp_path) as page:
+        assert page.page.get_attribute("#exact", "aria-pressed") == "true"
+        assert "No other linear map has a higher mean alignment" in page.text("#reading")
+        assert "a coupling of at most 0.1, no correlation between y0 and y2" in page.text("#reading")
+        assert "aligner.at(max_coupling=0.1, uncoupled=[('y0', 'y2')], exact=True)" in page.code
+        assert page.text("#coupling-now") == f"{model.coupling_:.3f}"
+        page.page.click("#strongest")
+        page.page.click("#exact")
+        assert page.text("#coupling-now") == f"{model.coupling_:.3f}"
+        page.screenshot("exact_regime")
+    with Page(browser, model.at(lam=0.5), tmp_path) as page:
+        assert not page.page.is_visible("#exact")

@@ -143,18 +143,25 @@ def test_samples_are_those_of_the_model():
     assert len(shown["informed"]) == shown["of"] == 200
     known = report.summary(unfolded(model))
     F = facts.mixing(known["fitted"], "tunable", 0.6)
-    moved = model.realign(0.6).factors_[:, :6]
+    first, moved = judged_factors(model), judged_factors(model.realign(0.6))  # from features alone
     for p in range(6):
         assert np.corrcoef(np.array(shown["informed"]) @ F[p], moved[:, p])[0, 1] == pytest.approx(1, abs=1e-6)
     free = [model.factor_names_.index(name) for name in shown["free"]]
-    np.testing.assert_allclose(shown["free_values"], model.realign(0.6).factors_[:, free], rtol=1e-4, atol=1e-8)
-    np.testing.assert_allclose(shown["stage_1"]["informed"], model.factors_[:, :6], rtol=1e-4, atol=1e-8)
-    np.testing.assert_allclose(shown["stage_1"]["free_values"], model.factors_[:, free], rtol=1e-4, atol=1e-8)
+    np.testing.assert_allclose(shown["free_values"], moved[:, free], rtol=1e-4, atol=1e-8)
+    np.testing.assert_allclose(shown["stage_1"]["informed"], first[:, :6], rtol=1e-4, atol=1e-8)
+    np.testing.assert_allclose(shown["stage_1"]["free_values"], first[:, free], rtol=1e-4, atol=1e-8)
     colours = {colour["name"]: colour for colour in shown["colours"]}
     assert colours["subtype"]["levels"] == ["x", "y", "z"]
     assert colours["subtype"]["values"][:4] == [None] * 4
     assert colours["dose"]["values"][20] is None
     assert set(colours) == {"age", "dose", "weight", "subtype"}
+
+
+@pytest.mark.parametrize("kind", ["complete", "supervised", "paper"])
+def test_samples_of_complete_tables(kind):
+    model = MODELS[kind]()
+    shown = report.summary(unfolded(model))["factors"]["samples"]
+    np.testing.assert_allclose(shown["stage_1"]["informed"], judged_factors(model)[:, :5], rtol=1e-4, atol=1e-8)
 
 
 def test_colours_are_the_covariates_before_coding():

@@ -17,6 +17,7 @@ import pytest
 import covalign as ca
 from covalign.exceptions import TransposedWarning
 from covalign.tables import overview
+from covalign.tables.survival import event_numbers, likely_survival
 
 testing = pytest.importorskip("typer.testing", reason="the command line needs typer")
 
@@ -201,7 +202,7 @@ def test_several_samples_of_a_patient_are_refused_or_the_first_is_used():
     assert "'TCGA-C8-1000-01A-11R-07', 'TCGA-C8-1000-11A' for 'TCGA-C8-1000': use --match first" in said
     factors, _, said = fitted("--match", "first")
     np.testing.assert_allclose(factors.to_numpy(), expected(), atol=1e-6)
-    assert "3 of 43 rows of protein.csv are further samples of the same name: left out" in said
+    assert "3 of 43 rows of protein.csv are left out, because an earlier row has the same name" in said
 
 
 def test_spellings_of_a_name_are_one_name():
@@ -256,7 +257,8 @@ def test_logarithms_and_the_features_that_vary_most():
     assert [len(loadings.loc[name]) for name in FEATURES] == [5, 5]
     said = run("fit", *VIEWS, "--log", "all", "-o", "m", code=2).stderr
     assert (
-        "A logarithm needs counts or other numbers from 0 in protein.csv, got negative ones in column 'protein" in said
+        "A logarithm needs numbers of at least 0 (such as counts) in protein.csv, got negative ones in column 'protein"
+        in said
     )
     for wrong in ("0", "many", "=3", "rna="):
         assert "--top-variable needs a number" in run("fit", *VIEWS, "--top-variable", wrong, "-o", "m", code=2).stderr
@@ -477,7 +479,7 @@ def test_check_finds_marks_of_gaps_and_survival():
     assert answer["survival"] == ["os_months", "dead"]
     said = run("check", *VIEWS).stdout
     later = "covalign associations model.covalign clinic.csv --survival os_months,dead"
-    assert f"'os_months' and 'dead' look like survival, which is no covariate. After fit: {later}\n" in said
+    assert f"'os_months' and 'dead' look like survival, which cannot be a covariate. After fit: {later}\n" in said
     words = shlex.split(said.splitlines()[-1])[1:]
     run(*words[:-2], *QUICK[2:], "--n-factors", "5")  # without the report
     model = ca.load("model.covalign")
@@ -522,7 +524,52 @@ def test_check_of_a_folder_finds_views_covariates_and_gene_sets(folder):
 def test_names_of_survival(time, event, survival):
     table = pd.DataFrame({time: [3.0, 4.5, 6.0], event: [0, 1, 0]})
     known = {name: overview.of_column(name, table[name]) for name in table}
-    assert overview.likely_survival(known, table) == ((time, event) if survival else None)
+    assert likely_survival(known, table) == ((time, event) if survival else None)
+
+
+def test_times_that_only_the_dead_have_are_no_survival():
+    """Clinical tables of TCGA have days_to_death beside days_to_last_followup, and words for the event."""
+    table = pd.DataFrame(
+        {
+            "days_to_death": [100.0, np.nan, 300.0, np.nan],
+            "days_to_last_followup": [100.0, 250.0, 300.0, 80.0],
+            "vital_status": ["Dead", "Alive", "dead", "ALIVE"],
+        }
+    )
+    known = {name: overview.of_column(name, table[name]) for name in table}
+    assert likely_survival(known, table) == ("days_to_last_followup", "vital_status")
+
+
+@pytest.mark.parametrize("words", [("1:DECEASED", "0:LIVING"), ("yes", "no"), ("1", "0"), ("Dead ", "alive"), (1, 0)])
+def test_words_of_events(words):
+    column = pd.Series([words[0], words[1], None, words[0]])
+    assert event_numbers(column).tolist() == pytest.approx([1, 0, np.nan, 1], nan_ok=True)
+
+
+def test_words_that_are_no_event():
+    with pytest.raises(ValueError, match=r"'maybe'.*recode"):
+        event_numbers(pd.Series(["dead", "maybe"], name="died"))
+
+
+@pytest.mark.parametrize(
+    ("levels", "order"),
+    [
+        (["Stage II", "stage III", "Stage I"], ["Stage I", "Stage II", "stage III"]),
+        (["IIB", "I", "IIA", "II", "IV"], ["I", "II", "IIA", "IIB", "IV"]),
+        (["T1", "T1a", "T3", "T2"], ["T1", "T1a", "T2", "T3"]),
+        (["grade 2", "grade 1", "grade 3"], ["grade 1", "grade 2", "grade 3"]),
+        (["batch 2", "batch 1", "batch 3"], None),
+        (["d1", "d2", "d3"], None),
+        (["stage i", "Stage I", "stage ii"], None),  # two names of a level
+        (["B1", "low", "high"], None),
+    ],
+)
+def test_levels_with_an_order(levels, order):
+    assert overview.likely_order(levels) == order
+
+
+def test_levels_that_differ_in_capitals():
+    assert overview.same_but_for_capitals(["Male", "female", "male ", "Her2"]) == ["Male", "male "]
 
 
 def test_check_asks_for_data_and_writes_nothing(folder):
@@ -572,7 +619,7 @@ def test_a_mark_among_the_numbers_of_a_covariate_is_named_with_its_remedy(distin
         assert f"got '-' among the numbers of column 'age' (row '{PATIENTS[3]}')" in said
         assert "read the table with --na -; if these are levels, put a letter before every number" in said
     said = run("check", *VIEWS).stdout
-    assert "These texts are taken for gaps: '-' (--na)." in said
+    assert "These texts are read as missing values: '-' (--na)." in said
     assert " --na - " in said.splitlines()[-1]
     with_mark("heavy", values=np.arange(N) % distinct)
     assert "use --na heavy if it marks a gap" in run("check", *VIEWS).stdout
@@ -603,7 +650,7 @@ def test_semicolons_decimal_commas_and_a_mark():
 def test_a_mark_is_no_mark_in_names_and_other_kinds():
     Path("c.csv").write_text("id,age\n-,1\nb,2\nc,3\n")
     assert ca.read_table("c.csv", na="-").index.tolist() == ["-", "b", "c"]
-    with pytest.raises(ValueError, match="na needs a text or several, got 3"):
+    with pytest.raises(ValueError, match="na needs one text or several, got 3"):
         ca.read_table("c.csv", na=3)
 
 

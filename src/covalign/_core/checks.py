@@ -178,7 +178,7 @@ def check_number(value: Any, problem: str, remedy: str, most: float, least: floa
 
 
 def as_float(value: Any) -> float:
-    """Whole numbers may be beyond all floats."""
+    """The number as a float; infinity for a whole number that no float can hold."""
     try:
         return float(value)
     except OverflowError:

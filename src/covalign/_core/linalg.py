@@ -246,7 +246,7 @@ def unit_rows(F: Array) -> Array:
     """F with every row divided by its norm; a row of zeros p becomes e_p, the limit of (1 - lam) e_p + lam 0."""
     norms = np.linalg.norm(F, axis=-1, keepdims=True)
     zero = norms <= rank_cutoff(F.shape[-1], 1.0)
-    return np.where(zero, np.eye(F.shape[-1]), F / np.where(zero, 1.0, norms))
+    return np.where(zero, np.eye(*F.shape[-2:]), F / np.where(zero, 1.0, norms))
 
 
 def to_correlation(cov: Array) -> Array:

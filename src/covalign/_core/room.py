@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from pathlib import Path
 
 from covalign._core.messages import message
 
@@ -16,9 +17,20 @@ def machine_bytes() -> float:
         return math.inf
 
 
+def free_bytes() -> float:
+    """The memory that processes can still take, caches of the system included; infinity where it is unknown."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        return next(1024.0 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, ValueError, StopIteration):  # not Linux
+        return math.inf
+
+
 def check_memory(what: str, need: float, remedy: str) -> None:
-    """Refuse work that needs more bytes than the machine has, before anything is allocated."""
+    """Refuse work that needs more bytes than the machine has left, before anything is allocated."""
     have = machine_bytes()
-    if need > have:
+    if need > min(have, free_bytes()):
         problem = f"{what} needs about {min(need, 10**30) / 1e9:.3g} GB of memory"
-        raise ValueError(message(problem, got=f"a machine with {have / 1e9:.3g} GB", remedy=remedy))
+        got = f"a machine with {have / 1e9:.3g} GB"
+        got += f", of which {free_bytes() / 1e9:.3g} are free" if need <= have else ""
+        raise ValueError(message(problem, got=got, remedy=remedy))

@@ -17,7 +17,7 @@ from covalign._core.messages import listed, message, shown
 from covalign._core.user_arrays import in_pandas, numbers, plain
 from covalign.aligner.solution import Solution
 from covalign.aligner.solved_model import SolvedModel
-from covalign.closed_form import editing
+from covalign.closed_form import crowded, editing
 from covalign.exceptions import DependentCovariatesError, LeastSquaresWarning
 from covalign.stream import refuse_not_finite
 
@@ -174,6 +174,8 @@ class EditedRows(SolvedModel):
             raise ValueError(message(need, got=got, remedy=f"for example {{{self.covariate_names_[0]!r}: 1.0}}"))
         check_covariates(amounts, self.covariate_names_)
         s = self._solution
+        if s.polar.crowded:
+            raise crowded.no_steering(*s.polar.basis.shape[::-1])
         if s.singular:
             need = "steering needs an invertible map"
             got = f"linearly dependent covariates {listed(s.polar.dependent, 12)}"

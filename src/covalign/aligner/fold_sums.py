@@ -10,13 +10,14 @@ import numpy as np
 import pandas as pd
 
 from covalign._core.checks import too_many_folds
-from covalign._core.data_errors import constant_covariates, too_many_covariates, y_required
+from covalign._core.data_errors import constant_covariates, y_required
 from covalign._core.linalg import Array
 from covalign._core.messages import message
 from covalign._core.number_range import OutOfRange, out_of_range
 from covalign._core.room import check_memory
 from covalign.aligner import dask_tables as dasks
 from covalign.aligner import intake
+from covalign.closed_form.crowded import only_strongest
 from covalign.exceptions import NotFiniteError
 from covalign.moments.block_sizes import MANY, bucket_count
 from covalign.moments.gap_accumulator import batch_moments, fold_moments
@@ -123,7 +124,7 @@ class Fitting(NamedTuple):
         rows, tables = nuisance.complete(rows, given.tables, self.missing, partial=self.partial)
         if coding is None:
             coding = Coding.learn(tables, drop_first=self.drop_first, declared=self.partial, named=given.named)
-            _refuse_many(coding, rows.shape[1])
+            self._refuse_many(coding, rows.shape[1])
 
         def labels() -> intake.Labels:
             keep = np.flatnonzero(covariates.complete_rows(given.tables.Y, self.missing, partial=self.partial))
@@ -183,9 +184,15 @@ class Fitting(NamedTuple):
             Z, Y, confounders, coding, self.missing, groups, drop_first=self.drop_first, partial=self.partial
         )
         if coding is None:
-            _refuse_many(lazy.coding, Z.shape[1])
+            self._refuse_many(lazy.coding, Z.shape[1])
         made = dasks.fold_moments(lazy, self.folds, self.buckets)
         return Found(lazy.coding, made, dasks.dtype_of(Z), lazy.groups)
+
+    def _refuse_many(self, coding: Coding, k: int) -> None:
+        """Before any row is read: more covariates than dimensions have the strongest regime only."""
+        p, asked = len(coding.covariates.names), self.estimator
+        if p > k and not (asked.regime == "strongest" or (asked.regime == "tunable" and asked.lam == 1)):
+            raise only_strongest(p, k)
 
     def _levels(self, coding: Coding) -> Levels | None:
         """How covariates travel: as a short table if they are many dummies (not for sums in single precision)."""
@@ -212,11 +219,6 @@ def _refuse_constant(coding: Coding, encoded: pd.DataFrame, levels: Levels | Non
     varies = levels.varies(encoded.to_numpy())
     if not varies.all():
         raise constant_covariates(np.array(coding.covariates.names)[~varies])
-
-
-def _refuse_many(coding: Coding, k: int) -> None:
-    if len(coding.covariates.names) > k:
-        raise too_many_covariates(len(coding.covariates.names), k)
 
 
 def _precision(dtype: Any) -> np.dtype[Any]:

@@ -276,7 +276,7 @@ class LatentAligner(EditedRows, BaseEstimator):
         return solution._replace(correction=correction_by(scores))
 
     def _refuse_small(self) -> None:
-        """Columns may be small in some folds, but not in all rows."""
+        """Refuse columns that are too small over all rows; in single folds they may be."""
         z = self._whole.rows if isinstance(self._whole, IncompleteMoments) else self._whole
         given, k = getattr(self, "feature_names_in_", None), len(z.mean_z) - self._coding.q
         names = [*(range(k) if given is None else given), *self._coding.confounders.names]
@@ -321,7 +321,7 @@ class LatentAligner(EditedRows, BaseEstimator):
         return self.moments_
 
     def _map_of_sums(self) -> Array:
-        """The map without what rows corrected, which these sums do not have the digits to see."""
+        """The map before its correction by rows, for which these sums have too few digits."""
         s = self._solution
         return np.asarray(s.mixing @ s.polar.T_0)
 
@@ -386,15 +386,15 @@ class LatentAligner(EditedRows, BaseEstimator):
         confounders: Any = None,
         groups: Any = None,
     ) -> pd.DataFrame:
-        """Tell the alignment on these rows from luck: rows of Y, gaps and all, are shuffled against those of Z.
+        """Test whether chance explains the alignment on these rows: rows of Y, with their gaps, are shuffled against Z.
 
         One row per covariate, then ``overall`` (their mean). ``alignment`` is what this regime, at this shrinkage,
-        reaches in sample; ``by_chance`` what it reaches on average after shuffling, which is much where dimensions are
-        many; ``p_value = (1 + number of shuffles that reach it) / (1 + n_permutations)``. The null hypothesis is that
-        no covariate has anything to do with Z. A covariate with gaps costs a K x K covariance per permutation. With
-        confounders, what they leave of Y is shuffled, and adjusted again (Freedman and Lane 1983): an approximation
-        that is good where rows are many more than confounders. With ``groups``, as in ``fit``, a covariate that is
-        constant within groups is shuffled between them, and others within them.
+        reaches in sample; ``by_chance`` what it reaches on average after shuffling, which is large if there are many
+        dimensions; ``p_value = (1 + number of shuffles that reach it) / (1 + n_permutations)``. The null hypothesis is
+        that no covariate has anything to do with Z. A covariate with gaps costs a K x K covariance per permutation.
+        With confounders, what they leave of Y is shuffled, and adjusted again (Freedman and Lane 1983): an
+        approximation that is good where rows are many more than confounders. With ``groups``, as in ``fit``, a
+        covariate that is constant within groups is shuffled between them, and others within them.
 
         >>> import covalign as ca
         >>> s = ca.simulate.scenario("PN", n_samples=100)
@@ -476,7 +476,7 @@ class LatentAligner(EditedRows, BaseEstimator):
         return turned.astype(dtype or Z.dtype, copy=False)
 
     def _erasing_shrinkage(self) -> float:
-        """A good predictor is shrunk more than the smallest change is, so erasing has a choice of its own."""
+        """The shrinkage for erasing, chosen apart: the best prediction needs more of it than the smallest change."""
         fixed = check_shrinkage(self.shrinkage)
         if fixed is not None:
             return fixed

@@ -49,7 +49,8 @@ def cross_validated_frontier(
     """
     folds, fixed = check_folds(folds), check_shrinkage(shrinkage)
     lams = None if lams is None else listed_lams(lams)
-    model = LatentAligner(folds=folds, drop_first=drop_first, missing=missing, chunk_rows=chunk_rows)
+    # Its regime does not matter here; the strongest one exists for any number of covariates.
+    model = LatentAligner("strongest", folds=folds, drop_first=drop_first, missing=missing, chunk_rows=chunk_rows)
     model._check_parameters()
     coding, buckets, *_ = model._fitting().moments(Z, Y, confounders, None, groups)
     whole = merged(buckets)

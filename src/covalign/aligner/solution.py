@@ -29,12 +29,12 @@ class Solution(NamedTuple):
     shrinkage: float
     path: pd.DataFrame | None
     polar: Polar
-    mixing: Array  # P x P
+    mixing: Array  # P x P (P x k with more covariates than dimensions)
     rest: Array  # (k - P) x K, or 0 x K if not asked for
     budget: Budget | None = None  # of the exact regime
     gap: float = np.nan  # of its optimum
     scale: str = "raw"  # of the columns, for the ridge
-    correction: Array | None = None  # P x P: what the fitted rows correct of T_0
+    correction: Array | None = None  # of T_0: what the fitted rows correct of T_0
 
     @property
     def T(self) -> Array:
@@ -43,7 +43,7 @@ class Solution(NamedTuple):
 
     @property
     def on_T_0(self) -> Array:
-        """The P x P matrix that takes T_0 to T."""
+        """The matrix that takes T_0 to T."""
         return self.mixing if self.correction is None else np.asarray(self.mixing @ self.correction)
 
     @property
@@ -55,9 +55,12 @@ class Solution(NamedTuple):
     def singular(self) -> bool:
         """T merges dimensions."""
         F = self.mixing
-        if len(F) >= regimes.MANY_COVARIATES and regular_cholesky(F @ F.T, len(F), regimes.REGULAR) is not None:
+        if (
+            F.shape[1] >= len(F) >= regimes.MANY_COVARIATES
+            and regular_cholesky(F @ F.T, len(F), regimes.REGULAR) is not None
+        ):
             return False  # without singular values
-        return bool(np.linalg.matrix_rank(F) < len(F))
+        return bool(np.linalg.matrix_rank(F) < min(F.shape))
 
     def moved(self, regime: str, lam: float) -> Solution:
         """Another regime from the same polar form."""

@@ -195,5 +195,4 @@ class SolvedModel(AlignedModel):
         >>> al.rank_
         5
         """
-        polar = self._solution.polar
-        return int(len(polar.M) - polar.null.shape[1])
+        return self._solution.polar.rank

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -83,14 +85,22 @@ def _of_aligner(model: LatentAligner) -> dict[str, Any]:
 
 def _of_factors(model: InformedFactorAnalysis, meta: dict[str, Any]) -> dict[str, Any]:
     import numpy as np
+    import pandas as pd
 
     table = model._table
     explained = model.total_variance_explained()
     beta = dict(zip(model.covariate_names_, model.beta_, strict=True))
-    try:
-        aligned = model.alignment_.to_dict()
-    except ValueError:  # with missing values it needs the rows, and rows that were read in chunks are not in the file
-        aligned = {}
+    known = model if model._shows_held_out() else copy(model).set_params(folds=0)  # nothing is fitted here
+    measured: dict[str, Any] = {"alignment": [{"covariate": name, "beta": float(beta[name])} for name in beta]}
+    # With missing values, alignment needs the rows, and rows that were read in chunks are not in the file.
+    with suppress(ValueError):
+        summary = known.summary().rename(columns={"in_sample": "alignment"})
+        summary.insert(0, "beta", pd.Series(beta))
+        measured = {
+            "coupling": known.coupling_,
+            "alignment": summary.reset_index(names="covariate").to_dict("records"),
+            "mean_alignment": known.mean_alignment_.rename({"in_sample": "alignment"}).to_dict(),
+        }
     return {
         "rows": model._problem.n,
         "groups": model.n_groups_,
@@ -108,7 +118,7 @@ def _of_factors(model: InformedFactorAnalysis, meta: dict[str, Any]) -> dict[str
         "bound": float(model.elbo_[-1]),
         "sweeps": model.n_iter_,
         "converged": bool(model.converged_),
-        "alignment": [{"covariate": name, "alignment": aligned.get(name), "beta": float(beta[name])} for name in beta],
+        **measured,
         "informed": meta.get("informed"),
     }
 
@@ -185,9 +195,10 @@ def _lines(found: dict[str, Any]) -> list[tuple[str, str]]:
         known.append(("regime", found["regime"] + (f", lam = {lam:g}" if lam is not None and lam == lam else "")))
     if "shrinkage" in found:
         known.append(("shrinkage", f"{found['shrinkage']:.4g}, {found['shrinkage_was']}{SCALED[found['scale']]}"))
-        known.append(("coupling", f"{found['coupling']:.4g}"))
         rest = found["rest_dimensions"]
         known += [("rest", f"{rest} dimensions")] if rest else []
+    if "coupling" in found:
+        known.append(("coupling", f"{found['coupling']:.4g}"))
     if found["reading"]:
         known.append(("tables", f"read with {reading_options.said_of(found['reading'])}"))
     given = ", ".join(f"{name}={value!r}" for name, value in found["parameters"].items())
@@ -212,4 +223,5 @@ def _table(rows: list[dict[str, Any]], mean: dict[str, float] | None) -> list[st
 
     rows = [*rows, {"covariate": "mean", **mean}] if mean is not None and len(rows) > 1 else rows
     columns = [column for column in rows[0] if pd.notna([row.get(column) for row in rows]).any()]
-    return plain(columns, [[row.get(column) for column in columns] for row in rows])
+    called = ["fitted beta" if column == "beta" else column for column in columns]
+    return plain(called, [[row.get(column) for column in columns] for row in rows])

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from covalign.cli import options
-from covalign.cli.application import app, reply
+from covalign.cli.application import app, in_flags, reply
 from covalign.cli.model_files import factor_model
 from covalign.cli.options import DATA, OUTPUT, option
 from covalign.cli.outputs import PAGES, check_inputs, check_outputs, working
@@ -16,6 +16,7 @@ from covalign.cli.outputs import PAGES, check_inputs, check_outputs, working
 
 @app.command()
 def report(
+    ctx: typer.Context,
     model_file: Annotated[Path, typer.Argument(metavar="MODEL", help="A file that align --save or fit -o wrote.")],
     *,
     sets: Annotated[
@@ -45,5 +46,8 @@ def report(
         facts = summary(model, sets)
         write_text(out, page(facts, model_file.stem if title is None else title))
         said = facts["conclusion"]
-        lines = [f"{said['headline']}.", *said["said"], *(f"warning: {text}" for text in said["warnings"])]
+        fitting: Any = ctx.find_root().command
+        flags = fitting.commands["fit" if "factors" in facts else "align"]  # a warning is about a new fit
+        warned = (f"warning: {in_flags(text, flags)}" for text in said["warnings"])
+        lines = [f"{said['headline']}.", *said["said"], *warned]
         reply(as_json, {"conclusion": said, "files": files}, *lines, *files)

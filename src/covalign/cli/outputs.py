@@ -271,7 +271,12 @@ def enrichment_notes(about: dict[Any, Any]) -> None:
             continue
         names = about["unmatched"][view]
         if names:
-            note(f"note: {len(names)} names of gene sets are no features of view {view!r}")
+            some = (
+                "1 name of gene sets is no feature"
+                if len(names) == 1
+                else f"{len(names)} names of gene sets are no features"
+            )
+            note(f"note: {some} of view {view!r}")
         for name, why in list(reasons.items())[:SHOWN_SETS]:
             note(f"note: set {name!r} was not tested in view {view!r}: {in_flags(why)}")
         more = len(reasons) - SHOWN_SETS

@@ -12,6 +12,7 @@ from covalign._core.extras import optional
 from covalign._core.linalg import Array
 from covalign._core.messages import message, shown
 from covalign.closed_form import regimes
+from covalign.closed_form.crowded import only_strongest
 from covalign.closed_form.regimes import Polar
 from covalign.moments.moments import Moments
 
@@ -34,6 +35,8 @@ def eraser(
     among = np.arange(S_zy.shape[1]) if protect_others else np.array(named)
     dual = np.linalg.pinv(B[:, among].T @ S_zy[:, among], hermitian=True, rcond=1e-10) @ B[:, among].T
     if protect_others:
+        if polar.crowded:
+            raise only_strongest(*polar.basis.shape[::-1])
         if polar.null.shape[1]:
             raise no_exclusive(polar.dependent)
         dual = dual[named]
@@ -56,12 +59,12 @@ def layer(weight: Array, bias: Array, single: bool, dtype: Any = None) -> Any:
 
 
 def response(polar: Polar, mixing: Array) -> Array:
-    """M mixing^+ (P x P): change of the least-squares probe of covariate q per unit of dimension p, on fitted rows.
+    """M' mixing^+ (P x P): change of the least-squares probe of covariate q per unit of dimension p, on fitted rows.
 
     Probes are B = S_z^-1 S_zy (Y standardised), moves the columns of the decoder D, and B'D = S_yz T_0' mixing^+, where
     T_0 S_zy = M for any shrinkage.
     """
-    return np.asarray(polar.M @ np.linalg.pinv(mixing))
+    return np.asarray(polar.M.T @ np.linalg.pinv(mixing))
 
 
 def leakage(R: Array) -> float:

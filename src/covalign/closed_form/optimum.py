@@ -36,6 +36,7 @@ from covalign._core.linalg import Array, rank_cutoff, unit_rows
 from covalign._core.threads import one_thread
 from covalign.closed_form import regimes
 from covalign.closed_form.budget import Budget
+from covalign.closed_form.crowded import only_strongest
 from covalign.closed_form.measures import off_diagonal_squares
 
 # g has no gradient where its singular values vanish. So the eigenvalues of M are raised to a small share of the
@@ -86,6 +87,8 @@ def largest_alignment(M: Array, budget: Budget, tolerance: float = TOLERANCE) ->
     >>> best.alignment.round(3).tolist(), round(best.coupling, 6)
     ([0.854, 0.646], 0.5)
     """
+    if M.shape[-1] > len(M):
+        raise only_strongest(M.shape[-1], len(M))
     with one_thread(len(M)):
         return _largest_alignment(np.asarray(M, dtype=np.float64), budget, tolerance)
 

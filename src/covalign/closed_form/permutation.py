@@ -32,6 +32,7 @@ from covalign._core.checks import check_random_state
 from covalign._core.linalg import EPS, Array, dense, is_constant, unit_rows, whitener
 from covalign.closed_form import regimes
 from covalign.closed_form.budget import Budget
+from covalign.closed_form.measures import quotient
 from covalign.closed_form.optimum import largest_alignment
 from covalign.moments.adjustment import adjusted
 from covalign.moments.gap_accumulator import incomplete_moments
@@ -121,6 +122,9 @@ def alignments(
             if n_p[j, columns[0]] < n:
                 s = np.vstack([s_zy[:, j, columns], s_cy[:, j, columns]])
                 A[:, j, columns] = _completed(data, seen[:, j, columns[0]], s, variance[j, columns])
+    if p > k:  # more covariates than dimensions: the regressions N A, which ``crowded`` explains
+        C = A * data.kept[:, None, None]
+        return quotient(np.sum(C * A, axis=0), np.linalg.norm(C, axis=0))
     M = _roots(A.transpose(1, 2, 0), data.kept)
     if budget is not None:  # the exact regime: every permutation has its own optimum
         return np.array([largest_alignment(one, budget).alignment for one in M])

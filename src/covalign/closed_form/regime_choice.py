@@ -156,7 +156,7 @@ class RegimeChoice(ModelContract):
     def _exact_alignment(self, frame: pd.DataFrame) -> Array:
         """The largest mean alignment at the coupling of every row of a frontier, to six digits."""
         rows = self._fitted_sums().transform(self._polar().T_0)
-        if not isinstance(rows, Moments) or len(self.covariate_names_) > MOST_EXACT:
+        if not isinstance(rows, Moments) or len(self.covariate_names_) > MOST_EXACT or self._polar().crowded:
             return np.full(len(frame), np.nan)
         M = regimes.whitened_polar(rows).M
         best = [optimum.largest_alignment(M, Budget(c), 1e-6).alignment.mean() for c in frame["coupling"]]

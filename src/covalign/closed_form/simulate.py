@@ -161,5 +161,5 @@ def _sizes(n_samples: Any, n_factors: Any, n_covariates: Any, noise: Any) -> tup
     )
     if p > k:
         raise too_many_covariates(p, k)
-    need = "noise needs a finite number from 0"
+    need = "noise needs a finite number of at least 0"
     return n, k, p, check_number(noise, need, "0.1 is the paper's setting", sys.float_info.max)

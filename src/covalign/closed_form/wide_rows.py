@@ -243,7 +243,7 @@ class TrainingRows:
         ``sd`` are the deviations of covariates (infinite for one that the training set does not know), and ``ridged``
         the values of their ridge regressions on its rows.
         """
-        if self.rank < len(sd):
+        if self.rank < len(sd) <= self.space.R.shape[1]:
             return self.rank
         root = np.sqrt(self.n)
 

@@ -15,6 +15,7 @@ from covalign._core.linalg import Array, dense
 from covalign._core.messages import message
 from covalign.factor import combinations as combining
 from covalign.factor import preparation as data
+from covalign.factor import sparse_fit
 from covalign.factor.dask_views import Joined, is_lazy
 from covalign.factor.fitted_rows import Streamed
 from covalign.factor.inference.uncertainty import Tails
@@ -26,7 +27,6 @@ from covalign.moments import cluster
 from covalign.moments.adjustment import adjusted
 from covalign.moments.numeric_rows import no_rows
 from covalign.stream import Batch, Batches, is_batches
-from covalign.stream.finite import first_not_finite, not_finite_at
 from covalign.tables import confounders, covariates
 from covalign.tables.join import in_order
 
@@ -45,15 +45,18 @@ def prepare(X: Any, y: Any, nuisance: Any, asked: data.Asked) -> tuple[Table, An
     if separate is not None:
         table = confounders.matched(separate, views.index, views.n).set_axis(views.labels, axis=0)
     single, named = not isinstance(X, Mapping), separate is not nuisance
-    if not data.choose_engine(asked.engine, views.n, views.width):
-        S = None if table is not None or frame.isna().any(axis=None) else views.sparse()
-        if S is not None:
-            return from_sparse(views, S, frame, single, asked)
+    use_gram = data.choose_engine(asked.engine, views.n, views.width)
+    encoding, Y = encoded(frame, asked.drop_first)
+    if not lazy and sparse_fit.stays_sparse(views, use_gram, asked.engine):
+        given = sparse_fit.Covariates(encoding, Y, table, named)
+        found_sparse = sparse_fit.prepare(views, given, single, asked, use_gram)
+        if found_sparse is not None:
+            return found_sparse
+    if not use_gram:
         tables: Any = views.whole()
         if named and table is not None:  # the y of new samples also has these columns
             frame, table = frame.join(table), list(table.columns)
         return data.prepare(tables[data.SINGLE] if single else tables, frame, table, asked)
-    encoding, Y = encoded(frame, asked.drop_first)
     coding, C = confounders.Coding.add(encoding, table, named, len(Y))
     sizes = Sizes(views.width, C.shape[1], Y.shape[1])
     joined = Joined.of(list(data.as_views(X).values())) if lazy else None
@@ -62,22 +65,6 @@ def prepare(X: Any, y: Any, nuisance: Any, asked: data.Asked) -> tuple[Table, An
     else:
         found = joined.gather(Y, C, sizes, replace(views.cells, views=None))
     return finished(views.names, single, coding, found, Y, C, asked, views.chunks, joined)
-
-
-def from_sparse(views: Views, S: Any, frame: pd.DataFrame, single: bool, asked: data.Asked) -> tuple[Any, Any, Any]:
-    """``prepare`` for a sparse matrix with more features than rows: every sweep reads it, and it stays sparse."""
-    if len(frame) < 2:
-        raise too_few_rows(len(frame))
-    at = first_not_finite(S)
-    if at is not None:
-        view = int(np.searchsorted(np.cumsum([len(names) for names in views.names.values()]), at[1], side="right"))
-        column = at[1] - sum(len(names) for names in list(views.names.values())[:view])
-        where, name, label = views.cells(view, column, at[0])
-        raise not_finite_at(where, at[2], at[0], column, name, label)
-    encoding, Y = encoded(frame, asked.drop_first)
-    nuisance = Nuisance.none(encoding, S.shape[1])
-    table, engine, Y = data.assembled(data.of_sparse(S), Y, views.names, single, None, nuisance, asked.scale)
-    return table, engine, Streamed(views.chunks, Y, np.empty((len(Y), 0)), Tails.of(Y))
 
 
 def from_batches(batches: Batches, nuisance: Any, asked: data.Asked) -> tuple[Table, Any, Any]:

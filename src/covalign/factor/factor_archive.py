@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy import sparse
 
 from covalign._core.linalg import Array
+from covalign.factor import saved_folds
+from covalign.factor.feature_regression import Regression
 from covalign.factor.fitted_rows import Rows, Streamed
 from covalign.factor.inference import grouped
 from covalign.factor.inference.engines import Dense, Gram, Sparse
 from covalign.factor.inference.heavy_tails import Scaled, Scales
 from covalign.factor.inference.patterns import Gapped
+from covalign.factor.inference.sparse_gaps import SparseGapped
+from covalign.factor.inference.sparse_rows import SparseX
 from covalign.factor.inference.state import Factors, Gamma, Loadings, Problem, State, View
 from covalign.factor.inference.uncertainty import Tails
 from covalign.factor.nuisance import Nuisance
@@ -23,7 +29,8 @@ KIND = "InformedFactorAnalysis"
 ENGINE_ARRAYS: dict[type, tuple[str, ...]] = {
     Gram: ("gram", "xy", "yy"),
     Dense: ("X", "Y"),
-    Sparse: ("values", "indices", "indptr", "mean", "weight", "Y"),
+    Sparse: ("Y",),
+    SparseGapped: ("observed", "Y", "has_y", "S_y", "one", "sizes", "view_of"),
     Gapped: ("X", "observed", "Y", "has_y", "S_y", "one", "sizes"),
 }
 
@@ -41,13 +48,19 @@ def pack(model: Any) -> tuple[dict[str, Any], dict[str, Array]]:
         arrays |= {f"table.{i}.mean": view.mean, f"table.{i}.sd": view.sd}
     engine = problem.data.plain if isinstance(problem.data, Scaled) else problem.data
     arrays |= {f"data.{name}": getattr(engine, name) for name in ENGINE_ARRAYS[type(engine)]}
+    if isinstance(engine, Sparse | SparseGapped):
+        arrays |= {f"data.{of.name}": getattr(engine.X, of.name) for of in fields(SparseX)}
     if engine is not problem.data:
         arrays["data.sizes"] = problem.data.sizes
     arrays |= _pack_state("now", model._state) | _pack_state("stage1", model._stage_1)
+    if model._regression is not None:
+        arrays["regression.of_x"] = model._regression.of_x
     if realigned is not None:
         arrays["realigned.T"] = realigned.T
         if realigned.R is not None:
             arrays["realigned.R"] = realigned.R
+    held, of_held = saved_folds.pack(model._held.get(int(model.folds)), int(model.folds))
+    arrays |= of_held
     meta = {
         "kind": KIND,
         "parameters": {name: plain(value) for name, value in model.get_params().items()},
@@ -66,6 +79,8 @@ def pack(model: Any) -> tuple[dict[str, Any], dict[str, Array]]:
         "realigned": None if realigned is None else [realigned.regime, realigned.lam],
         "exact": None if model._budget is None else [model._budget.packed(), realigned.gap],
         "informed": _informed(model),
+        "regression_share": model.regression_share_,
+        "held": held,
         "reading": model._reading,
     }
     return meta, arrays
@@ -91,9 +106,13 @@ def unpack(meta: dict[str, Any], arrays: dict[str, Array], model: Any) -> Any:
     table = Table(views, meta["single"], samples, arrays["table.mean_y"], arrays["table.sd_y"], nuisance)
     (kind,) = [kind for kind in ENGINE_ARRAYS if kind.__name__ == meta["engine"]]
     saved: list[Any] = [arrays[f"data.{name}"] for name in ENGINE_ARRAYS[kind]]
-    engine: Any = Gram(meta["n"], *saved) if kind is Gram else kind(*saved)
+    engine: Any = Gram(meta["n"], *saved) if kind is Gram else None
+    if kind in (Sparse, SparseGapped):
+        engine = kind(_sparse_x(arrays), *saved)
+    engine = kind(*saved) if engine is None else engine
     p = len(table.mean_y)
     model._table, model._rows, model._groups = table, _unpack_rows(arrays), arrays.get("groups")
+    model._held = saved_folds.unpack(meta.get("held"), arrays, table.encoding)
     d, of_y = table.bounds[-1].stop, meta.get("of_y", 0.0)
     bounds = (*table.bounds, slice(d, d + p)) if of_y else table.bounds
     kind_of_fit = (meta["full"], meta.get("beta_prior", 0.0), of_y, meta.get("coordinates", False))
@@ -107,7 +126,20 @@ def unpack(meta: dict[str, Any], arrays: dict[str, Array], model: Any) -> Any:
     model.n_factors_path_ = pd.Series(arrays["tried.elbo"], index=tried, name="elbo")
     weights = [model._problem.weight(where) for where in bounds]
     model._stage_1 = _unpack_state("stage1", arrays, weights)
+    model._of_features, model.regression_share_ = arrays.get("regression.of_x"), meta.get("regression_share", 0.0)
+    if model._of_features is not None:
+        model._regression = Regression.of(model.regression_share_, model._of_features, model._stage_1)
     return _unpack_state("now", arrays, weights)
+
+
+def _sparse_x(arrays: dict[str, Array]) -> SparseX:
+    """The matrix of a sparse engine; files of earlier versions have no corrections besides means."""
+    S = sparse.csr_matrix(
+        tuple(arrays[f"data.{name}"] for name in ("values", "indices", "indptr")),
+        shape=(len(arrays["data.indptr"]) - 1, len(arrays["data.mean"])),
+    )
+    given = (arrays.get(f"data.{name}") for name in ("mean", "weight", "left", "right"))
+    return SparseX.of(S, *given)  # type: ignore[arg-type]  # mean and weight are there
 
 
 def _pack_rows(rows: Any) -> dict[str, Array]:

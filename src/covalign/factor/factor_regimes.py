@@ -39,11 +39,12 @@ class RegimesOfFactors(AlignedModel):
     _realigned: Realigned | None
     _sums: Rows | None = None  # of stage 1, once asked for
     _placing: dict[str, label_free.Placing]  # once asked for
+    regression_share_: float = 0.0
     factors_: Array
 
     @abstractmethod
     def _remember(self, fit: Fit) -> None:
-        """Public attributes from a fit."""
+        """Set the public attributes from a fit."""
 
     if TYPE_CHECKING:  # of ``SampleResults``
 
@@ -96,7 +97,7 @@ class RegimesOfFactors(AlignedModel):
         """The factors that features alone give; all regimes share them."""
         if "here" not in self._placing:
             names, blocks = self.covariate_names_, self._table.encoding.blocks
-            self._placing["here"] = label_free.Placing.of(self._problem, self._stage_1, names, blocks)
+            self._placing["here"] = label_free.Placing.of(self._problem, self._stage_1, names, blocks, self._regression)
         return self._placing["here"]
 
     @property

@@ -17,6 +17,7 @@ from covalign.factor import placement as placing
 from covalign.factor.dask_views import Joined
 from covalign.factor.inference.heavy_tails import Scaled
 from covalign.factor.inference.patterns import Gapped, Index, Patterns, slices
+from covalign.factor.inference.sparse_gaps import SparseGapped
 from covalign.factor.inference.state import Factors, Problem, State
 from covalign.factor.inference.uncertainty import Tails
 from covalign.factor.table import Table
@@ -72,6 +73,8 @@ class FittedRows(ABC):
         data: Gapped = problem.data
         if isinstance(data, Scaled):  # every row has its own
             return np.arange(problem.n)
+        if isinstance(data, SparseGapped):  # its rows are samples
+            return data.samples[0]
         number, first = np.unique(data.samples[0], return_index=True)
         flags = np.hstack([data.observed[:, : table.bounds[-1].stop], data.has_y])[first]
         known = {row.tobytes(): int(c) for row, c in zip(flags, number, strict=True)}
@@ -152,6 +155,8 @@ class Streamed(FittedRows):
 
     def means(self, table: Table, problem: Problem, first: State, state: State, T: Array) -> Array:
         """E[z_n] of all rows; rows in dask are not moved."""
+        if isinstance(problem.data, SparseGapped):
+            return np.asarray(state.z.mean)
         if self._joined is None or not isinstance(state.z, Factors):
             return super().means(table, problem, first, state, T)
         assert self.Y is not None

@@ -110,7 +110,7 @@ def missing(model: Any) -> pd.DataFrame:
     if isinstance(problem.data, Gapped):
         data: Gapped = problem.data
         first = np.unique(data.samples[0], return_index=True)[1]
-        cells, has_y, sizes = data.observed[first], data.has_y[first], data.sizes
+        cells, has_y, sizes = data.cells_of(first), data.has_y[first], data.sizes
     else:
         cells, has_y = np.ones((1, table.bounds[-1].stop), dtype=bool), np.ones((1, problem.p), dtype=bool)
         sizes = np.array([float(problem.n)])

@@ -13,18 +13,16 @@ from covalign.closed_form.alignment_scores import plain_mixing
 from covalign.closed_form.heldout import HeldOut
 from covalign.closed_form.pooled_correlation import Estimate
 from covalign.exceptions import CannotHoldOutError, NotHeldOutWarning
-from covalign.factor import (
-    cross_validation,
-    verdicts,
-)
+from covalign.factor import cross_validation, verdicts
 from covalign.factor.inference.state import Problem
+from covalign.factor.saved_folds import SavedFolds
 
 
 class HeldOutFactors(AlignedModel):
     """The held-out numbers of a fitted ``InformedFactorAnalysis``."""
 
     _problem: Problem
-    _held: dict[int, cross_validation.Judged | CannotHoldOutError]  # by the number of folds, once asked for
+    _held: dict[int, cross_validation.Judged | SavedFolds | CannotHoldOutError]  # by the folds, once asked for
     ownership_: pd.DataFrame
 
     def _judged(self) -> cross_validation.Judged | None:
@@ -40,6 +38,8 @@ class HeldOutFactors(AlignedModel):
         found = self._held[folds]
         if isinstance(found, CannotHoldOutError):
             raise CannotHoldOutError(str(found))
+        if isinstance(found, SavedFolds):
+            found = self._held[folds] = found.judged(self)
         return found
 
     def _judged_if_possible(self) -> cross_validation.Judged | None:

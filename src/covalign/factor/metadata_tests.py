@@ -18,6 +18,7 @@ from covalign.closed_form.metrics.association import association
 from covalign.closed_form.set_tests import false_discovery_rates
 from covalign.tables.covariates import as_frame
 from covalign.tables.join import in_order
+from covalign.tables.survival import event_numbers
 from covalign.tables.table_files import is_path, read_table
 
 METHODS = ("pearson", "rank")
@@ -146,7 +147,7 @@ def cox(Z: pd.DataFrame, time: pd.Series, event: pd.Series) -> pd.DataFrame:
 
 
 def _survival(table: pd.DataFrame, names: Sequence[str]) -> tuple[pd.Series, pd.Series]:
-    """Times above 0 and events (1: it happened, 0: it did not by then), NaN where one is unknown."""
+    """Times from 0 and events (1: it happened, 0: it did not by then), NaN where one is unknown."""
     if not isinstance(names, list | tuple) or len(names) != 2 or not all(isinstance(name, str) for name in names):
         need = "survival needs the names of two columns, those of the time and of the event"
         raise ValueError(message(need, got=shown(names), remedy="write for example survival=('months', 'died')"))
@@ -155,9 +156,9 @@ def _survival(table: pd.DataFrame, names: Sequence[str]) -> tuple[pd.Series, pd.
     if absent:
         problem = f"metadata have no column {listed(absent)}"
         raise ValueError(message(problem, remedy=f"Their columns are {listed(known, 10)}", wrong=absent, known=known))
-    time, event = (_numbers(table[name]) for name in names)
-    if (time <= 0).any():
-        need, remedy = f"column {names[0]!r} needs times above 0", "drop these rows, or count from an earlier day"
+    time, event = _numbers(table[names[0]]), event_numbers(table[names[1]])
+    if (time < 0).any():
+        need, remedy = f"column {names[0]!r} needs times of at least 0", "drop these rows, or count from an earlier day"
         raise ValueError(message(need, got=time.min(), remedy=remedy))
     if not set(event.dropna().unique()) <= {0.0, 1.0} or event.sum() == 0:
         need = f"events need 1 (it happened) and 0 (it did not) in column {names[1]!r}"

@@ -24,11 +24,15 @@ class Nuisance(NamedTuple):
     def of(cls, coding: confounders.Coding, C: Array, X: Array, Y: Array) -> Nuisance:
         """Regress every column over the rows that have it; an error if confounders explain a covariate fully."""
         made = cls(coding, C.mean(axis=0), coefficients(C, X)[1], coefficients(C, Y)[1])
-        left = np.nanvar(Y - made.of_y(C), axis=0)
+        made.refuse_explained(C, Y)
+        return made
+
+    def refuse_explained(self, C: Array, Y: Array) -> None:
+        """Raise an error if confounders explain a covariate fully."""
+        left = np.nanvar(Y - self.of_y(C), axis=0)
         follows = is_explained(left, np.nanvar(Y, axis=0))
         if follows.any():
-            raise follow_from_confounders(np.array(coding.covariates.names)[follows])
-        return made
+            raise follow_from_confounders(np.array(self.coding.covariates.names)[follows])
 
     @classmethod
     def none(cls, encoding: covariates.Encoding, d: int) -> Nuisance:

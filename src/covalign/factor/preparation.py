@@ -28,7 +28,7 @@ from covalign._core.messages import message
 from covalign._core.number_range import check_large, check_small
 from covalign._core.user_arrays import in_pandas, numbers, plain
 from covalign.factor.fitted_rows import Rows
-from covalign.factor.inference.engines import Dense, Gram, Sparse, squares
+from covalign.factor.inference.engines import Dense, Gram
 from covalign.factor.inference.patterns import Gapped, Labels, compressed
 from covalign.factor.nuisance import Nuisance, learn_nuisance, without
 from covalign.factor.table import Table, ViewScale
@@ -70,7 +70,7 @@ def numeric(name: str, view: Any, gaps: bool = False) -> Array:
     if values.dtype.kind not in "fiub":
         raise not_numeric(where, values.dtype)
     if values.shape[1] == 0:
-        raise no_columns(where, len(values))
+        raise no_columns("X" if name == SINGLE else where, len(values))
     with np.errstate(invalid="ignore", over="ignore"):  # inf - inf
         total = values.sum()
     if not np.isfinite(total):
@@ -258,16 +258,6 @@ def of_moments(m: Moments) -> Measured:
         return Gram(n, gram, xy, n * s.S_y)
 
     return Measured(m.mean_z, np.diag(m.cov_z), engine)
-
-
-def of_sparse(S: Any) -> Measured:
-    """``complete`` from a csr matrix, which stays sparse."""
-    mean = np.asarray(S.sum(axis=0)).ravel() / S.shape[0]
-
-    def engine(s: Scale) -> Sparse:
-        return Sparse(S.data, S.indices, S.indptr, mean, np.where(s.constant, 0.0, 1 / s.sd), s.Y)
-
-    return Measured(mean, squares(S, mean) / S.shape[0], engine)
 
 
 def gapped(X: Array, Y: Array, use_gram: bool) -> Measured:

@@ -13,6 +13,7 @@ from covalign._core.linalg import Array
 from covalign._core.messages import message
 from covalign.closed_form.aligned_model import AlignedModel
 from covalign.factor import ownership, placement
+from covalign.factor.feature_regression import Regression
 from covalign.factor.fitted_rows import FittedRows, Rows
 from covalign.factor.inference import sweeps, uncertainty
 from covalign.factor.inference.n_factors import ACTIVE_SHARE
@@ -38,6 +39,9 @@ class SampleResults(AlignedModel):
     _factor_std: Array | None = None
     _factors: Array | None = None
     _realigned: Realigned | None
+    _regression: Regression | None = (
+        None  # what features say beyond the factors, in those of samples without covariates
+    )
     _owners: list[ownership.Finding] | None = None  # among samples, once looked for
 
     @property
@@ -144,8 +148,24 @@ class SampleResults(AlignedModel):
         """E[z_n] of the fitted samples."""
         R = None if self._realigned is None else self._realigned.R
         if R is None or state is self._stage_1:
-            return self._rows.means(self._table, self._problem, self._stage_1, state, self._paper_T)
+            z = self._rows.means(self._table, self._problem, self._stage_1, state, self._paper_T)
+            return z if self._regression is None else self._without_covariates(z, self._regression)
         return np.asarray(self._means(self._stage_1) @ R.T)
+
+    def _without_covariates(self, z: Array, regression: Regression) -> Array:
+        """Samples of the fit without any covariate have the factors that ``transform`` gives them."""
+        data = self._problem.data
+        if not isinstance(data, Gapped) or data.has_y.any(axis=1).all():
+            return z
+        z = z.copy()
+        for here, parts, Y, C in self._rows.chunks(self._table):
+            alone = np.isnan(Y).all(axis=1)
+            if alone.any():
+                X = self._table.standardised(
+                    {name: part[alone] for name, part in parts.items()}, None if C is None else C[alone]
+                )
+                z[here][alone] = regression.mixed(z[here][alone], np.nan_to_num(X), ~np.isnan(X))
+        return z
 
     @property
     def _placed(self) -> placement.Placed:

@@ -21,21 +21,25 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from covalign._core.linalg import Array, rank_cutoff
+from covalign._core.messages import message
 from covalign._core.progress import Progress
 from covalign.exceptions import CannotHoldOutError
 from covalign.factor import cross_validation
+from covalign.factor.feature_regression import PENALTIES, is_possible
 from covalign.factor.fitted_rows import Rows
-from covalign.factor.inference.engines import Gram, RowEngine
+from covalign.factor.inference.engines import Gram, RowEngine, Sparse
 from covalign.factor.inference.kernel import kernel_of
 from covalign.factor.inference.patterns import Gapped
+from covalign.factor.inference.sparse_gaps import SparseGapped
 from covalign.factor.inference.state import Problem
 from covalign.moments.moments import Moments
 
 WEIGHTS = (1.0, 4.0, 16.0)
+SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
+USUAL = 0.5  # of these shares: the one that is best on most data
 LOST, LOST_BY_ONE = 0.01, 0.03  # of alignment, on average or of one covariate, before weights are tried
 FOLDS, SWEEPS, MOST_ROWS = 3, 15, 10_000
 LAM = 0.5
-PENALTIES = np.logspace(-4, 3, 29)  # of the mean eigenvalue
 LARGE, COMPONENTS = 500, 60
 MOST_SQUARED = 2000  # samples whose N x N matrix is decomposed as quickly as a model is fitted
 
@@ -142,22 +146,29 @@ def with_few_rows(model: Any) -> Any:
 def can_leave_out(model: Any) -> bool:
     """Whether rows can be left out: they are in memory, or can be read again and are more than the features.
 
-    A sparse matrix with more features than rows would have to be made dense.
+    A sparse matrix would have to be made dense.
     """
+    if isinstance(model._problem.data, Sparse | SparseGapped):
+        return False
     wide = model._problem.features[-1].stop > model._problem.n
     return isinstance(model._rows, Rows) or (model._rows.kept and not wide)
 
 
 def chosen(model: Any) -> float:
+    """``weighed`` alone."""
+    return weighed(model)[0]
+
+
+def weighed(model: Any) -> tuple[float, bool]:
     """The weight whose mean alignment on left-out samples is the highest; 1 if it is clearly better than the others.
 
     Left-out samples of small data say little, and where features know more than the factors, weights above 1 are better
     on nearly all data (``docs/notes.md``). It is also 1 if no weight places left-out samples better than chance may do.
     ``model`` is fitted with supervision 1. Fits without a fold get a few sweeps: they rank weights, no more. Where rows
-    cannot be left out, it stays at 1.
+    cannot be left out, it stays at 1. The second result says that factors know as much as the features do.
     """
     if not can_leave_out(model):
-        return WEIGHTS[0]
+        return WEIGHTS[0], False
     model = with_few_rows(model)
     reached = {}
     with Progress(None) as bar, warnings.catch_warnings():
@@ -168,11 +179,53 @@ def chosen(model: Any) -> float:
             try:
                 held = cross_validation.held_out(model, FOLDS, trial)
             except CannotHoldOutError:
-                return WEIGHTS[0]
+                return WEIGHTS[0], False
             reached[weight] = float(held.in_regimes.measure("tunable", LAM).mean.value)
             if i == 0 and suffices(model, held.in_regimes.measure("strongest", 1.0).alignment.value):
-                return WEIGHTS[0]
+                return WEIGHTS[0], True
     best = max(WEIGHTS[1:], key=lambda weight: reached[weight])
-    clear = 0.003 + 1.5 / model.n_rows_
+    clear = clearly(model)
     chance = model.n_rows_**-0.5  # the standard deviation of a correlation with nothing
-    return WEIGHTS[0] if reached[WEIGHTS[0]] > reached[best] + clear or reached[best] < chance else best
+    one = reached[WEIGHTS[0]] > reached[best] + clear or reached[best] < chance
+    return WEIGHTS[0] if one else best, False
+
+
+def clearly(model: Any) -> float:
+    """By how much a choice has to be better on left-out samples than another that is better on most data."""
+    return float(0.003 + 1.5 / model.n_rows_)
+
+
+def share(model: Any) -> float:
+    """The share of ridge regression on all features whose alignment on left-out samples is the highest.
+
+    An average of two predictions is rarely worse than either, so shares have to be the better the further they are from
+    ``USUAL``. It is 0 if no share places left-out samples better than chance may do, or if rows cannot be left out.
+    """
+    if not is_possible(model._problem) or not can_leave_out(model):
+        return USUAL if isinstance(model._problem.data, Gram) and is_possible(model._problem) else 0.0
+    weight = model.supervision_
+    model = with_few_rows(model)
+    with Progress(None) as bar, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        bar.update(0, "share of the regression on left-out samples")
+        trial = clone(model).set_params(supervision=weight, max_iter=SWEEPS, n_init=1, folds=FOLDS)
+        try:
+            judged = cross_validation.with_shares(model, FOLDS, trial, SHARES)
+        except CannotHoldOutError:
+            return 0.0
+    reached = [float(held.in_regimes.measure("tunable", LAM).mean.value) for held in judged]
+    if max(reached) < model.n_rows_**-0.5:  # which a correlation with nothing may be
+        return 0.0
+    cost = (0.001 + 5 / model.n_rows_) * np.abs(np.array(SHARES) - USUAL) / USUAL
+    return SHARES[int(np.argmax(reached - cost))]
+
+
+def to_regress(model: Any) -> tuple[Any, Any]:
+    """Rows in memory for a regression on all features, and their folds; None where the sums of the fit are enough."""
+    if isinstance(model._problem.data, Gram) and model._groups is None:
+        return None, None
+    if not can_leave_out(model):
+        need = "regression_share needs rows in memory, or more complete rows than features"
+        raise ValueError(message(need, got=model.regression_share, remedy="use regression_share=0"))
+    few = model if isinstance(model._rows, Rows) else with_few_rows(model)
+    return few._rows, cross_validation.folds_of(few, FOLDS)[0]

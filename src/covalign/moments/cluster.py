@@ -135,7 +135,7 @@ def learn(Y: Any, *, drop_first: bool = True) -> Encoding:
         if not known or (text and not isinstance(dtype, pd.CategoricalDtype)):
             got = f"text or unknown categories in column {str(name)!r}"
             remedy = "use Y.categorize() first, or pass Y from memory"
-            raise ValueError(message("A covariate in dask needs a type that says its levels", got=got, remedy=remedy))
+            raise ValueError(message("A covariate in dask needs a type with known levels", got=got, remedy=remedy))
     return Encoding.learn(meta, drop_first=drop_first, declared=True)
 
 

@@ -86,7 +86,7 @@ OF_ALIGNER: dict[str, Check] = {
     "chunk_rows": optional(whole(1)),
     "precision": one_of("double", "single"),
 }
-ENGINES = ("Gram", "Dense", "Sparse", "Gapped")
+ENGINES = ("Gram", "Dense", "Sparse", "Gapped", "SparseGapped")
 FACTOR: dict[str, Check] = {
     **CODING,
     "engine": one_of(*ENGINES),
@@ -95,6 +95,7 @@ FACTOR: dict[str, Check] = {
     "full": flag,
     "coordinates": flag,
     "of_y": number(0),
+    "regression_share": number(0, 1),
     "beta_prior": number(0),
     "views": mapping(several(text)),
     "single": flag,
@@ -102,8 +103,10 @@ FACTOR: dict[str, Check] = {
     "converged": flag,
     "realigned": optional(items(SOLVED, number(0, 1, gap=True))),
     "informed": optional(several(mapping(scalar))),
+    "held": optional(mapping(anything)),
     "reading": optional(mapping(anything)),
 }
+HELD: dict[str, Check] = {"folds": whole(1), "why_not": optional(text)}
 OF_FACTOR: dict[str, Check] = {
     "n_factors": either(one_of("auto"), whole(1)),
     "posterior": one_of("full", "mean_field", "coordinates"),
@@ -122,6 +125,7 @@ OF_FACTOR: dict[str, Check] = {
     "beta_prior": number(0),
     "regime_from": one_of("features", "model"),
     "noise": one_of("gaussian", "student"),
+    "regression_share": either(one_of("auto"), number(0, 1)),
 }
 HEAD: dict[str, Check] = {"kind": text, "covalign": text, "parameters": mapping(anything)}
 
@@ -162,7 +166,8 @@ def check_aligner(meta: dict[str, Any], arrays: dict[str, Array]) -> None:
 
 def check_factor(meta: dict[str, Any], arrays: dict[str, Array]) -> None:
     """Check every field of the file of a factor model."""
-    _check_meta(meta, FACTOR, OF_FACTOR, ("coordinates", "of_y", "beta_prior", "informed", "reading"))
+    added = ("coordinates", "of_y", "regression_share", "beta_prior", "informed", "held", "reading")
+    _check_meta(meta, FACTOR, OF_FACTOR, added)
     p, q = _coded(meta)
     n, k, features = meta["n"], meta["k"], [len(names) for names in meta["views"].values()]
     if not features or min(features) < 1:
@@ -180,7 +185,11 @@ def check_factor(meta: dict[str, Any], arrays: dict[str, Array]) -> None:
     _check_table(found, features, arrays)
     _check_data(found, meta["engine"])
     for prefix in ("now", "stage1"):
-        _check_state(found, prefix, of_views, gaps=meta["engine"] == "Gapped")
+        _check_state(found, prefix, of_views, gaps=meta["engine"].endswith("Gapped"))
+    if "regression.of_x" in arrays:
+        found.numbers("regression.of_x", "d p")
+    if ("regression.of_x" in arrays) != (meta.get("regression_share", 0.0) > 0):
+        raise Fault("regression_share", "needs coefficients, or none")
     scaled = meta["parameters"].get("noise") == "student"
     if any((f"{prefix}.scales.dof" in arrays) != scaled for prefix in ("now", "stage1")):
         raise Fault("parameters.noise", "needs scales of samples, or none")
@@ -190,6 +199,7 @@ def check_factor(meta: dict[str, Any], arrays: dict[str, Array]) -> None:
         found.numbers("realigned.T", "p k" if "realigned.R" in arrays else "p p")
         if "realigned.R" in arrays:
             found.numbers("realigned.R", "k k")
+    _check_held(meta, arrays, {"p": p, "k": k})
     _check_reading(meta, dict(zip(meta["views"], features, strict=True)))
 
 
@@ -248,6 +258,47 @@ def _check_budget(meta: dict[str, Any], p: int) -> None:
         raise Fault("budget", f"needs pairs of two covariates below {p}")
 
 
+def _check_held(meta: dict[str, Any], arrays: dict[str, Array], sizes: dict[str, int]) -> None:
+    """The fits without each fold: regimes of all factors, and the informed factors as they were fitted (P x P)."""
+    held = meta.get("held")
+    if held is None:
+        return
+    check_fields(held, HELD, "held.", needed=[*HELD])
+    if held["why_not"] is not None:
+        return
+    k = sizes["k"] if meta["parameters"].get("regime_from") == "features" else sizes["p"]
+    for place, wide in (("in_regimes", k), ("plain", sizes["p"])):
+        _check_left_out(Arrays(arrays, {**sizes, "k": wide}), f"held.{place}.")
+
+
+def _check_left_out(found: Arrays, prefix: str) -> None:
+    M = found.numbers(f"{prefix}M", "folds p p")
+    if len(M) == 0:
+        raise Fault(f"{prefix}M", "needs a fold")
+    T_0 = found.numbers(f"{prefix}T_0", "folds p k")
+    if T_0.shape[1] == T_0.shape[2] and not np.all(np.linalg.cond(T_0) < 1 / np.finfo(float).eps):
+        raise Fault(f"{prefix}T_0", "needs matrices that are invertible")
+    found.numbers(f"{prefix}M_inverse", "folds p p")
+    found.flags(f"{prefix}invertible", "folds")
+    found.whole(f"{prefix}n_train", "folds", 1)
+    fold = found.whole(f"{prefix}fold", "parts", 0, len(M))
+    part = found.whole(f"{prefix}part", "pieces", 0, len(fold))
+    counts = found.flags(f"{prefix}counts", "pieces")
+    for name, least, there in (("fold", len(M), fold), ("part", len(fold), part[counts])):
+        if len(np.unique(there)) < least:
+            raise Fault(f"{prefix}{name}", f"needs all of {least}")
+    found.flags(f"{prefix}has", "pieces p")
+    found.whole(f"{prefix}n", "pieces", 1)
+    means = [found.raw(f"{prefix}mean_{of}", "pieces p") for of in "zy"]
+    z, y = (ROUNDING * np.max(np.abs(mean), initial=0.0) ** 2 for mean in means)
+    S_z, S_y = (
+        found.covariance(f"{prefix}cov_{of}", "pieces p p", slack) for of, slack in zip("zy", (z, y), strict=True)
+    )
+    sd_z, sd_y = (np.sqrt(np.maximum(np.diagonal(S, axis1=1, axis2=2), 0.0)) for S in (S_z, S_y))
+    S_zy = found.numbers(f"{prefix}cov_zy", "pieces p p", low=-(RAW**2), high=RAW**2)
+    found.within(f"{prefix}cov_zy", S_zy, sd_z[:, :, None] * sd_y[:, None, :], np.sqrt(z * y))
+
+
 def _check_reading(meta: dict[str, Any], views: dict[str, int]) -> None:
     """How tables were read; ``views`` has the number of features of each."""
     reading = meta.get("reading") or {}
@@ -291,7 +342,7 @@ def _check_data(found: Arrays, engine: str) -> None:
     elif engine == "Dense":
         found.numbers("data.X", "n D")
         found.numbers("data.Y", "n p")
-    elif engine == "Sparse":
+    elif engine.startswith("Sparse"):
         found.raw("data.values", "stored")
         found.whole("data.indices", "stored", 0, found.size("D"))
         indptr = found.whole("data.indptr", "n+1", 0)
@@ -299,10 +350,20 @@ def _check_data(found: Arrays, engine: str) -> None:
             raise Fault("data.indptr", "needs the rows of data.values")
         found.raw("data.mean", "D")
         found.numbers("data.weight", "D", low=0, high=RAW)
-        found.numbers("data.Y", "n p")
+        if "data.left" in found.arrays:
+            found.raw("data.left", "n corrections")
+            found.raw("data.right", "corrections D")
     else:
         found.numbers("data.X", "m D")
+    if engine == "Sparse":
+        found.numbers("data.Y", "n p")
+    if engine == "SparseGapped":
+        found.sizes["m"] = found.size("n")
+        found.flags("data.observed", "m V")
+        found.whole("data.view_of", "D", 0, found.size("V"))
+    if engine == "Gapped":
         found.flags("data.observed", "m D")
+    if engine.endswith("Gapped"):
         found.numbers("data.Y", "m p")
         found.flags("data.has_y", "m p")
         found.covariance("data.S_y", "p p")

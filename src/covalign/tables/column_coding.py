@@ -130,7 +130,7 @@ def apply_short(column: Column, values: pd.Series) -> NDArray[np.float64]:
         new = listed(pd.unique(np.asarray(values, dtype=object)[codes < 0]))
         raise ValueError(
             message(
-                f"column {column.source!r} needs the levels of the first rows",
+                f"column {column.source!r} can only have the levels of the first rows",
                 got=f"{new} as well",
                 remedy=DECLARE_ALL,
             )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,20 @@ def is_foreign(path: Path) -> bool:
     return suffix_of(path) in (*SHEETS, *OBJECTS)
 
 
+def sheets_in(path: Path) -> list[str]:
+    """The names of the sheets of a workbook; none of any other file, or if the path names a sheet."""
+    if suffix_of(path) not in SHEETS or sheet_of(path) is not None:
+        return []
+    with _workbook(path) as book:
+        return [str(name) for name in book.sheet_names]
+
+
+def other_sheets(path: Path) -> str:
+    """A hint for the error of a first sheet: the other sheets, and how to name one; "" if there is no other."""
+    names = sheets_in(path)
+    return "" if len(names) < 2 else f". This is its first sheet, {names[0]!r}. Name another: {path}::{names[1]}"
+
+
 def read_foreign(path: Path) -> pd.DataFrame:
     """The table, with the row names that R gave it; a sheet has its row names in a column."""
     return _sheet(path) if suffix_of(path) in SHEETS else _object(path)
@@ -29,10 +45,8 @@ def read_foreign(path: Path) -> pd.DataFrame:
 
 def _sheet(path: Path) -> pd.DataFrame:
     """The first sheet, or the one after ``::``. A first column without a header holds row names."""
-    module = SHEETS[suffix_of(path)]
-    optional(module, "excel", "odfpy" if module == "odf" else module)
     file, sheet = file_of(path), sheet_of(path)
-    with reading(file, "a workbook of Excel or LibreOffice"), pd.ExcelFile(file, engine=module) as book:
+    with _workbook(path) as book:
         names = [str(name) for name in book.sheet_names]
         frame = None if sheet is not None and sheet not in names else book.parse(0 if sheet is None else sheet)
     if frame is None:
@@ -40,6 +54,15 @@ def _sheet(path: Path) -> pd.DataFrame:
         raise ValueError(message(problem, remedy=remedy, wrong=[sheet], known=names))
     first = str(frame.columns[0]) if frame.shape[1] else ""
     return frame.set_index(frame.columns[0]).rename_axis(None) if first == "Unnamed: 0" else frame
+
+
+@contextmanager
+def _workbook(path: Path) -> Iterator[pd.ExcelFile]:
+    module = SHEETS[suffix_of(path)]
+    optional(module, "excel", "odfpy" if module == "odf" else module)
+    file = file_of(path)
+    with reading(file, "a workbook of Excel or LibreOffice"), pd.ExcelFile(file, engine=module) as book:
+        yield book
 
 
 def _object(path: Path) -> pd.DataFrame:

@@ -161,8 +161,8 @@ def warn(n_groups: int | None, likely: tuple[str, str] | None, stacklevel: int =
         warnings.warn(advice(*likely), UngroupedRowsWarning, stacklevel=stacklevel)
     if n_groups is not None and n_groups < FEW:
         text = (
-            f"Held-out numbers rest on {n_groups} groups, so their intervals are very wide, and held-out coupling is "
-            "uncertain. More groups are needed to know more."
+            f"Held-out numbers are based on {n_groups} groups, so their intervals are very wide, and held-out coupling "
+            "is uncertain. More groups are needed to know more."
         )
         warnings.warn(text, NotHeldOutWarning, stacklevel=stacklevel)
 

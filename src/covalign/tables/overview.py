@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,12 +24,11 @@ FAR = 6.0  # robust deviations beyond which a sample is outlying
 ROMAN = {"i": 1, "ii": 2, "iii": 3, "iv": 4, "v": 5, "vi": 6}
 UNUSABLE = ("identifier", "unusable", "constant")
 # Texts that stand for a gap, in any column and among numbers.
-MARK = r"\[.*\]|[-–—?.]+|unknown|not (?:available|applicable|reported|evaluated|known|done)"
+MARK = r"\[.*\]|stage x|[-–—?.]+|unknown|not (?:available|applicable|reported|evaluated|known|done)"
 MARK_AMONG_NUMBERS = rf"{MARK}|missing|none|null|unk|nd|n\.?[adk]\.?|[*/x]"
-# Names of columns of survival: a time, and whether the event happened.
-ENDPOINT = r"(?:os|pfs|dfs|rfs|efs|dss|pfi|dfi|ttt|surv\w*|death|dead|follow\w*|relapse|recurrence|progression)"
-TIME = r"(?:time|days?|weeks?|months?|years?)"
-EVENT = r"dead|died|death|deceased|event|(?:vital|survival)[-_. ]?status"
+# Levels that end in a number have an order (stage i, grade 2, T1a), unless the number is a name (batch 2).
+RANKED = r"(?P<stem>.*?)\s*\b(?:(?P<prefix>p?[TNG])?(?P<rank>[ivIV]+|\d+))(?P<part>[a-dA-D]?)"
+NAMES = r"(?:batch|donor|patient|subject|plate|cluster|site|cent(?:er|re)|lane|run|sample|arm|ward|clone|chr\w*)\W*"
 
 
 def of_view(view: Representation, samples: pd.Index | None) -> dict[str, Any]:
@@ -84,7 +83,7 @@ def of_column(name: str, values: pd.Series) -> dict[str, Any]:
     if cell is not None:
         return {**facts, "why": f"{cell[1]!r} in row {cell[0]!r} is no number: use na={cell[1]!r} if it marks a gap"}
     if are_names(values):
-        return {**facts, "kind": "identifier", "why": "another text in every row"}
+        return {**facts, "kind": "identifier", "why": "a different text in every row"}
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -114,37 +113,25 @@ def marks(table: pd.DataFrame) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def likely_survival(known: Mapping[str, Mapping[str, Any]], table: pd.DataFrame) -> tuple[str, str] | None:
-    """Columns that seem to have times and events of survival; events are 0 and 1."""
-
-    def named(pattern: str, name: str) -> bool:
-        return re.fullmatch(pattern, name, flags=re.IGNORECASE) is not None
-
-    gap = r"[-_. ]*(?:to|until)?[-_. ]*"
-    times = [
-        name
-        for name, facts in known.items()
-        if facts["kind"] == "number" and named(rf"(?:.*{gap})?(?:{ENDPOINT}{gap}{TIME}|{TIME}{gap}{ENDPOINT})", name)
-    ]
-    events = [
-        name
-        for name in known
-        if named(rf"(?:.*[-_. ])?(?:{EVENT})|{ENDPOINT}(?:[-_. ](?:status|event|cens\w*))?", name)
-        and set(table[name].dropna().unique()) == {0, 1}
-    ]
-    return (times[0], events[0]) if times and events else None
-
-
 def likely_order(levels: Sequence[str]) -> list[str] | None:
-    """Three or more levels in the order of the Roman or other number at their ends; None where they have none."""
-    ends = [re.fullmatch(r"(.*?)\s*\b([ivIV]+|\d+)", level) for level in levels]
+    """Three or more levels in the order of the Roman or other number at their ends; None where they have none.
+
+    A letter after the number orders levels of the same number: stage II < stage IIA < stage IIB.
+    """
+    ends = [re.fullmatch(RANKED, level.strip()) for level in levels]
     if len(levels) < 3 or any(end is None for end in ends):
         return None
-    ranks = {level: _rank(end[2]) for level, end in zip(levels, ends, strict=True) if end is not None}
-    stems = {end[1] for end in ends if end is not None}
-    if len(stems) > 1 or None in ranks.values() or len({*ranks.values()}) < len(ranks):
+    ranks = {level: (_rank(end["rank"]), end["part"].lower()) for level, end in zip(levels, ends, strict=True) if end}
+    stems = {f"{end['stem']} {end['prefix'] or ''}".casefold().strip() for end in ends if end is not None}
+    if len(stems) > 1 or re.fullmatch(NAMES, next(iter(stems))) or len({*ranks.values()}) < len(ranks):
         return None
-    return sorted(levels, key=lambda level: ranks[level] or 0)
+    return None if None in {rank for rank, _ in ranks.values()} else sorted(levels, key=lambda level: ranks[level])
+
+
+def same_but_for_capitals(levels: Sequence[str]) -> list[str]:
+    """Levels that differ in capitals or in blanks only, so they may be one."""
+    plain = [re.sub(r"[\s_-]+", " ", level).casefold().strip() for level in levels]
+    return [level for level, text in zip(levels, plain, strict=True) if plain.count(text) > 1]
 
 
 def _rank(text: str) -> int | None:

@@ -32,7 +32,7 @@ from covalign.tables import covariates as coding
 from covalign.tables import groups as grouping
 from covalign.tables import join, mofa_models, table_columns, table_index, text_files
 from covalign.tables import table_files as files
-from covalign.tables.foreign_tables import is_foreign
+from covalign.tables.foreign_tables import is_foreign, other_sheets
 from covalign.tables.named_rows import Named, Representation, loaded
 from covalign.tables.view_layout import AS_IT_IS, Layout, arranged, asked, is_count, transposed
 
@@ -103,7 +103,10 @@ def _opened(
     if text_files.is_text(path) and key is None:
         return from_frame(text_files.read_text(path, index, na), str(path), without, only)
     if is_foreign(path):
-        return from_frame(files.read_table(path, index, na), str(path), without, only)
+        try:
+            return from_frame(files.read_table(path, index, na), str(path), without, only)
+        except ValueError as why:
+            raise ValueError(f"{str(why).removesuffix('.')}{other_sheets(path)}.") from why
     if is_mtx(file_of(path)) or is_cell_ranger(file_of(path)):
         rows = open_rows(file_of(path), key=sheet_of(path) or key, chunk_rows=chunk_rows)
         return Representation(rows, str(path))

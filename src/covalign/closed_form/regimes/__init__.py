@@ -15,6 +15,8 @@ covariate, and the problem does not determine them. Of all solutions we take the
 first P columns of Z (orthogonal Procrustes), a continuous choice that does not depend on row order or chunking.
 A covariate that is uncorrelated with Z keeps its T_0 dimension under ``strongest``.
 
+**More covariates than dimensions.** Only ``strongest`` exists (``crowded``).
+
 >>> import covalign as ca
 >>> m = ca.simulate.population_moments("PN")
 >>> ca.regimes.frontier(m, [0, 0.5, 1])["coupling"].round(2).tolist()

@@ -11,6 +11,7 @@ from covalign._core.data_errors import no_exclusive
 from covalign._core.linalg import Array, rank_cutoff, to_correlation, unit_rows
 from covalign._core.messages import message, shown
 from covalign._core.user_arrays import as_matrix
+from covalign.closed_form.crowded import only_strongest
 from covalign.closed_form.measures import off_diagonal_squares
 from covalign.closed_form.regimes.polar import Polar, checked_polar, whitened_polar
 from covalign.moments.moments import Moments
@@ -79,7 +80,7 @@ def turned(polar: Polar, regime: str, lam: float = 0.5) -> Array:
 
 
 def mixing(polar: Polar, regime: str, lam: float = 0.5) -> Array:
-    """unit_rows(f(M)), the P x P matrix that takes T_0 to the regime.
+    """unit_rows(f(M)), the P x P matrix that takes T_0 to the regime (P x k with more covariates than dimensions).
 
     >>> import covalign as ca
     >>> m = ca.simulate.population_moments("PN")
@@ -89,6 +90,10 @@ def mixing(polar: Polar, regime: str, lam: float = 0.5) -> Array:
     """
     check_regime(regime)
     polar = checked_polar(polar)
+    if polar.crowded:
+        if regime == "strongest" or (regime == "tunable" and check_lam(lam) == 1):
+            return polar.basis.T
+        raise only_strongest(polar.basis.shape[1], len(polar.M))
     if regime == "exclusive":
         if polar.M_inverse is None:
             raise no_exclusive(polar.dependent)
@@ -127,6 +132,8 @@ def lam_within(M: Array, max_coupling: float, C: Array | None = None) -> float:
     0.5
     """
     M, max_coupling = as_matrix(M, "M"), check_max_coupling(max_coupling)
+    if M.shape[-1] > len(M):
+        raise only_strongest(M.shape[-1], len(M))
     if M.size == 0 or M.shape[0] != M.shape[1] or not np.isfinite(M).all():
         problem, got = "lam_within needs the matrix M of a Polar", f"shape {M.shape}, or NaN or infinity (inf)"
         raise ValueError(message(problem, got=got, remedy="use whitened_polar(moments).M"))

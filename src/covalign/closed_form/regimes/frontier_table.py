@@ -12,6 +12,7 @@ from covalign._core.checks import check_lam, listed_lams
 from covalign._core.data_errors import no_exclusive
 from covalign._core.linalg import Array, to_correlation
 from covalign._core.messages import message, shown
+from covalign.closed_form.crowded import only_strongest
 from covalign.closed_form.regimes.four_regimes import mixing
 from covalign.closed_form.regimes.map_measures import coupling, mean_or_nan, observed_alignment
 from covalign.closed_form.regimes.polar import Polar, whitened_polar
@@ -69,6 +70,11 @@ def frontier_settings(polar: Polar, lams: Iterable[float] | None) -> tuple[list[
     """
     checked = [check_lam(lam) for lam in (DEFAULT_LAMS if lams is None else listed_lams(lams))]
     named = {0.0: "independent", 1.0: "strongest"}
+    if polar.crowded:
+        p, k = polar.basis.shape[::-1]
+        if lams is not None and 1.0 not in checked:
+            raise only_strongest(p, k)
+        return [("strongest", 1.0)], str(only_strongest(p, k))
     settings = [(named.get(lam, "tunable"), lam) for lam in checked]
     if polar.M_inverse is None:
         return settings, str(no_exclusive(polar.dependent))
@@ -109,7 +115,8 @@ def matrices(
     reduced = m.transform(polar.T_0)
     if settings is None:
         settings = [("exclusive", np.nan)] if polar.M_inverse is not None else []
-        settings = [*settings, ("independent", 0.0), ("tunable", 0.5), ("strongest", 1.0)]
+        ends = [] if polar.crowded else [("independent", 0.0), ("tunable", 0.5)]
+        settings = [*settings, *ends, ("strongest", 1.0)]
     frames, settings = [], _checked_settings(settings)
     for regime, lam in settings:
         of = reduced.transform(mixing(polar, regime, lam))

@@ -1,4 +1,4 @@
-"""What a map T is worth on the moments of some rows: alignment, coupling, and shares of categories."""
+"""Measures of a map T on the moments of some rows: alignment, coupling, and shares of categories."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.linalg
 
 from covalign._core.checks import check_choice, check_ridge
-from covalign._core.data_errors import constant_covariates, too_few_rows, too_many_covariates
+from covalign._core.data_errors import constant_covariates, too_few_rows
 from covalign._core.linalg import (
     Array,
     Whitening,
@@ -21,6 +21,7 @@ from covalign._core.linalg import (
 )
 from covalign._core.messages import kind_of, message
 from covalign._core.threads import one_thread
+from covalign.closed_form.crowded import unit_columns
 from covalign.moments.incomplete import IncompleteMoments
 from covalign.moments.moments import Moments
 
@@ -38,6 +39,9 @@ REGULAR = 1e-6  # the reciprocal condition of a gram matrix of columns that are 
 
 class Polar(NamedTuple):
     """The matrices behind every regime; ``null`` (P x (P - rank)): combinations of covariates uncorrelated with Z.
+
+    With more covariates than dimensions (``crowded``), T_0 is W (k x K), M is A (k x P), and ``basis`` has the
+    directions of T_1, so that T = F T_0, corr(z~) = F F' and corr(z~_p, y_p) = (F M)_pp as elsewhere.
 
     >>> import covalign as ca
     >>> m = ca.simulate.population_moments("PN")
@@ -60,6 +64,16 @@ class Polar(NamedTuple):
         return self.whitening.matrix
 
     @property
+    def crowded(self) -> bool:
+        """Whether covariates are more than the dimensions of Z."""
+        return bool(len(self.M) < self.basis.shape[1])
+
+    @property
+    def rank(self) -> int:
+        """How many covariates are linearly independent as seen from Z."""
+        return int(np.linalg.matrix_rank(self.M)) if self.crowded else len(self.M) - self.null.shape[1]
+
+    @property
     def dependent(self) -> list[str]:
         """Names of the covariates that take part in a linear dependence."""
         involved = np.linalg.norm(self.null, axis=1) > 1e-6
@@ -80,8 +94,6 @@ def whitened_polar(m: Moments, shrinkage: float = 0.0, scale: str = "raw") -> Po
     """
     k, p = checked_moments(m).cov_zy.shape
     shrinkage = check_ridge(shrinkage)
-    if p > k:
-        raise too_many_covariates(p, k)
     if m.n is not None and m.n < 2:
         raise too_few_rows(m.n)
     with one_thread(k):
@@ -118,7 +130,7 @@ def polar_if_spanned(m: Moments, shrinkage: float = 0.0, scale: str = "raw") -> 
     k, p = m.cov_zy.shape
     S_zy = standardised_cross_covariance(m)
     W = Whitening(m.cov_z, is_constant(m.mean_z, np.diag(m.cov_z)), m.root)
-    if W.rank < p:
+    if W.rank < p <= k:
         return W.rank
     unit = np.sqrt(np.where(np.diag(m.cov_z) > 0, np.diag(m.cov_z), 1.0))
 
@@ -179,6 +191,11 @@ def polar_of(whitened: Whitened, names: Sequence[str]) -> Polar:
     (5, 5)
     """
     A, p = whitened.A, whitened.A.shape[1]
+    if p > len(A):
+        C = A if whitened.regressions is None else whitened.regressions(None)
+        return Polar(
+            whitened.whitening.matrix, A, None, np.empty((p, 0)), unit_columns(C), whitened.whitening, tuple(names)
+        )
     if p >= MANY_COVARIATES and (regular := _regular_polar(whitened)) is not None:
         basis, M, M_inverse = regular
         T_0 = whitened.whitening.rows(basis)
@@ -288,7 +305,9 @@ def rest_of_space(m: Moments, polar: Polar) -> Array:
     (5, 10)
     """
     checked_moments(m)
-    complement = scipy.linalg.qr(checked_polar(polar).basis)[0][:, polar.basis.shape[1] :]
+    if checked_polar(polar).crowded:
+        return np.empty((0, len(m.cov_z)))
+    complement = scipy.linalg.qr(polar.basis)[0][:, polar.basis.shape[1] :]
     loadings = m.cov_z @ (polar.whitener.T @ complement)  # cov(Z, rest)
     _, turn = np.linalg.eigh(loadings.T @ loadings)
     complement, loadings = complement @ turn[:, ::-1], loadings @ turn[:, ::-1]

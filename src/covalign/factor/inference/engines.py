@@ -10,14 +10,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
-from scipy import sparse
 
 from covalign._core.linalg import Array, rank_cutoff
+from covalign.factor.inference.sparse_rows import SparseX
+
+MANY_ROWS = 2000  # of a sparse table, from which XX' is not made
 
 
 class Engine(Protocol):
@@ -158,53 +159,40 @@ class Dense(RowEngine):
 
 @dataclass(frozen=True, eq=False)
 class Sparse(RowEngine):
-    """X = (S - 1 m') diag(w), S sparse: never made. Features that do not vary have w = 0."""
+    """X of a sparse table, never made dense, and Y."""
 
-    values: Array  # of S, by rows
-    indices: NDArray[np.integer[Any]]
-    indptr: NDArray[np.integer[Any]]
-    mean: Array
-    weight: Array
+    X: SparseX
     Y: Array
 
-    @cached_property
-    def S(self) -> Any:
-        """As a scipy matrix."""
-        return sparse.csr_matrix((self.values, self.indices, self.indptr), shape=(len(self.Y), len(self.mean)))
-
-    @cached_property
+    @property
     def xx(self) -> Array:
         """x_d'x_d."""
-        return squares(self.S, self.mean) * self.weight**2
+        return self.X.xx
 
-    @cached_property
+    @property
     def rows(self) -> Array:
         """XX'."""
-        scaled = self.S @ sparse.diags(self.weight)
-        G, across = (scaled @ scaled.T).toarray(), scaled @ (self.weight * self.mean)
-        return np.asarray(G - across - across[:, None] + np.sum((self.weight * self.mean) ** 2))
+        return self.X.rows
 
     def times(self, of_x: Array) -> Array:
         """X of_x."""
-        of_s = self.weight[:, None] * of_x
-        return np.asarray(self.S @ of_s - self.mean @ of_s)
+        return self.X @ of_x
 
     def back(self, Z: Array) -> Array:
         """X'Z."""
-        return np.asarray((self.S.T @ Z - np.outer(self.mean, Z.sum(axis=0))) * self.weight[:, None])
+        return self.X.back(Z)
+
+    def principal_map(self, k: int) -> Array:
+        """Leading eigenvectors of XX'; of many rows without this matrix."""
+        if len(self.X) <= MANY_ROWS or k >= min(self.X.shape) - 1:
+            return super().principal_map(k)
+        values, vectors = self.X.leading(k)
+        kept = values > rank_cutoff(len(vectors), float(np.max(np.abs(values))))
+        return largest_positive(self.back(vectors[:, kept] / values[kept]) * np.sqrt(len(self.Y)))
 
     def with_covariates(self) -> Sparse:
-        """[S Y], Y with mean 0 and weight 1."""
-        S, p = sparse.hstack([self.S, sparse.csr_matrix(self.Y)], format="csr"), self.Y.shape[1]
-        mean, weight = np.concatenate([self.mean, np.zeros(p)]), np.concatenate([self.weight, np.ones(p)])
-        return Sparse(S.data, S.indices, S.indptr, mean, weight, self.Y)
-
-
-def squares(S: Any, mean: Array) -> Array:
-    """sum_n (s_nd - m_d)^2 of a sparse matrix by rows: over what is stored, and m_d^2 for every zero that is not."""
-    stored = np.bincount(S.indices, minlength=S.shape[1])
-    away = np.bincount(S.indices, weights=(S.data - mean[S.indices]) ** 2, minlength=S.shape[1])
-    return np.asarray(away + (S.shape[0] - stored) * mean**2)
+        """[X Y]."""
+        return Sparse(self.X.beside(self.Y), self.Y)
 
 
 def leading_eigh(S: Array, k: int) -> tuple[Array, Array]:

@@ -20,9 +20,10 @@ import numpy as np
 
 from covalign._core.linalg import Array
 from covalign.factor.inference import updates
-from covalign.factor.inference.engines import Dense, Gram
+from covalign.factor.inference.engines import Dense, Gram, Sparse
 from covalign.factor.inference.grouped import Factors, GroupedLoadings
 from covalign.factor.inference.patterns import Gapped, Index, few, group_sums, grouped_product, slices
+from covalign.factor.inference.sparse_gaps import SparseGapped
 from covalign.factor.inference.state import SHAPE_0, Gamma, Held, Loadings, Problem, State, View, cannot_resume
 
 # -- factors ----------------------------------------------------------------------------------------------------------
@@ -288,8 +289,10 @@ def filled(problem: Problem) -> Problem:
     return problem._replace(data=as_complete(data, Y))
 
 
-def as_complete(data: Gapped, Y: Array) -> Dense | Gram:
+def as_complete(data: Gapped, Y: Array) -> Dense | Gram | Sparse:
     """Zeros for gaps in X; the cheaper engine for a matrix of this shape."""
+    if isinstance(data, SparseGapped):
+        return Sparse(data.X, Y)
     if data.X.shape[1] <= data.n:
         return Gram(data.n, data.X.T @ data.X, data.X.T @ Y, Y.T @ Y)
     return Dense(data.X, Y)

@@ -96,6 +96,10 @@ class Gapped:
         """Samples."""
         return int(self.sizes.sum())
 
+    def cells_of(self, rows: Any) -> NDArray[np.bool_]:
+        """Whether these rows have each feature."""
+        return np.asarray(self.observed[rows])
+
     @cached_property
     def rows(self) -> Patterns:
         """Rows that lack the same features."""

@@ -94,12 +94,15 @@ def _curve(
         else:
             ax.scatter(x, y, s=46, color=colour, edgecolor="white", linewidth=0.8, zorder=4)
             for at in zip(x, y, strict=True):
-                _name(ax, REGIME_LABELS[regime], *at, colour, regime)
+                steep = not label and "exclusive" not in set(frame["regime"])  # the curve fills the height of the axes
+                _name(ax, REGIME_LABELS[regime], *at, colour, regime, above=steep)
 
 
-def _name(ax: Axes, text: str, x: float, y: float, colour: str, regime: str) -> None:
+def _name(ax: Axes, text: str, x: float, y: float, colour: str, regime: str, above: bool) -> None:
     """A regime's name beside its point, on the side where the curve is not."""
     places = {"independent": ((8, -11), "left"), "strongest": ((2, -19), "right"), "exclusive": ((9, -8), "left")}
+    if above:
+        places["strongest"] = ((2, 7), "right")
     if x < UNCOUPLED:  # at the point of the independent regime: place one name below the other
         places |= {"strongest": ((8, -24), "left"), "exclusive": ((8, 2), "left")}
     offset, ha = places[regime]

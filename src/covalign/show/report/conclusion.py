@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from covalign.closed_form.aligned_model import overfitting
+from covalign.closed_form.crowded import least_coupling
 from covalign.closed_form.pooled_correlation import LEVEL, SMALL, VERDICTS, verdict
 from covalign.closed_form.regimes import mean_or_nan
-from covalign.show.report.facts import has_slider, lam_shown, measured
+from covalign.show.report.facts import has_slider, is_crowded, lam_shown, measured
 
 NAMED = 6  # covariates or samples in a sentence
 LITTLE = 0.01  # a smaller change of the mean alignment is called none
@@ -99,6 +100,10 @@ def _meaning(facts: dict[str, Any], now: dict[str, Any], judged: bool) -> str:
 def _slider(facts: dict[str, Any]) -> str:
     if len(facts["covariates"]) == 1:
         return f"With one covariate the slider changes nothing: every setting gives the same {_dimension(facts)}."
+    if is_crowded(facts):
+        p, k = len(facts["covariates"]), facts["dimensions"]
+        least = _plain(least_coupling(p, k))
+        return f"{p:,} covariates in {k:,} dimensions have no λ: their coupling is at least {least}, whatever the map."
     ends = [measured(facts, regime, lam) for regime, lam in (("independent", 0.0), ("strongest", 1.0))]
     judged = all(end["held_out"] is not None for end in ends)
     each = [np.asarray((end["held_out"] if judged else end)["alignment"]) for end in ends]
@@ -115,14 +120,14 @@ def _slider(facts: dict[str, Any]) -> str:
         )
     if not gain >= LITTLE:
         return (
-            f"{subject} buys no alignment: from λ = 0 to λ = 1, {alignment}, but coupling rises from {couplings[0]} "
-            f"to {couplings[1]} ({largest}). λ = 0 gives up nothing."
+            f"{subject} does not raise alignment: from λ = 0 to λ = 1, {alignment}, but coupling rises from "
+            f"{couplings[0]} to {couplings[1]} ({largest}). λ = 0 loses nothing."
         )
     most = int(np.nanargmax(each[1] - each[0]))
     best = f"{called(facts['covariates'][most])} ({_number(each[0][most])} to {_number(each[1][most])})"
     return (
-        f"{subject} buys alignment for coupling: from λ = 0 to λ = 1, {alignment}, most for {best}, and coupling from "
-        f"{couplings[0]} to {couplings[1]} ({largest})."
+        f"{subject} raises alignment and coupling: from λ = 0 to λ = 1, {alignment}, most for {best}, and coupling "
+        f"from {couplings[0]} to {couplings[1]} ({largest})."
     )
 
 
@@ -175,6 +180,8 @@ def _few(items: Sequence[str], count: int | None = None) -> str:
 
 
 def _setting(facts: dict[str, Any]) -> str:
+    if facts["limits"] is not None:
+        return f"exact: {facts['limits']['words']}"
     return lam_shown(facts["lam"]) if facts["regime"] == "tunable" else str(facts["regime"])
 
 

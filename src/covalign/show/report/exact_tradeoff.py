@@ -21,7 +21,7 @@ LEAST_SHOWN = 0.0005  # smaller differences are not visible
 def of_aligner(aligner: Any) -> dict[str, Any]:
     """The facts: what is drawn (None: nothing), and a sentence about it (None: nothing to say)."""
     p = len(aligner.covariate_names_)
-    if p == 1:
+    if p == 1 or aligner._polar().crowded:
         return {"exact": None, "about_exact": None}
     if p > MOST:
         where = f"; frontier() has it for up to {MOST_EXACT}" if p <= MOST_EXACT else ""

@@ -178,7 +178,8 @@ def sets(model: Any, gene_sets: Any) -> dict[str, Any]:
 def samples(model: Any, polar: Polar) -> dict[str, Any] | None:
     """Some samples, evenly spread over the table: T_0 z, the free factors, and covariates for their colours.
 
-    ``stage_1`` has the factors before any regime.
+    Features alone place them, as they would place new samples: factors that know their covariates would show little
+    but these. Only in the paper's way they know them. ``stage_1`` has the factors before any regime.
     """
     if not isinstance(model._rows, Rows):
         return None
@@ -188,9 +189,11 @@ def samples(model: Any, polar: Polar) -> dict[str, Any] | None:
     columns = 2 * (p + len(free)) + len(table.encoding.columns)
     n = min(len(rows.Y), SAMPLES, max(50, CELLS // columns))
     at = np.unique(np.linspace(0, len(rows.Y) - 1, n).round().astype(int))
-    first = model._means(model._stage_1)[at]
-    independent = np.eye(model._problem.p)
-    moved = first @ model._label_free.map(independent).T if model.regime_from == "features" else model.factors_[at]
+    if model.regime_from == "features":
+        first = _from_features(model, at)
+        moved = first @ model._label_free.map(np.eye(p)).T
+    else:
+        first, moved = model._means(model._stage_1)[at], model.factors_[at]
     raw = rows.Y[at] * table.sd_y + table.mean_y + table.nuisance.of_y(rows.C[at])
     blocks = [*zip(table.encoding.columns, table.encoding.blocks, strict=True)]
     return {
@@ -202,6 +205,14 @@ def samples(model: Any, polar: Polar) -> dict[str, Any] | None:
         "stage_1": {"informed": plain(first[:, :p], 5), "free_values": plain(first[:, free], 5)},
         "colours": [{**_colour(column, raw[:, list(block)]), "columns": list(block)} for column, block in blocks],
     }
+
+
+def _from_features(model: Any, at: NDArray[np.intp]) -> Array:
+    """The factors of stage 1 of some fitted samples, from their features alone."""
+    table, X, p = model._table, model._rows.X[at], model._problem.p
+    parts = {name: X[:, where] for name, where in zip(table.views, table.bounds, strict=True)}
+    nobody = np.full((len(at), p), np.nan)
+    return placement.place(model._stage_1, model._sy, table.standardised(parts, None), nobody, np.eye(p)).mean
 
 
 def weights(model: Any) -> dict[str, Any] | None:

@@ -11,19 +11,23 @@ moments C, for coupling, and means of z~_p, z~_p^2 and z~_p y_p, for alignment, 
 If covariates have gaps, the rows that have y_p are a group of their own. In a factor model, z are its factors. Its
 informed factors before any regime are no function of T_0 z, so they have a T_0 and moments of their own (``stage_1``),
 and F is the inverse of this T_0 (``as_fitted``).
+
+With more covariates than dimensions F is the same for every lambda (``directions``, P x k), and a page has no slider.
 """
 
 from __future__ import annotations
 
 import ast
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from scipy.stats import t as student
 
 from covalign._core.linalg import Array, rank_cutoff, to_correlation, unit_rows
-from covalign._core.messages import message
-from covalign.closed_form import regimes
+from covalign.closed_form import optimum, regimes
+from covalign.closed_form.budget import Budget
 from covalign.closed_form.heldout import (
     CoupledFold,
     HeldOut,
@@ -44,7 +48,9 @@ FORMAT = 3
 MANY_COVARIATES = 250  # from which a page has no slider: it would carry more than a million numbers
 LEAST_AXES = {"coupling": 0.1, "alignment": 0.1}  # shorter axes would magnify differences that do not matter
 AS_FITTED = "as fitted"  # a factor model before it is realigned
-FIXED = {AS_FITTED: "as_fitted", "exclusive": "M_inverse"}  # regimes that do not depend on lambda, and their matrices
+EXACT = "exact"  # at(exact=True)
+# Regimes that do not depend on lambda, and their matrices.
+FIXED = {AS_FITTED: "as_fitted", "exclusive": "M_inverse", EXACT: "F_exact"}
 
 
 def of_aligner(aligner: Any) -> dict[str, Any]:
@@ -64,9 +70,7 @@ def of_estimator(
 ) -> dict[str, Any]:
     """The facts that both estimators have; ``name`` and ``data`` are those of the code that fits it."""
     polar, lam = model._polar(), model.lam_
-    if model.regime_ == "exact":
-        problem = "a report shows the regimes of a model, and not at(exact=True)"
-        raise ValueError(message(problem, remedy="Write it for at(max_coupling=...) or another regime"))
+    budget = model._budget if model.regime_ == EXACT else None
     return {
         "format": FORMAT,
         "kind": type(model).__name__,
@@ -82,20 +86,47 @@ def of_estimator(
         "verdicts": {"names": list(VERDICTS), "small": SMALL},
         "regime": AS_FITTED if model.regime_ is None else model.regime_,
         "lam": 0.5 if lam is None or np.isnan(lam) else float(lam),  # where the slider starts
+        "limits": None if budget is None else limits(budget, model.covariate_names_),
         "code": code(model, name, data, leave),
         "parameters": {key: _literal(value, key) for key, value in model.get_params().items()},
-        **of_rows(polar, model._fitted_sums().transform(polar.T_0), held, why_not),
+        **of_rows(polar, model._fitted_sums().transform(polar.T_0), held, why_not, budget),
     }
 
 
-def of_rows(polar: Polar, rows: Rows, held: HeldOut | None, why_not_held_out: str | None = None) -> dict[str, Any]:
-    """The facts behind every regime: for the fitted rows (moments of T_0 Z and Y), and for each left-out fold."""
+def limits(budget: Budget, names: Sequence[str]) -> dict[str, str]:
+    """What ``at(exact=True)`` was asked for: as words, and as arguments in Python."""
+    pairs = [(names[a], names[b]) for a, b in budget.uncoupled]
+    words, code = [], []
+    if math.isfinite(budget.max_coupling):
+        words.append(f"a coupling of at most {budget.max_coupling:g}")
+        code.append(f"max_coupling={budget.max_coupling!r}")
+    if pairs:
+        words.append(f"no correlation between {' and between '.join(f'{a} and {b}' for a, b in pairs)}")
+        code.append(f"uncoupled={pairs!r}")
+    if budget.weights is not None:
+        weighted = {name: float(f"{weight:.4g}") for name, weight in zip(names, budget.weights, strict=True)}
+        words.append(f"the weights {', '.join(f'{weight:g} of {name}' for name, weight in weighted.items())}")
+        code.append(f"weights={weighted!r}")
+    return {"words": ", ".join(words), "code": ", ".join([*code, "exact=True"])}
+
+
+def of_rows(
+    polar: Polar,
+    rows: Rows,
+    held: HeldOut | None,
+    why_not_held_out: str | None = None,
+    budget: Budget | None = None,
+) -> dict[str, Any]:
+    """The facts behind every regime: for the fitted rows (moments of T_0 Z and Y), and for each left-out fold.
+
+    ``budget`` is that of the exact regime, which is solved for the fitted rows and for each fold.
+    """
     folds = [] if held is None else held.folds
     parts = sum(len(of.parts) for of in folds)
     return {
-        "why_no_exclusive": regimes.frontier_settings(polar, [])[1],
-        "fitted": {**regime(polar), **_judged(rows)},
-        "folds": [] if held is None else [_left_out(of, held.origin, regime(of.polar)) for of in folds],
+        "why_no_exclusive": regimes.frontier_settings(polar, [1.0])[1],
+        "fitted": {**regime(polar, budget), **_judged(rows)},
+        "folds": [] if held is None else [_left_out(of, held.origin, regime(of.polar, budget)) for of in folds],
         # By degrees of freedom.
         "quantiles": [None, *student.ppf((1 + LEVEL) / 2, np.arange(1, max(2, parts))).tolist()],
         # Held-out numbers of the exclusive regime need it to exist in every fold.
@@ -119,9 +150,13 @@ def about_groups(n: int | None, rows: str) -> str | None:
     return f"{rows.capitalize()} were left out by group; there are {found}."
 
 
-def regime(polar: Polar) -> dict[str, Any]:
+def regime(polar: Polar, budget: Budget | None = None) -> dict[str, Any]:
     """The matrices that determine F."""
-    return {"M": plain(polar.M), "M_inverse": None if polar.M_inverse is None else plain(polar.M_inverse)}
+    if polar.crowded:
+        return {"M": plain(polar.M), "M_inverse": None, "directions": plain(polar.basis.T)}
+    exact = None if budget is None else plain(optimum.largest_alignment(polar.M, budget).mixing)
+    inverse = None if polar.M_inverse is None else plain(polar.M_inverse)
+    return {"M": plain(polar.M), "M_inverse": inverse, **({} if exact is None else {"F_exact": exact})}
 
 
 def as_fitted(polar: Polar) -> dict[str, Any]:
@@ -139,7 +174,10 @@ def _judged(rows: Rows) -> dict[str, Any]:
 
 def _left_out(of: LeftOut, origin: Array, fit: dict[str, Any]) -> dict[str, Any]:
     """A fit without a fold, and what the parts of its left-out rows add to alignment and coupling."""
-    forms = {} if "as_fitted" in fit else {"tunable": [np.eye(len(of.polar.M)), no_zero_rows(of.polar.M)]}
+    if "directions" in fit:
+        forms = {"tunable": [np.array(fit["directions"])]}
+    else:
+        forms = {} if "as_fitted" in fit else {"tunable": [np.eye(len(of.polar.M)), no_zero_rows(of.polar.M)]}
     forms |= {name: [mixing(fit, name, 0.0)] for name, matrix in FIXED.items() if fit.get(matrix) is not None}
     return {
         **fit,
@@ -186,7 +224,12 @@ def _group(columns: Any, seen: Moments, rows: Rows) -> dict[str, Any]:
 
 def has_slider(facts: dict[str, Any]) -> bool:
     """Whether the page computes its numbers, from matrices that it carries."""
-    return len(facts["covariates"]) < MANY_COVARIATES
+    return len(facts["covariates"]) < MANY_COVARIATES and not is_crowded(facts)
+
+
+def is_crowded(facts: dict[str, Any]) -> bool:
+    """Whether covariates are more than the dimensions of Z, so that only the strongest regime exists."""
+    return "directions" in facts["fitted"]
 
 
 def plain(matrix: Any, digits: int = 12) -> Any:
@@ -230,6 +273,8 @@ def lam_shown(lam: float) -> str:
 
 def mixing(of: dict[str, Any], regime: str, lam: float) -> Array:
     """F of a regime, for the fitted rows or for a fold."""
+    if "directions" in of:
+        return np.array(of["directions"])
     if regime in FIXED:
         return unit_rows(np.array(of[FIXED[regime]]))
     return regimes.mixed(np.array(of["M"]), regimes.ENDS.get(regime, lam))
@@ -294,9 +339,10 @@ def _symmetric(rows: list[list[float]]) -> Array:
 
 def _pair_sums(of: dict[str, Any], regime: str, lam: float) -> list[Array]:
     """The sums of ``Pairs`` of every part of a fold (fields x P)."""
-    p, lam = len(of["M"]), regimes.ENDS.get(regime, lam)
-    name, w = (regime, np.ones(1)) if regime in FIXED else ("tunable", np.array([1 - lam, lam]))
-    norm = np.ones(p) if regime in FIXED else np.linalg.norm(w[0] * np.eye(p) + w[1] * no_zero_rows(of["M"]), axis=1)
+    p, lam = len(of["known"]), regimes.ENDS.get(regime, lam)
+    name = regime if regime in FIXED else "tunable"
+    w = np.ones(1) if regime in FIXED or "directions" in of else np.array([1 - lam, lam])
+    norm = np.ones(p) if len(w) == 1 else np.linalg.norm(w[0] * np.eye(p) + w[1] * no_zero_rows(of["M"]), axis=1)
     pairs_of_w = np.outer(w, w)[np.triu_indices(len(w))]
     made = []
     for part in of["parts"]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from covalign.closed_form.regimes import mean_or_nan
 from covalign.show.report import conclusion
-from covalign.show.report.facts import LEAST_AXES, has_slider, lam_shown, measured
+from covalign.show.report.facts import LEAST_AXES, has_slider, is_crowded, lam_shown, measured
 
 WIDTH, HEIGHT, EDGE, RIM = 460, 300, 48, 12  # EDGE: the space for numbers
 LEADING = 3  # features of a factor in a view
@@ -39,15 +39,21 @@ def static(facts: dict[str, Any]) -> str:
     categories = "".join(f"<p>{html.escape(text)}</p>" for text in facts["about_categories"])
     return (
         f"<h2>{named}: coupling {now['coupling']:.3f}</h2>{_figure(facts, now)}"
-        '<p class="key"><b class="fitted">fitted rows</b> and <b class="held">held out</b>, from independent to '
-        f"strongest. {html.escape(facts.get('about_exact') or '')} {_about_slider(facts)}</p>"
+        f'<p class="key"><b class="fitted">fitted rows</b> and <b class="held">held out</b>{_along(facts)}. '
+        f"{html.escape(facts.get('about_exact') or '')} {_about_slider(facts)}</p>"
         f"{_alignments(facts, now)}{groups}{categories}{more}"
     )
+
+
+def _along(facts: dict[str, Any]) -> str:
+    return "" if is_crowded(facts) else ", from independent to strongest"
 
 
 def _about_slider(facts: dict[str, Any]) -> str:
     if has_slider(facts):
         return "If scripts are allowed, this page has a slider for λ."
+    if is_crowded(facts):
+        return "More covariates than dimensions have only the strongest regime."
     return f"A page of {len(facts['covariates'])} covariates has no slider for λ: it would be too large."
 
 
@@ -130,7 +136,7 @@ def _table(head: Iterable[str], rows: Iterable[tuple[str, Sequence[str]]]) -> st
 
 def _figure(facts: dict[str, Any], now: dict[str, Any]) -> str:
     """Mean alignment against coupling along lambda, fitted and held out, and the point of the model."""
-    lams = np.linspace(0, 1, 21 if has_slider(facts) else 5)
+    lams = np.ones(1) if is_crowded(facts) else np.linspace(0, 1, 21 if has_slider(facts) else 5)
     along = [measured(facts, "tunable", float(lam)) for lam in lams]
     curves = {
         "fitted": _known(_point(found) for found in along),

@@ -22,7 +22,7 @@ from covalign.study.baselines.method import BuiltIn, Fitted, stacked
 def of_few_groups() -> Iterator[None]:
     """No warning about few groups: ``compare`` warns once, for all methods."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Held-out numbers rest on", NotHeldOutWarning)
+        warnings.filterwarnings("ignore", "Held-out numbers are based on", NotHeldOutWarning)
         yield
 
 

@@ -37,9 +37,11 @@ const arithmetic = (() => {
 
   const weightOf = (regime, lam) => (regime === "independent" ? 0 : regime === "strongest" ? 1 : lam);
 
+  // facts.FIXED: regimes that do not depend on lambda, and their matrices
+  const FIXED = { "as fitted": "as_fitted", exclusive: "M_inverse", exact: "F_exact" };
+
   function mixing(of, regime, lam) {
-    if (regime === "as fitted") return unitRows(of.as_fitted);
-    if (regime === "exclusive") return unitRows(of.M_inverse);
+    if (regime in FIXED) return unitRows(of[FIXED[regime]]);
     const weight = weightOf(regime, lam);
     return unitRows(of.M.map((row, p) => row.map((value, q) => (1 - weight) * Number(p === q) + weight * value)));
   }
@@ -49,7 +51,7 @@ const arithmetic = (() => {
   // the products are computed once, and each lambda costs P^2. Other regimes are M = F at w = 1.
   const kept = new WeakMap();
   function products(of, regime) {
-    const name = ["as fitted", "exclusive"].includes(regime) ? regime : "tunable";
+    const name = regime in FIXED ? regime : "tunable";
     if (!kept.has(of)) kept.set(of, {});
     if (!(name in kept.get(of))) kept.get(of)[name] = { fixed: name !== "tunable", ...multiplied(of, name) };
     return kept.get(of)[name];
@@ -120,7 +122,7 @@ const arithmetic = (() => {
 
   // Second moments of left-out rows under F = (1 - w) I + w M are quadratic in w, as above.
   function foldProducts(fold, regime) {
-    const name = ["as fitted", "exclusive"].includes(regime) ? regime : "tunable";
+    const name = regime in FIXED ? regime : "tunable";
     if (!kept.has(fold)) kept.set(fold, {});
     if (!(name in kept.get(fold))) kept.get(fold)[name] = { fixed: name !== "tunable", ...multipliedParts(fold, name) };
     return kept.get(fold)[name];
@@ -407,7 +409,7 @@ const arithmetic = (() => {
     return found.sort((a, b) => Math.abs(b.value) - Math.abs(a.value));
   }
 
-  return { point, measured, mixing, lamWithin, allShares, mean, pairs };
+  return { FIXED, point, measured, mixing, lamWithin, allShares, mean, pairs };
 })();
 
 if (typeof module !== "undefined") module.exports = arithmetic;

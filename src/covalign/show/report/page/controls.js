@@ -15,7 +15,7 @@
     byId("lam").value = state.lam;
     byId("lam-shown").textContent = settingShown();
     byId("lam").setAttribute("aria-valuetext", settingShown());
-    byId("lam").classList.toggle("aside", ["exclusive", "as fitted"].includes(state.regime));
+    byId("lam").classList.toggle("aside", state.regime in arithmetic.FIXED);
     for (const button of document.querySelectorAll("[data-regime]")) {
       button.setAttribute("aria-pressed", String(button.dataset.regime === state.regime));
     }
@@ -51,6 +51,8 @@
   byId("strongest").addEventListener("click", () => slide(1));
   byId("as-fitted").hidden = !isModel;
   byId("as-fitted").addEventListener("click", () => choose("as fitted", state.lam));
+  byId("exact").hidden = facts.limits === null;
+  byId("exact").addEventListener("click", () => choose("exact", state.lam));
   const exclusive = byId("exclusive");
   if (corner) {
     exclusive.addEventListener("click", () => choose("exclusive", state.lam));

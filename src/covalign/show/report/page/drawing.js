@@ -70,9 +70,18 @@ const drawing = (() => {
 
   // -- tables ---------------------------------------------------------------------------------------------------------
 
+  // Text that may break after a mark within a name (er_status), and not only anywhere.
+  function breaking(cell, text) {
+    text.split(/(?<=[\p{L}\p{N}][_.:/-])(?=\p{L})/u).forEach((part, i) => {
+      if (i) cell.appendChild(document.createElement("wbr"));
+      cell.append(part);
+    });
+    return cell;
+  }
+
   // A cell of text that may break anywhere, but not within a word of usual length.
   function words(parent, tag, text, attributes = {}) {
-    const cell = write(parent, tag, text, attributes);
+    const cell = breaking(write(parent, tag, null, attributes), text);
     const longest = Math.max(...text.split(/[\s_.:/-]/u).map((word) => word.length));
     cell.style.minWidth = `${Math.min(19, Math.ceil(1.2 * longest) + 2)}ch`;
     return cell;
@@ -156,7 +165,7 @@ const drawing = (() => {
     write(above, head ? "th" : "td", head, head ? { scope: "col" } : {});
     for (const name of columns) {
       if (upright) words(above, "th", name, { scope: "col" });
-      else write(write(above, "th", null, { scope: "col" }), "span", name, { class: "turned" });
+      else breaking(write(write(above, "th", null, { scope: "col" }), "span", null, { class: "turned" }), name);
     }
     for (const [name] of notes) words(above, "th", name, { scope: "col", class: "note" });
     const body = write(place, "tbody");

@@ -64,14 +64,16 @@
     }
   }
 
+  const ofChance = (p) => (p >= 0.0005 ? shown(p, 3) : p.toExponential(1));
+
   function setsOf(place, k) {
     write(place, "h3", "Gene sets");
     const unmatched = Object.values(sets.unmatched).reduce((sum, count) => sum + count, 0);
-    const about = `${sets.tested} tests of ${sets.given} sets for this factor, ${sets.found[k]} with q < ${sets.below}.${unmatched ? ` ${unmatched} names of the sets are no features.` : ""}${sets.note ? ` Note: ${sets.note}.` : ""}`;
+    const about = `${sets.tested} tests of ${sets.given} sets for this factor, ${sets.found[k]} with q < ${sets.below}.${unmatched ? ` ${unmatched === 1 ? "1 name of the sets is no feature" : `${unmatched} names of the sets are no features`}.` : ""}${sets.note ? ` Note: ${sets.note}.` : ""}`;
     if (sets.best[k].length) {
       const box = write(place, "div", null, { class: "scroll", tabindex: "0", role: "region", "aria-label": "Gene sets" });
       table(write(box, "table"), ["set", "view", "genes", "direction", "statistic", "p", "q"], sets.best[k].map((one) =>
-        [one.set, one.view, String(one.size), one.direction, shown(one.statistic), one.p.toExponential(1), one.q.toExponential(1)]));
+        [one.set, one.view, String(one.size), one.direction, shown(one.statistic), ofChance(one.p), ofChance(one.q)]));
     }
     write(place, "p", sets.best[k].length ? `${about} Up: the loadings of the set are above those of other genes. q: false discovery rate.` : "Not tested: this factor is off.", { class: "key" });
   }

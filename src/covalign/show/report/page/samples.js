@@ -41,7 +41,8 @@
     const [across, up] = [options("scatter-x", all, 0), options("scatter-y", all, Math.min(1, all.length - 1))];
     const colour = options("scatter-colour", [...colours.map((one) => one.name), "none"], colours.length);
     const n = samples.informed.length;
-    byId("scatter-said").textContent = `${n < samples.of ? `${n} of ${samples.of} samples, evenly spread over the table` : `All ${n} samples`}. ${facts.regime_from === "features" ? "Factors" : "Informed factors"} follow the chosen regime. They know the covariates of these samples; factors of new samples do not.`;
+    byId("scatter-said").textContent = `${n < samples.of ? `${n} of ${samples.of} samples, evenly spread over the table` : `All ${n} samples`}. ${facts.regime_from === "features" ? "Factors follow the chosen regime. Features alone place these samples, as they would place new ones."
+      : "Informed factors follow the chosen regime. They know the covariates of these samples; factors of new samples do not."}`;
 
     // F: null before any regime
     function coordinate(which, F) {

@@ -10,6 +10,7 @@
     independent: `The ${dimension}s are uncorrelated with each other. Among uncorrelated ${dimension}s they have the highest alignment${granted}.`,
     strongest: `Every ${dimension} is the best linear prediction of its covariate${granted}. It may correlate with the other ${dimension}s.`,
     exclusive: `Every ${dimension} correlates with its own covariate and with no other${facts.regime_from === "model" ? granted : ""}. Alignment is lower, most of all for covariates that resemble others.`,
+    exact: facts.limits && `No other linear map has a higher ${facts.limits.code.includes("weights=") ? "weighted mean of the alignments" : "mean alignment"}${granted}, with ${facts.limits.words}.`,
     "as fitted": "The factors as the model found them, before any regime. Each is informed by its covariate; they may correlate.",
   };
 
@@ -96,13 +97,14 @@
     const exact = `lam=${Number(lam.toPrecision(12))}`;
     const name = isModel ? "fa" : "aligner";
     const turn = regime === "as fitted" ? null
+      : regime === "exact" ? `${name}.at(${facts.limits.code})`
       : budget !== null && !isModel ? `aligner.at(max_coupling=${budget})`
         : `${name}.${isModel ? "realign" : "at"}(${regime === "tunable" ? exact : `regime="${regime}"`})`;
     const lines = ["import covalign as ca", "", facts.code];
     if (turn !== null) lines.push(`${name} = ${turn}`);
     lines.push(isModel ? "fa.factors_, fa.summary()" : `named = aligner.transform(Z${facts.confounders.length ? ", confounders=C" : ""})`);
     if (facts.command) {
-      const setting = regime === "as fitted" ? "" : budget !== null && !isModel ? ` --max-coupling ${budget}`
+      const setting = ["as fitted", "exact"].includes(regime) ? "" : budget !== null && !isModel ? ` --max-coupling ${budget}`
         : regime === "tunable" ? ` --lam ${Number(lam.toPrecision(12))}` : ` --regime ${regime}`;
       lines.push("", "# or, in a shell:", ...`${facts.command}${setting}`.split(/\r?\n|\r/).map((line) => `# ${line}`));
     }
