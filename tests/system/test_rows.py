@@ -728,8 +728,8 @@ def test_batches_of_tensors_frames_and_single_columns():
         (lambda z, y: (z[:, :3], y), "Z needs 4 columns in every batch as in the first, got 3 in batch 2"),
         (lambda z, y: (z, y[:, :1]), "Y needs 2 columns in every batch as in the first, got 1 in batch 2"),
         (lambda z, y: (z[1:], y), "same number of rows .*got 32 and 33 in batch 2"),
-        (lambda z, y: (z, y, y), "pair .*got tuple in batch 2"),
-        (lambda z, y: z, "pair .*got ndarray in batch 2"),
+        (lambda z, y: (z, y, y), "pair .*got a tuple in batch 2"),
+        (lambda z, y: z, "pair .*got a ndarray in batch 2"),
         (lambda z, y: (z[:, 0], y), "Z needs two dimensions"),
     ],
 )
