@@ -165,11 +165,6 @@ def not_one_of(what: str, got: Any, known: Sequence[str]) -> ValueError:
     return ValueError(message(problem, got=shown(got), remedy="use one of these names", wrong=wrong, known=known))
 
 
-def not_positive(what: str, value: Any) -> ValueError:
-    """The number is zero, negative, or no number."""
-    return ValueError(message(f"{what} needs a positive number", got=shown(value), remedy="choose a larger one"))
-
-
 def check_number(value: Any, problem: str, remedy: str, most: float, least: float = 0) -> float:
     """A number from ``least`` to ``most``; ``problem`` is the sentence for anything else."""
     if is_real(value) and least <= as_float(value) <= most:

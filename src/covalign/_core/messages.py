@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 # Remedies in words of Python. The commands have other words for them.
@@ -75,6 +75,16 @@ def listed(items: Iterable[Any], most: int = 5) -> str:
     every = list(items)
     first = ", ".join(repr(_short(text_of(item))) for item in every[:most])
     return first if len(every) <= most else f"{first} and {len(every) - most} more"
+
+
+def counted(count: int, noun: str) -> str:
+    """1 sample, 2,000 samples."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def in_words(items: Sequence[str]) -> str:
+    """a, b and c."""
+    return " and ".join([", ".join(items[:-1]), items[-1]]) if len(items) > 1 else "".join(items)
 
 
 def _short(text: str, most: int = 200) -> str:

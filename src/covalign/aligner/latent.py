@@ -39,7 +39,6 @@ from covalign.tables import groups as grouping
 
 MANY_ROWS = 2_000  # or groups: choosing the shrinkage on the same rows adds .0003 (weak effects: .001) to alignment
 
-PRECISIONS = ("double", "single")
 FEW_DIMENSIONS = 500  # held-out numbers of so many take a second
 
 
@@ -93,7 +92,7 @@ class LatentAligner(EditedRows, BaseEstimator):
     mean_alignment_ : Series
         Means over covariates: in_sample, held_out, and the latter's se and 90 % interval (low, high).
     category_alignment_ : DataFrame
-        covariate, eta_squared, canonical, dummies of every category with several dummies.
+        covariate, eta_squared, canonical, held_out, dummies of every category with several dummies.
     n_rows_, n_pairs_ : int, Series
         Rows of Z, and rows with each covariate.
     confounder_names_ : list of str
@@ -352,7 +351,7 @@ class LatentAligner(EditedRows, BaseEstimator):
             overall, path = Ridge(self.shrinkage_, self.scale_), self.shrinkage_path_
             checked = self._validated()
             ridges = checked.ridges(path if self._nested() else None, overall)
-            self._held, self._validation = checked.held_out(polar, ridges, self._groups is not None), None
+            self._held, self._validation = checked.held_out(polar, ridges, overall, self._groups is not None), None
         return self._held
 
     def _validated(self) -> Validation:

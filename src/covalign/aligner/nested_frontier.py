@@ -65,7 +65,7 @@ def cross_validated_frontier(
     overall = best or Ridge(analytic_shrinkage(fitted))
     chosen = checked.ridges(path, overall)
     polar = regimes.whitened_polar(fitted, *overall)
-    left_out = checked.held_out(polar, chosen, groups is not None)
+    left_out = checked.held_out(polar, chosen, overall, groups is not None)
     if left_out is None:
         raise too_few_rows(whole.n or 0, 2 * folds)
     held = held_out_frontier(left_out, lams, whole.covariate_names)

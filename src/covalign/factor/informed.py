@@ -298,11 +298,13 @@ class InformedFactorAnalysis(RegimesOfFactors, HeldOutFactors, Findings, SampleR
 
     def _fit_supervised(self, problem: Problem, resume: bool) -> None:
         """Stage 1 with the supervision that was asked for, or that left-out samples ask for."""
-        if not resume:
+        if resume:
+            share = self.regression_share_
+        else:
             self.supervision_ = 1.0 if self.supervision == "auto" else float(self.supervision)
-            self.regression_share_ = 0.0 if self.regression_share == "auto" else float(self.regression_share)
+            share = 0.0 if self.regression_share == "auto" else float(self.regression_share)
         self._fit_stage_1(problem.supervised(self.supervision_ - 1), self._search(), resume)
-        self._regress(self.regression_share_)
+        self._regress(share)
         if resume or self.supervision != "auto":
             return
         if self._unfinished:
@@ -312,7 +314,7 @@ class InformedFactorAnalysis(RegimesOfFactors, HeldOutFactors, Findings, SampleR
             self._choose_supervision(problem)
         except KeyboardInterrupt:  # the fit with supervision 1 is there
             self.supervision_, self.converged_, self._unfinished = 1.0, False, (CHOICE,)
-            self._regress(self.regression_share_)
+            self._regress(share)
 
     def _choose_supervision(self, problem: Problem) -> None:
         """Stage 1 again where the covariates should count more."""
@@ -321,14 +323,11 @@ class InformedFactorAnalysis(RegimesOfFactors, HeldOutFactors, Findings, SampleR
         factors = label_free.moments(self._problem, self._stage_1, self.covariate_names_, self._table.encoding.blocks)
         if not supervision.is_lost(problem, label_free.completed(factors)):
             return
-        self.supervision_, enough = supervision.weighed(self)
-        share = self.regression_share_
+        self.supervision_, share = supervision.weighed(self)
         if self.supervision_ > 1:
             again = problem._replace(k=self._problem.k).supervised(self.supervision_ - 1)
             self._fit_stage_1(again, self._search()._replace(choose_factors=False), resume=False)
-        if self.regression_share == "auto" and not enough:
-            share = supervision.share(self)
-        self._regress(self.regression_share_)
+        self._regress(share)
 
     def _regress(self, share: float) -> None:
         """Put this share of ridge regression on all features into the factors of samples without covariates."""
@@ -354,7 +353,7 @@ class InformedFactorAnalysis(RegimesOfFactors, HeldOutFactors, Findings, SampleR
         self._problem = problem
         self._stage_1, self._laplace, self._sums, self._held, self._placing = best.state, None, None, {}, {}
         self._of_features = self._regression = None
-        self._owners = None
+        self._owners = self._once = None
         self._remember(best)
 
     @property

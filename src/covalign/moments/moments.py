@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from covalign._core.checks import check_count, check_positions
-from covalign._core.data_errors import columns_differ
+from covalign._core.data_errors import columns_differ, no_rows
 from covalign._core.linalg import Array, is_constant, is_explained, range_root, rank_cutoff, whitener
 from covalign._core.messages import listed, message
 from covalign._core.user_arrays import as_matrix, as_vector
 from covalign.moments.block_sizes import is_wide
 from covalign.moments.moments_sum import joined_root
-from covalign.moments.numeric_rows import as_rows, covariate_names, default_names, distinct_names, no_rows
+from covalign.moments.numeric_rows import as_rows, covariate_names, default_names, distinct_names
 from covalign.stream import is_dask, is_elsewhere, is_source, open_rows, refuse_not_finite
 from covalign.stream.batches import as_pair, each_batch
 

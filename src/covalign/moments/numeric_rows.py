@@ -58,12 +58,6 @@ def default_names(p: int) -> tuple[str, ...]:
     return tuple(f"y{i}" for i in range(p))
 
 
-def no_rows() -> ValueError:
-    """The error for an empty input."""
-    problem, remedy = "Moments need at least one row", "pass at least one batch with rows"
-    return ValueError(message(problem, got="an empty input", remedy=remedy))
-
-
 def distinct_names(names: Any, p: int) -> tuple[str, ...]:
     """Names of p covariates as text, each only once."""
     several = isinstance(names, Iterable) and not isinstance(names, str | bytes | Mapping)

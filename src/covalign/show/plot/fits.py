@@ -11,7 +11,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.ticker import MaxNLocator, PercentFormatter, StrMethodFormatter
 
 from covalign._core.checks import check_flag
-from covalign._core.messages import listed, message
+from covalign._core.messages import counted, listed, message
 from covalign.show.plot.style import (
     CATEGORY_COLOURS,
     FAINT,
@@ -53,7 +53,7 @@ def bound(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None = No
         ax.set_yscale("log")
     else:
         ax.set_yticks([])
-    said = f"{'converged' if converged else 'not converged'}, {sweeps:,} sweep{'s' if sweeps > 1 else ''}"
+    said = f"{'converged' if converged else 'not converged'}, {counted(sweeps, 'sweep')}"
     ax.text(0.98, 0.96, said, transform=ax.transAxes, ha="right", va="top", fontsize=8, color=colour)
     ax.set_xlim(min(0.5, sweeps / 100), sweeps + max(0.5, sweeps / 50))
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8, min_n_ticks=1))

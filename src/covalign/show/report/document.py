@@ -14,7 +14,7 @@ import covalign
 from covalign._core.checks import check_flag, check_text
 from covalign._core.files import output_path, target_exists, write_text
 from covalign._core.json_values import json_value
-from covalign._core.messages import kind_of, message
+from covalign._core.messages import counted, kind_of, message
 from covalign._core.paths import exists
 from covalign.aligner.latent import LatentAligner
 from covalign.closed_form.regimes import SCALED
@@ -131,7 +131,7 @@ def _texts(title: Any, command: Any) -> tuple[str, str]:
 
 def _subtitle(facts: dict[str, Any]) -> str:
     p = len(facts["covariates"])
-    named = f"{p} covariate{'s' if p > 1 else ''}"
+    named = counted(p, "covariate")
     in_groups = "" if facts["groups"] is None else f" in {facts['groups']:,} groups"
     if "factors" in facts:
         views = facts["factors"]["views"]
