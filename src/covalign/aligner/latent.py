@@ -418,6 +418,7 @@ class LatentAligner(EditedRows, BaseEstimator):
         tables = nuisance.tables(Z, covariates.match_rows(Z, Y), confounders)
         rows, encoded = self._coding.apply(*nuisance.complete(self._check_rows(Z), tables, self.missing))
         covariates.refuse_constant(encoded)
+        check_small("Y", list(encoded.columns), *(part(encoded.to_numpy(), axis=0) for part in (np.nanmean, np.nanvar)))
         if groups is None:
             return rows, encoded, None
         kept = np.asarray(covariates.complete_rows(tables.Y, self.missing, partial=False))
