@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from covalign._core.data_errors import features_all_missing, too_few_rows
 from covalign._core.linalg import Array, is_explained
@@ -92,8 +91,7 @@ def measured(
         mean[where], variance[where] = _moments(own, c[there], B[:, where])
 
     def engine(s: data.Scale) -> Sparse | SparseGapped:
-        S = parts[0] if len(parts) == 1 else sparse.hstack(parts, format="csr")
-        X = SparseX.of(S, mean, np.where(s.constant, 0.0, 1 / s.sd), *corrections(present, bounds, mean, c, B))
+        X = SparseX.of(parts, mean, np.where(s.constant, 0.0, 1 / s.sd), *corrections(present, bounds, mean, c, B))
         has_y = ~np.isnan(s.Y)
         if present.all() and has_y.all():
             return Sparse(X, s.Y)
