@@ -87,8 +87,7 @@ def measured(
     B = np.empty((0, d)) if nuisance is None else nuisance.B_x
     mean, variance = np.empty(d), np.empty(d)
     for part, where, there in zip(parts, bounds, present.T, strict=True):
-        own = part if there.all() else part[there]
-        mean[where], variance[where] = _moments(own, c[there], B[:, where])
+        mean[where], variance[where] = _moments(part, there, c, B[:, where])
 
     def engine(s: data.Scale) -> Sparse | SparseGapped:
         X = SparseX.of(parts, mean, np.where(s.constant, 0.0, 1 / s.sd), *corrections(present, bounds, mean, c, B))
@@ -101,14 +100,18 @@ def measured(
     return data.Measured(mean, variance, engine)
 
 
-def _moments(S: Any, c: Array, B: Array) -> tuple[Array, Array]:
-    """Means and variances of S - c B; what is explained fully is constant instead of rounding noise."""
-    average, one = np.asarray(S.sum(axis=0)).ravel() / S.shape[0], np.ones((S.shape[0], 1))
-    before = squares_left(S, one, average[None]) / S.shape[0]
+def _moments(S: Any, there: NDArray[np.bool_], c: Array, B: Array) -> tuple[Array, Array]:
+    """Means and variances of S - c B over the rows that have the view; others are empty.
+
+    What is explained fully is constant instead of rounding noise.
+    """
+    n, one = int(there.sum()), there[:, None].astype(np.float64)
+    average = np.asarray(S.sum(axis=0)).ravel() / n
+    before = squares_left(S, one, average[None], n) / n
     if c.shape[1] == 0:
         return average, before
-    mean = average - c.mean(axis=0) @ B
-    left = squares_left(S, np.hstack([one, c]), np.vstack([mean, B])) / S.shape[0]
+    mean = average - c[there].mean(axis=0) @ B
+    left = squares_left(S, np.hstack([one, one * c]), np.vstack([mean, B]), n) / n
     return mean, np.where(is_explained(left, before), 0.0, left)
 
 

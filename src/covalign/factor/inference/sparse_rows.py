@@ -129,8 +129,8 @@ class Transposed:
         return self.of.back(Z)
 
 
-def squares_left(S: Any, E: Array, R: Array) -> Array:
-    """sum_n (s_nd - e_n'r_d)^2 for every d, e_n a row of E and r_d a column of R.
+def squares_left(S: Any, E: Array, R: Array, n: int | None = None) -> Array:
+    """sum_n (s_nd - e_n'r_d)^2 for every d, e_n a row of E and r_d a column of R; n rows count, others are empty.
 
     What is stored counts as it is; all zeros of a feature that are not stored count r_d'(E'E - sum e_n e_n')r_d, the
     sum over the rows where it is stored.
@@ -149,7 +149,7 @@ def squares_left(S: Any, E: Array, R: Array) -> Array:
         stored += where.T @ pairs[rows]
     weights = (pairs.sum(axis=0) - stored) * np.where(i == j, 1.0, 2.0)
     zeros = np.sum(weights * (R[i] * R[j]).T, axis=1)
-    return np.asarray(found + np.where(count < len(E), np.maximum(zeros, 0.0), 0.0))
+    return np.asarray(found + np.where(count < (len(E) if n is None else n), np.maximum(zeros, 0.0), 0.0))
 
 
 def _parts(S: Any) -> Iterator[slice]:
