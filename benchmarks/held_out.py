@@ -38,6 +38,7 @@ for threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
 LAMS = (0.0, 0.5, 1.0)
 NEAR, NEAR_SHARE = 0.03, 0.15  # the bias of coupling that is allowed
 PERMUTATIONS = 199
+NEW, FACTORS = 5000, 10  # of factor models: new samples, factors
 MIXED = (0.7, 0.6, 0.5, 0.0, 0.0)  # effects
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)  # of p-values
 
@@ -55,6 +56,7 @@ class Setting(NamedTuple):
     noise: float = 0.3  # correlation of the noise of any two covariates
     labels: int = 0  # rows that have covariates, 0: all
     few_parts: bool = False  # as many buckets as folds, as if K were large
+    ridge: float | None = None  # None: chosen by held-out alignment
     share: float = 1.0  # of the repetitions
 
     def named(self) -> str:
@@ -66,6 +68,7 @@ class Setting(NamedTuple):
         ]
         words += [f"{self.groups} groups" if self.groups else "", f"spectrum k^-{self.decay:g}" if self.decay else ""]
         words += [f"{self.labels} labels" if self.labels else "", "5 buckets" if self.few_parts else ""]
+        words += ["" if self.ridge is None else f"ridge {self.ridge:g}" if self.ridge else "no ridge"]
         return ", ".join(word for word in words if word)
 
     @property
@@ -144,7 +147,15 @@ def covered(s: Setting, rng: np.random.Generator) -> dict[str, float]:
     """How many of the P intervals hold the truth; NaN intervals count apart."""
     data = drawn(s, rng)
     al = fitted(data, s)
-    table, truth = al.summary(), data.alignment(al.T_)
+    if s.ridge is None:
+        table, mean, T = al.summary(), al.mean_alignment_, al.T_
+    else:
+        table, mean, T = at_ridge(al, Ridge(s.ridge))
+    return judged(table, mean, data.alignment(T))
+
+
+def judged(table: pd.DataFrame, mean: Any, truth: np.ndarray) -> dict[str, float]:
+    """Which intervals hold the truth."""
     low, high, there = table["low"].to_numpy(), table["high"].to_numpy(), table["high"].notna().to_numpy()
     return {
         "covered": _mean(((low <= truth) & (truth <= high))[there]),
@@ -154,8 +165,36 @@ def covered(s: Setting, rng: np.random.Generator) -> dict[str, float]:
         "reported": _mean(table["held_out"].to_numpy()[there]),
         "width": _mean((high - low)[there]),
         "known": _mean(there),
-        "mean covered": float(al.mean_alignment_["low"] <= truth.mean() <= al.mean_alignment_["high"]),
+        "mean covered": float(mean["low"] <= truth.mean() <= mean["high"]),
     }
+
+
+def at_ridge(al: ca.LatentAligner, ridge: Ridge) -> tuple[pd.DataFrame, Any, np.ndarray]:
+    """Held-out numbers and the map of a ridge that nothing chose."""
+    polar = regimes.whitened_polar(al.moments_, *ridge)
+    checked = al._validated()
+    held = checked.held_out(polar, checked.ridges(None, ridge), ridge, al.n_groups_ is not None)
+    found = held.measure(al.regime_, al.lam_)
+    table = pd.DataFrame(found.alignment._asdict()).rename(columns={"value": "held_out"})
+    return table, found.mean._asdict(), regimes.turned(polar, al.regime_, al.lam_)
+
+
+def informed(s: Setting, rng: np.random.Generator) -> dict[str, float]:
+    """Intervals of a factor model with K features for n samples; what is true is measured on new samples."""
+    data = ca.simulate.scenario(
+        "PN",
+        n_samples=s.n + NEW,
+        n_features=s.K,
+        n_factors=FACTORS,
+        noise=s.noise,
+        random_state=int(rng.integers(2**31)),
+    )
+    X, Y = data.X, data.Y / data.Y.std(axis=0)
+    Y = s.effect * Y + np.sqrt(1 - s.effect**2) * rng.normal(size=Y.shape)
+    fa = ca.InformedFactorAnalysis(FACTORS).fit(X[: s.n], Y[: s.n]).at(0.5)
+    placed = fa.transform(X[s.n :])[:, : s.P]
+    truth = [np.corrcoef(z, y)[0, 1] for z, y in zip(placed.T, Y[s.n :].T, strict=True)]
+    return judged(fa.summary(), fa.mean_alignment_, np.array(truth))
 
 
 def coupled(s: Setting, rng: np.random.Generator) -> dict[str, float]:
@@ -202,7 +241,7 @@ def nested(s: Setting, rng: np.random.Generator) -> dict[str, float]:
     }
     found = {"true": _mean(data.alignment(al.T_))}
     for name, chosen in ridges.items():
-        held = checked.held_out(al._polar(), chosen, grouped=data.groups is not None)
+        held = checked.held_out(al._polar(), chosen, one, data.groups is not None)
         maps = [regimes.mixing(of.polar, al.regime_, al.lam_) @ of.polar.T_0 for of in held.folds]
         found[name] = float(held.measure(al.regime_, al.lam_).mean.value)
         found[f"{name} fits"] = _mean([_mean(data.alignment(T)) for T in maps])
@@ -258,9 +297,17 @@ COVERAGE = [
     *(Setting(400, 10, groups=g, effect=e) for g in (40, 20, 12, 8) for e in (0.7, 0.0)),
     *(Setting(300, 20, few_parts=True), Setting(300, 20, few_parts=True, **NONE)),
     *(Setting(400, 10, groups=20, few_parts=True, effect=e) for e in (0.7, 0.0)),
+    *(Setting(60, 50, effect=0.98), Setting(100, 60, effect=0.95), Setting(100, 150, effect=0.98, decay=1)),
+    *(Setting(100, k, effect=0.95, ridge=0.0) for k in (20, 60, 75, 85, 95, 130)),
+    *(Setting(100, 60, effect=0.95, ridge=0.01), Setting(100, 60, effect=0.0, ridge=0.0)),
     Setting(300, 850, share=0.15),
 ]
-DEPENDENT = {"noise": 0.5, "share": 0.3}
+INFORMED = [
+    *(Setting(60, 50, 5, 1.0, share=0.3), Setting(100, 100, 5, 1.0, noise=1.0, share=0.3)),
+    *(Setting(100, 100, 5, 0.6, noise=1.0, share=0.3), Setting(100, 100, 5, 0.0, noise=1.0, share=0.3)),
+    *(Setting(100, 300, 5, 1.0, noise=1.0, share=0.2), Setting(500, 50, 5, 1.0, noise=1.0, share=0.3)),
+]
+DEPENDENT = {"noise": 0.5}
 COUPLING = [
     *(Setting(100, 20, 5, **DEPENDENT), Setting(200, 100, 10, **DEPENDENT), Setting(1000, 100, 10, **DEPENDENT)),
     *(Setting(60, 10, 3, **DEPENDENT), Setting(500, 20, 2, **DEPENDENT), Setting(300, 50, 8, **DEPENDENT)),
@@ -283,6 +330,7 @@ PARTS: dict[str, tuple[Callable[[Setting, np.random.Generator], dict[str, float]
     "coupling": (coupled, COUPLING),
     "labels": (labelled, LABELS),
     "coverage": (covered, COVERAGE),
+    "factors": (informed, INFORMED),
     "nested": (nested, NESTED),
 }
 
@@ -340,7 +388,7 @@ def tables(out: Path, parts: list[str]) -> list[str]:
     """The tables of some parts, each below its heading."""
     data = pd.read_csv(out)
     made, makers = [], {"donors": donors_table, "coupling": coupling_table, "labels": labels_table}
-    makers |= {"coverage": coverage_table, "nested": nested_table}
+    makers |= {"coverage": coverage_table, "factors": factors_table, "nested": nested_table}
     for part in parts:
         there = data[data["part"] == part]
         known = set(there.loc[there["quantity"] == LATEST.get(part, there["quantity"]), "setting"])
@@ -405,6 +453,11 @@ def coverage_table(wide: pd.DataFrame) -> str:
         numbers = [shown(mean[key]) for key in ("true", "reported", "width")]
         rows.append([name, int(row["reps"]["covered"]), share, *sides, *numbers, f"{100 * (1 - mean['known']):.1f}"])
     return "### Coverage of intervals\n\n" + markdown(header, rows)
+
+
+def factors_table(wide: pd.DataFrame) -> str:
+    _, _, rest = coverage_table(wide).partition("\n\n")
+    return f"### Coverage of intervals of factor models\n\n{rest}"
 
 
 def coupling_table(wide: pd.DataFrame) -> str:

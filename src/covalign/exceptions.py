@@ -96,7 +96,7 @@ class NotHeldOutWarning(UserWarning):
 
 
 class OwnershipWarning(UserWarning):
-    """One sample, feature or view owns what many should share: a factor, or all that factors explain."""
+    """One sample, feature or view dominates what many should share: a factor, or all that factors explain."""
 
 
 class TransposedWarning(UserWarning):

@@ -157,7 +157,7 @@ def test_bad_input():
         fa.fit(X, Y, confounders=C.assign(age=C["age"].where(C["age"] < C["age"].max())))
     with pytest.raises(ValueError, match=r"every row of the data needs a row of confounders, got none for 's3'"):
         fa.fit(X, Y, confounders=C.drop(index="s3"))
-    with pytest.raises(ValueError, match=r"covariates need to vary apart from the confounders, got 'age'"):
+    with pytest.raises(ValueError, match=r"covariates need to vary where the confounders are the same, got 'age'"):
         fa.fit(X, Y.assign(age=C["age"] / 7), confounders=C)
     with pytest.raises(ValueError, match=r"'stage'"):
         fa.fit(X, Y, confounders=["stage"])

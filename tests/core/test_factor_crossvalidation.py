@@ -147,7 +147,7 @@ def test_a_group_is_left_out_as_a_whole():
 
 def test_groups_that_share_a_fold_cannot_be_left_out(monkeypatch):
     X, Y = data()
-    with pytest.warns(NotHeldOutWarning, match="rest on 2 groups"):
+    with pytest.warns(NotHeldOutWarning, match="are based on 2 groups"):
         model = InformedFactorAnalysis(6).fit(X, Y, groups=["a", "b"] * 120)
     monkeypatch.setattr(crossvalidation, "buckets_of", lambda model, folds: np.zeros(240, dtype=int))
     with pytest.warns(NotHeldOutWarning, match="varying in the rest"):

@@ -486,7 +486,7 @@ def test_mixed_covariates_keep_their_names_and_categories_their_joint_share():
             means = f.groupby(known).transform("mean")
             share.append(((means - f.mean()) ** 2).sum() / ((f - f.mean()) ** 2).sum())
         pd.testing.assert_series_equal(model.alignment_, pd.Series(expected, name="alignment"), rtol=1e-9)
-        ((covariate, eta, _, dummies),) = model.category_alignment_.itertuples(index=False)
+        ((covariate, eta, _, _, dummies),) = model.category_alignment_.itertuples(index=False)
         assert (covariate, dummies) == ("subtype", tuple(names[3:]))
         assert eta == pytest.approx(np.mean(share), rel=1e-9)
     assert fa.realign(1.0).alignment_.min() > 0.6

@@ -475,7 +475,7 @@ def test_progress_only_on_a_terminal(monkeypatch, capsys, terminal):
         ({"max_iter": 0}, BASE.X, BASE.Y, "max_iter needs"),
         ({"supervision": 0.5}, BASE.X, BASE.Y, 'supervision needs a number from 1, or "auto", got 0.5'),
         ({"supervision": "much"}, BASE.X, BASE.Y, "supervision needs"),
-        ({"beta_prior": -1.0}, BASE.X, BASE.Y, "beta_prior needs a number from 0, got -1.0"),
+        ({"beta_prior": -1.0}, BASE.X, BASE.Y, "beta_prior needs a number of at least 0, got -1.0"),
         ({"regime_from": "factors"}, BASE.X, BASE.Y, "regime_from needs one of features, model"),
         ({}, BASE.X[:, :0], BASE.Y, "X has 0 feature"),
         ({}, {}, BASE.Y, "at least one view"),
@@ -503,8 +503,6 @@ EXPECTED = {  # where the model differs from what scikit-learn expects of every 
     "check_n_features_in_after_fitting": "the features of a view are checked by its name, in other words",
     "check_complex_data": "complex covariates are refused in other words",
     "check_dtype_object": "a table of objects is refused where a cell is no number",
-    "check_estimator_sparse_array": "a DOK matrix is a dict, and a dict is views by name",
-    "check_estimator_sparse_matrix": "a DOK matrix is a dict, and a dict is views by name",
     "check_transformer_data_not_an_array": "fit_transform places samples with their covariates, transform(X) without",
     "check_transformer_general": "fit_transform places samples with their covariates, transform(X) without",
 }

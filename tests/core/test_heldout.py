@@ -12,7 +12,7 @@ from scipy import stats
 import covalign as ca
 from covalign.closed_form import heldout, regimes, shrinkage
 from covalign.closed_form.fold_packing import packed
-from covalign.closed_form.ridge_path import ridge_path
+from covalign.closed_form.ridge_path import error_of, ridge_path
 from covalign.exceptions import NotHeldOutWarning
 from covalign.moments.block_sizes import bucket_count
 from covalign.moments.fold_accumulator import fold_moments
@@ -78,9 +78,13 @@ def test_standard_error_and_interval_are_those_of_a_jackknife_over_parts(heavy):
         t = stats.t.ppf(0.95, max(1, np.floor(freedom + 1e-9)))
         tail = min((r / (1 - r**2) / 2) ** 2 * excess / 200, 1.5 * sd**2)
         limits = np.tanh(np.arctanh(r) + t * np.array([-np.sqrt(sd**2 + tail), sd]))
-        share = np.maximum((r / np.mean(own, axis=0)[p]) ** 2, limits**2)
+        ratio = r / np.mean(own, axis=0)[p]
+        share = np.maximum([ratio, ratio**2], limits**2)
         # A map that learned from all rows reaches more, if there is anything to learn.
-        low, high = np.where(limits > 0, limits / np.sqrt(1 - (1 - share) / 5), limits)
+        error, n_train = error_of(ca.Moments.from_arrays(Z, Y), al.shrinkage_), np.sum(fold != 0)
+        d = 199 * error / (1 + error)
+        gain = np.array([(n_train - 1) / 199, (n_train - 1 - d) / (199 - d)])
+        low, high = np.where(limits > 0, limits / np.sqrt(share + (1 - share) * gain), limits)
         assert (low > 0) != heavy
         expected = [r, sd * (1 - r**2), low, high]
         np.testing.assert_allclose(
@@ -424,3 +428,70 @@ def assert_alignment_never_falls(shrinkage, seeds):
 @pytest.mark.parametrize("shrinkage", ["auto", 0.02, 0.4, 0.95])
 def test_alignment_never_falls_along_lambda_with_dependent_dummies(shrinkage):
     assert_alignment_never_falls(shrinkage, range(12))
+
+
+def with_a_category(seed, n=300, levels=4):
+    """Z, and a category that its first dimensions know a little of, beside a number."""
+    rng = np.random.default_rng(seed)
+    Z = rng.normal(size=(n, 12)) * np.linspace(2, 0.5, 12)
+    level = np.argmax(Z[:, :levels] + 2 * rng.normal(size=(n, levels)), axis=1)
+    return Z, pd.DataFrame({"kind": pd.Categorical(level), "dose": Z[:, 5] + rng.normal(size=n)})
+
+
+def of_regressions(category, fold, dimensions):
+    """The correlation of the whitened category with its regressions on the dimensions of each fit: left-out rows."""
+    D = ca.covariates.encode(category.to_frame()).to_numpy()
+    white = np.linalg.qr(D - D.mean(axis=0))[0]
+    predicted = np.empty(white.shape)
+    for f in np.unique(fold):
+        z = dimensions(f)
+        A, b = z[fold != f], white[fold != f]
+        slope = np.linalg.lstsq(A - A.mean(axis=0), b - b.mean(axis=0), rcond=None)[0]
+        predicted[fold == f] = (z[fold == f] - A.mean(axis=0)) @ slope
+    return np.sum(predicted * white) / np.linalg.norm(predicted - predicted.mean(axis=0)) / np.linalg.norm(white)
+
+
+@pytest.mark.parametrize("lam", [0.0, 0.7])
+def test_the_held_out_canonical_alignment_is_that_of_regressions_of_the_category_on_left_out_rows(lam):
+    Z, Y = with_a_category(0)
+    al = ca.LatentAligner(lam=lam).fit(Z, Y)
+    numbers = ca.covariates.encode(Y).to_numpy()
+    fold = folds_of_rows(Z, numbers, 5)
+    chosen = ca.cross_validated_frontier(Z, Y).attrs["fold_shrinkages"]
+
+    def dimensions(f):
+        train = ca.Moments.from_arrays(Z[fold != f], numbers[fold != f])
+        return Z @ regimes.tunable(train, lam, shrinkage=chosen[f])[:3].T
+
+    found = al.category_alignment_.iloc[0]
+    assert found["held_out"] == pytest.approx(of_regressions(Y["kind"], fold, dimensions), rel=1e-6)
+    assert found["held_out"] < found["canonical"]
+    about = al.summary().attrs["categories"]["kind"]
+    assert (about["canonical"], about["canonical_held_out"]) == (found["canonical"], found["held_out"])
+    assert about["about"].endswith(f"{found['canonical']:.2f} on fitted rows and {found['held_out']:.2f} on new ones.")
+    nothing = ca.LatentAligner(shrinkage=0.1).fit(Z, Y)
+    assert np.isnan(nothing.category_alignment_["held_out"].item())
+    assert nothing.summary().attrs["categories"]["kind"]["about"].endswith("on fitted rows.")
+
+
+def test_the_held_out_canonical_alignment_needs_no_second_pass_and_takes_gaps_and_groups():
+    Z, Y = with_a_category(1)
+    batches = ((Z[i : i + 50], Y[i : i + 50]) for i in range(0, 300, 50))
+    whole, streamed = ca.LatentAligner().fit(Z, Y), ca.LatentAligner().fit(batches)
+    assert streamed.category_alignment_["held_out"].item() == pytest.approx(
+        whole.category_alignment_["held_out"].item(), rel=1e-7
+    )
+    gaps = Y.assign(kind=Y["kind"].where(np.arange(300) % 3 > 0), donor=np.arange(300) % 25)
+    found = ca.LatentAligner().fit(Z, gaps, groups="donor").category_alignment_
+    assert 0 < found["held_out"].item() < 1
+
+
+def test_the_held_out_canonical_alignment_of_a_category_that_z_does_not_know_is_about_zero():
+    found = [
+        ca.LatentAligner()
+        .fit(with_a_category(seed)[0], with_a_category(seed + 100)[1][["kind"]])
+        .category_alignment_.iloc[0]
+        for seed in range(12)
+    ]
+    assert abs(np.mean([of["held_out"] for of in found])) < 0.04
+    assert np.mean([of["canonical"] for of in found]) > 0.08

@@ -106,7 +106,13 @@ def test_attributes_say_the_same_things(fitted):
     assert fitted.alignment_.name == "alignment"
     assert fitted.mean_alignment_.index.tolist() == ["in_sample", "held_out", "se", "low", "high"]
     assert fitted.mean_alignment_["in_sample"] == pytest.approx(fitted.alignment_.mean())
-    assert fitted.category_alignment_.columns.tolist() == ["covariate", "eta_squared", "canonical", "dummies"]
+    assert fitted.category_alignment_.columns.tolist() == [
+        "covariate",
+        "eta_squared",
+        "canonical",
+        "held_out",
+        "dummies",
+    ]
     assert fitted.summary().columns.tolist() == [*("in_sample", "held_out", "se", "low", "high", "rows"), "eta_squared"]
     pd.testing.assert_series_equal(fitted.summary()["held_out"], fitted.held_out_alignment_)
     assert fitted.summary().attrs["categories"]["stage"]["reference"] == "i"

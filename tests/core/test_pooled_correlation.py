@@ -6,7 +6,22 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from covalign.closed_form.pooled_correlation import Pairs, estimate, excess_kurtosis, learned, mean_estimate
+from covalign.closed_form.pooled_correlation import (
+    NONE,
+    Gain,
+    Pairs,
+    certain_share,
+    estimate,
+    excess_kurtosis,
+    gain_of,
+    learned,
+    mean_estimate,
+    usual_gain,
+)
+from covalign.closed_form.ridge_path import error_of, gain_at
+from covalign.closed_form.shrinkage import Ridge
+from covalign.closed_form.wide_rows import error_of_inverse, wide_rows
+from covalign.moments.moments import Moments
 
 FITTED, FOLDS = np.array([0.8]), 5
 CERTAIN = np.array([0.1])  # fits that are no better on their own rows have certain directions: nothing is left to learn
@@ -63,36 +78,93 @@ def test_what_heavy_tails_add_below_is_limited_by_the_variance_that_parts_show()
 
 
 def test_a_limit_becomes_what_the_map_of_all_rows_reaches():
-    """Directions c + e with |e|^2 = x / n in whitened coordinates: r(n) = |c| / sqrt(1 + x / (n |c|^2))."""
-    c, n, x = np.array([0.9, 0.7, 0.3]), 100, np.array([0.1, 10.0, 200.0])
+    """Regressions on d of n rows in whitened coordinates: |e|^2 = x d / (n - d), r = |c|^2 / sqrt(|c|^2 + |e|^2)."""
+    c, n, x = np.array([0.9, 0.7, 0.3]), 101, np.array([0.1, 1.0, 2.0])
 
-    def reached(n):
-        return c / np.sqrt(1 + x / (n * c**2))
+    def reached(rows, d):
+        return c / np.sqrt(1 + x * d / (rows - d) / c**2)
 
-    for folds in (2, 5, 10):
-        of_fits = reached(n * (folds - 1) / folds)
-        fitted = c  # so that the share (r / r_fitted)^2 is |c|^2 / (|c|^2 + x / n)
-        np.testing.assert_allclose(learned(of_fits, of_fits, fitted, folds), reached(n))
+    for folds, d in ((2, 20), (5, 60), (10, 1)):
+        of_fits = reached(n * (folds - 1) / folds - 1, d)
+        share = (of_fits / c) ** 2
+        gain = gain_of(d / (n - 1 - d), n - 1, n * (folds - 1) / folds - 1, pytest.fail)
+        np.testing.assert_allclose(learned(of_fits, share, gain.high), reached(n - 1, d))
+        assert gain.high < gain.low < 1
+
+
+def test_dimensions_that_a_ridge_leaves_out_have_the_usual_gain():
+    assert gain_of(0.0, 100, 80, pytest.fail) == usual_gain(5) == (0.8, 0.8)
+
+
+def test_as_many_dimensions_as_rows_and_no_ridge_leave_the_gain_open():
+    assert gain_of(9.0, 100, 80, lambda: 100.0) == (0.8, 0.0)
+    assert gain_of(9.0, 100, 80, lambda: 3.0) == (3.0, 0.0)
 
 
 def test_limits_keep_their_order_their_sign_and_their_bounds():
     limits = np.linspace(-1, 1, 201)
     for value, fitted in ((-0.2, 0.9), (0.0, 0.5), (0.3, 0.9), (0.6, 0.7), (0.99, 0.999)):
-        found = learned(limits, np.array(value), np.array(fitted), FOLDS)
-        assert np.all(np.diff(found) > 0)
-        assert np.all(found >= limits)
-        assert found[-1] == 1
-        np.testing.assert_array_equal(found[limits <= 0], limits[limits <= 0])
-    np.testing.assert_allclose(learned(limits, np.array(0.7), CERTAIN, FOLDS), limits)
+        share = certain_share(np.array(value), np.array(fitted))
+        for gain in (1.0, 0.8, 0.3):
+            found = learned(limits, share, gain)
+            assert np.all(np.diff(found) > 0)
+            assert np.all(found >= limits - 1e-15)
+            assert found[-1] == 1
+            np.testing.assert_array_equal(found[limits <= 0], limits[limits <= 0])
+    np.testing.assert_allclose(learned(limits, np.array(1.0), 0.5), limits)
+    np.testing.assert_allclose(learned(limits, np.array(0.3), 1.0), limits)
 
 
 def test_the_held_out_correlation_is_in_its_interval_if_many_rows_were_left_out_of_poor_fits():
-    found = estimate(sums(*rows(0, 400_000, "normal"), 20), np.array([0.999]), FOLDS)
-    assert learned(found.value, found.value, np.array([0.999]), FOLDS) > found.high - 0.02
+    pairs = sums(*rows(0, 400_000, "normal"), 20)
+    found = estimate(pairs, np.array([0.999]), FOLDS)
+    assert learned(found.value, found.value**2, usual_gain(FOLDS).high) > found.high - 0.02
     assert found.low == found.value < found.high
-    of_fits = estimate(sums(*rows(0, 400_000, "normal"), 20), np.array([0.999]), FOLDS, learns=False)
+    of_fits = estimate(pairs, np.array([0.999]), FOLDS, gain=NONE)
     assert of_fits.low < found.low
     assert of_fits.high < found.high
+
+
+def test_a_map_that_may_be_worse_than_the_fits_has_a_wide_interval():
+    """Without a ridge and with as many dimensions as rows, more rows can make regressions worse."""
+    pairs = sums(*rows(0, 2000, "normal"), 20)
+    of_fits, found = (estimate(pairs, np.array([0.999]), FOLDS, gain=gain) for gain in (NONE, Gain(5.0, 0.0)))
+    assert found.low < of_fits.low - 0.1
+    assert found.low < found.value < of_fits.high < found.high
+
+
+@pytest.mark.parametrize("k", [30, 90, 250])
+@pytest.mark.parametrize("rho", [0.0, 0.01, 0.1, 0.5])
+def test_the_error_of_a_ridge_regression_is_that_of_regressions_on_noise(k, rho):
+    """b'Sb on average, S the true covariance, for noise with variance 1: simulated."""
+    rng, n, true = np.random.default_rng(0), 200, 1.0 / (1 + np.arange(k)) ** 0.5
+    errors, found = [], []
+    for _ in range(12):
+        Z = rng.normal(size=(n, k)) * np.sqrt(true)
+        Z -= Z.mean(axis=0)
+        S = Z.T @ Z / n
+        B = np.linalg.pinv((1 - rho) * S + rho * np.diag(S).mean() * np.eye(k), rcond=1e-10) @ ((1 - rho) * Z.T / n)
+        errors.append(np.sum(B**2 * true[:, None]))
+        found.append(error_of(Moments.from_arrays(Z, rng.normal(size=(n, 1))), rho))
+    assert np.mean(found) == pytest.approx(np.mean(errors), rel=0.06)
+
+
+def test_the_error_is_that_of_ordinary_regressions_without_a_ridge_and_the_same_in_the_space_of_the_rows():
+    rng = np.random.default_rng(0)
+    Z, y = rng.normal(size=(100, 60)), rng.normal(size=(100, 1))
+    assert error_of(Moments.from_arrays(Z, y), 0.0) == pytest.approx(60 / 39)
+    few = [Moments.from_arrays(Z[:rows, :3], y[:rows]) for rows in (100, 80)]
+    assert gain_at(*few, 0.1, "raw") == pytest.approx((79 / 99, (79 - 3) / (99 - 3)))
+    assert error_of(few[0], 0.0) == pytest.approx(3 / 96)
+    parts = [Moments.from_arrays(rng.normal(size=(10, 300)), y[:10]) for _ in range(5)]
+    assert parts[0].root is not None
+    train, whole = parts[0] + parts[1] + parts[2] + parts[3], sum(parts[1:], parts[0])
+    space = wide_rows(parts)
+    for ridge in (Ridge(0.0), Ridge(0.01), Ridge(0.3, "standard")):
+        H = space.inverse(ridge.scale, 50 * ridge.shrinkage / (1 - ridge.shrinkage))
+        # ``wide_rows`` has the same penalty in all training sets.
+        assert error_of_inverse(H, slice(0, 0)) == pytest.approx(error_of(whole, *ridge), rel=1e-6)
+        assert error_of_inverse(H, space.rows_of([4])) == pytest.approx(error_of(train, *ridge), rel=0.3)
 
 
 def test_a_part_that_decides_leaves_few_degrees_of_freedom():

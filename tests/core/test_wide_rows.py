@@ -102,7 +102,7 @@ def test_a_fit_without_a_fold_is_the_polar_form_of_its_training_set():
     al = fitted()
     checked, whole = al._validated(), merged(al._folds)
     ridges = [Ridge(0.1, "raw"), Ridge(0.3, "standard"), Ridge(0.0), Ridge(1.0, "root"), Ridge(0.1, "raw")]
-    held = checked.held_out(al._polar(), ridges, False)
+    held = checked.held_out(al._polar(), ridges, Ridge(0.1), False)
     D = whole.cov_z.diagonal()
     for of, split, ridge in zip(held.folds, splits(al._folds, 5), ridges, strict=True):
         train = split.train

@@ -294,7 +294,7 @@ def test_classes_that_are_withheld(models, gallery, tmp_path):
 def test_a_column_of_identifiers_is_no_label(models, gallery, calls):
     files = [f"cat/{i:03d}.png" for i in range(4)]
     pd.DataFrame({"path": files, "id": list("abcd"), "x": range(4)}).to_csv(gallery / "list.csv", index=False)
-    with pytest.raises(ValueError, match=r"'id' has another text in every row.*label_columns"):
+    with pytest.raises(ValueError, match=r"'id' has a different text in every row.*label_columns"):
         embed.images(gallery / "list.csv", models("vit"))
     assert calls == []
     assert embed.images(gallery / "list.csv", models("vit"), label_columns=["x"]).labels.columns.tolist() == ["x"]

@@ -269,7 +269,7 @@ def test_a_member_that_is_there_twice(tmp_path):
     path = hostile.zipped(tmp_path / "m.covalign", members())
     with zipfile.ZipFile(path, "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
         archive.writestr("fold0.cov_z.npy", b"")
-    with pytest.raises(FileFormatError, match=r"member 'fold0\.cov_z\.npy' cannot be read: it is there twice"):
+    with pytest.raises(FileFormatError, match=r"member 'fold0\.cov_z\.npy' cannot be read: it is in the archive twice"):
         ca.load(path)
 
 
@@ -311,7 +311,7 @@ def test_what_is_no_file(tmp_path):
     with pytest.raises(DataNotFoundError, match="There is no"):
         ca.load(tmp_path / "nothing")
     for path in (None, 3, b"x"):
-        with pytest.raises(ValueError, match="A path is needed, that of a model file, got "):
+        with pytest.raises(ValueError, match="The path of a model file is needed, got "):
             ca.load(path)
 
 

@@ -520,7 +520,7 @@ def test_other_errors_of_the_disk_are_told_in_our_words(path, monkeypatch):
         raise PermissionError(errno.EACCES, "no")
 
     monkeypatch.setattr(sink._writer, "append", broken)
-    told = rf"'{path}' may not be written: permission is denied\. Choose another folder"
+    told = rf"'{path}' cannot be written: permission is denied\. Choose another folder"
     with pytest.raises(CannotWriteError, match=told) as caught, sink:
         sink.write(table()[:, :P])
     assert caught.value.errno == errno.EACCES

@@ -202,7 +202,7 @@ def test_several_samples_of_a_patient_are_refused_or_the_first_is_used():
     assert "'TCGA-C8-1000-01A-11R-07', 'TCGA-C8-1000-11A' for 'TCGA-C8-1000': use --match first" in said
     factors, _, said = fitted("--match", "first")
     np.testing.assert_allclose(factors.to_numpy(), expected(), atol=1e-6)
-    assert "3 of 43 rows of protein.csv are further samples of the same name: left out" in said
+    assert "3 of 43 rows of protein.csv are left out, because an earlier row has the same name" in said
 
 
 def test_spellings_of_a_name_are_one_name():
@@ -257,7 +257,8 @@ def test_logarithms_and_the_features_that_vary_most():
     assert [len(loadings.loc[name]) for name in FEATURES] == [5, 5]
     said = run("fit", *VIEWS, "--log", "all", "-o", "m", code=2).stderr
     assert (
-        "A logarithm needs counts or other numbers from 0 in protein.csv, got negative ones in column 'protein" in said
+        "A logarithm needs numbers of at least 0 (such as counts) in protein.csv, got negative ones in column 'protein"
+        in said
     )
     for wrong in ("0", "many", "=3", "rna="):
         assert "--top-variable needs a number" in run("fit", *VIEWS, "--top-variable", wrong, "-o", "m", code=2).stderr
@@ -478,7 +479,7 @@ def test_check_finds_marks_of_gaps_and_survival():
     assert answer["survival"] == ["os_months", "dead"]
     said = run("check", *VIEWS).stdout
     later = "covalign associations model.covalign clinic.csv --survival os_months,dead"
-    assert f"'os_months' and 'dead' look like survival, which is no covariate. After fit: {later}\n" in said
+    assert f"'os_months' and 'dead' look like survival, which cannot be a covariate. After fit: {later}\n" in said
     words = shlex.split(said.splitlines()[-1])[1:]
     run(*words[:-2], *QUICK[2:], "--n-factors", "5")  # without the report
     model = ca.load("model.covalign")
@@ -618,7 +619,7 @@ def test_a_mark_among_the_numbers_of_a_covariate_is_named_with_its_remedy(distin
         assert f"got '-' among the numbers of column 'age' (row '{PATIENTS[3]}')" in said
         assert "read the table with --na -; if these are levels, put a letter before every number" in said
     said = run("check", *VIEWS).stdout
-    assert "These texts are taken for gaps: '-' (--na)." in said
+    assert "These texts are read as missing values: '-' (--na)." in said
     assert " --na - " in said.splitlines()[-1]
     with_mark("heavy", values=np.arange(N) % distinct)
     assert "use --na heavy if it marks a gap" in run("check", *VIEWS).stdout
@@ -649,7 +650,7 @@ def test_semicolons_decimal_commas_and_a_mark():
 def test_a_mark_is_no_mark_in_names_and_other_kinds():
     Path("c.csv").write_text("id,age\n-,1\nb,2\nc,3\n")
     assert ca.read_table("c.csv", na="-").index.tolist() == ["-", "b", "c"]
-    with pytest.raises(ValueError, match="na needs a text or several, got 3"):
+    with pytest.raises(ValueError, match="na needs one text or several, got 3"):
         ca.read_table("c.csv", na=3)
 
 

@@ -59,7 +59,7 @@ def test_paths_that_cannot_be(write, suffix, tmp_path):
     before = sorted(tmp_path.rglob("*"))
     cases = [
         (tmp_path / "nowhere" / f"a{suffix}", DataNotFoundError, r"There is no '.*nowhere'\. Give a folder for"),
-        (tmp_path / "file" / f"a{suffix}", CannotWriteError, "needs a folder where there is a file"),
+        (tmp_path / "file" / f"a{suffix}", CannotWriteError, "is in a folder that is a file"),
         (tmp_path / f"folder{suffix}", ValueError, "choose another name, or remove the folder yourself"),
         (tmp_path / "loop" / f"a{suffix}", CannotWriteError, "a symbolic link that leads to itself"),
         (tmp_path / f"fifo{suffix}", CannotWriteError, "is a FIFO, and only regular files are replaced"),
@@ -98,7 +98,7 @@ def test_names_as_long_as_the_system_allows(write, suffix, letter, tmp_path):
 @pytest.mark.parametrize(
     ("code", "kind", "words"),
     [
-        (errno.EACCES, CannotWriteError, "may not be written: permission is denied. Choose another folder"),
+        (errno.EACCES, CannotWriteError, "cannot be written: permission is denied. Choose another folder"),
         (errno.EROFS, CannotWriteError, "is on a disk that is read-only. Choose a folder on another disk"),
         (errno.ENOSPC, DiskFullError, "on its disk, .* are free. The disk is full or a size limit was reached"),
         (errno.EIO, CannotWriteError, r"cannot be written \(Input/output error\). Choose another path"),

@@ -40,13 +40,13 @@ CLAIM_BYTES, CLAIM_RATIO = 2**30, 10_000  # compressed data that claim more than
 TEMPORARY = ".covalign-tmp"  # ends the names of files that are being written
 NAME_BYTES = 255  # of a file, on nearly all file systems
 REFUSALS = {  # number of the system's error -> what is wrong, what to do
-    errno.EACCES: ("may not be written: permission is denied", "Choose another folder, or change its permissions"),
-    errno.EPERM: ("may not be written: permission is denied", "Choose another folder, or change its permissions"),
+    errno.EACCES: ("cannot be written: permission is denied", "Choose another folder, or change its permissions"),
+    errno.EPERM: ("cannot be written: permission is denied", "Choose another folder, or change its permissions"),
     errno.EROFS: ("is on a disk that is read-only", "Choose a folder on another disk"),
     errno.ENAMETOOLONG: ("is too long for this file system", "Choose a shorter name (a file name has 255 bytes)"),
     errno.ELOOP: ("is a symbolic link that leads to itself", "Remove the link, or choose another path"),
-    errno.ENOTDIR: ("needs a folder where there is a file", "Choose another path"),
-    errno.ENOENT: ("needs a folder that is not there", "Make the folder first, or choose another path"),
+    errno.ENOTDIR: ("is in a folder that is a file", "Choose another path"),
+    errno.ENOENT: ("is in a folder that does not exist", "Make the folder first, or choose another path"),
     errno.EMFILE: ("cannot be opened: too many files are open", "Close some, or raise the limit (ulimit -n)"),
 }
 SPECIAL = {stat.S_IFIFO: "a FIFO", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket"}
@@ -97,7 +97,7 @@ def output_path(path: Any) -> Path:
 def path_to_read(path: Any, need: str) -> Path:
     """The path, if it is one; ``need`` says what it should lead to."""
     if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
-        raise ValueError(message(f"A path is needed, that of {need}", got=_no_path(path), remedy="give a file name"))
+        raise ValueError(message(f"The path of {need} is needed", got=_no_path(path), remedy="give a file name"))
     return Path(path)
 
 
@@ -327,7 +327,7 @@ def explaining(path: Any, need: str, errors: tuple[type[Exception], ...] = UNREA
 
 def _told(path: Any, need: str, error: Exception) -> FileFormatError:
     if isinstance(error, PermissionError):
-        problem = f"{shown(path)} may not be read: permission is denied"
+        problem = f"{shown(path)} cannot be read: permission is denied"
         return FileFormatError(message(problem, remedy="Change its permissions, or copy it"))
     return unreadable_data(path, need, _first_line(error))
 
@@ -336,7 +336,7 @@ def _first_line(error: BaseException) -> str:
     if isinstance(error, RecursionError):
         return "it is nested too deeply"
     if isinstance(error, MemoryError):
-        return "it claims more than memory holds"
+        return "its header declares more numbers than fit into memory"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return str(error).partition("\n")[0][:300] or "empty"
@@ -349,7 +349,7 @@ def target_exists(path: Any, remedy: str = "pass overwrite=True") -> TargetExist
 
 def folder_in_the_way(what: str, path: Any) -> ValueError:
     """The error for a result that would replace a folder."""
-    problem = f"{what} needs a name that no folder has"
+    problem = f"{what} needs the name of a file"
     remedy = "choose another name, or remove the folder yourself (only files are replaced)"
     return ValueError(message(problem, got=f"the folder {shown(path)}", remedy=remedy))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,8 @@ from covalign._core.checks import (
     check_random_state,
     check_regime,
     check_shrinkage,
+    is_real,
+    is_whole,
 )
 from covalign._core.messages import message, shown
 
@@ -54,9 +55,16 @@ def check_supervision(value: Any) -> float | None:
     """The weight of the covariates, or None for ``"auto"``."""
     if isinstance(value, str) and value == "auto":
         return None
-    large = isinstance(value, Real) and as_float(value) > MOST_SUPERVISION
+    large = is_real(value) and as_float(value) > MOST_SUPERVISION
     need = f'supervision needs a number from 1{f" to {MOST_SUPERVISION:,.0f}" if large else ""}, or "auto"'
-    return check_number(value, need, "1 is the model without further weight", MOST_SUPERVISION, least=1)
+    return check_number(value, need, "1 is the paper's model", MOST_SUPERVISION, least=1)
+
+
+def check_regression_share(value: Any) -> float | None:
+    """The share of the regression on all features, or None for ``"auto"``."""
+    if isinstance(value, str) and value == "auto":
+        return None
+    return check_number(value, 'regression_share needs a number from 0 to 1, or "auto"', "0 is the model alone", 1.0)
 
 
 def check_scale(value: Any) -> bool | dict[str, bool]:
@@ -78,7 +86,7 @@ def _posterior(value: Any) -> str:
 
 def _folds(value: Any) -> int:
     """0: nothing is held out."""
-    none = isinstance(value, int | np.integer) and not isinstance(value, bool) and int(value) == 0
+    none = is_whole(value) and int(value) == 0
     return 0 if none else check_folds(value)
 
 
@@ -123,7 +131,8 @@ PARAMETERS: dict[str, Callable[[Any], Any]] = {
     "scale": check_scale,
     "engine": lambda value: check_choice("engine", value, ENGINES),
     "supervision": check_supervision,
-    "beta_prior": _number("beta_prior needs a number from 0", "0 is flat"),
+    "regression_share": check_regression_share,
+    "beta_prior": _number("beta_prior needs a number of at least 0", "0 is flat"),
     "regime_from": lambda value: check_choice("regime_from", value, ("features", "model")),
     "noise": lambda value: check_choice("noise", value, ("gaussian", "student")),
     "precision": lambda value: check_choice("precision", value, ("double", "single")),

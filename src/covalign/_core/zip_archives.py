@@ -34,7 +34,7 @@ def check_zip(path: Any) -> None:
     names = set[str]()
     for info in found:
         if info.filename in names:
-            raise refused(path, info.filename, "it is there twice")
+            raise refused(path, info.filename, "it is in the archive twice")
         names.add(info.filename)
         _check_member(path, info)
 

@@ -39,7 +39,6 @@ from covalign.tables import groups as grouping
 
 MANY_ROWS = 2_000  # or groups: choosing the shrinkage on the same rows adds .0003 (weak effects: .001) to alignment
 
-PRECISIONS = ("double", "single")
 FEW_DIMENSIONS = 500  # held-out numbers of so many take a second
 
 
@@ -93,7 +92,7 @@ class LatentAligner(EditedRows, BaseEstimator):
     mean_alignment_ : Series
         Means over covariates: in_sample, held_out, and the latter's se and 90 % interval (low, high).
     category_alignment_ : DataFrame
-        covariate, eta_squared, canonical, dummies of every category with several dummies.
+        covariate, eta_squared, canonical, held_out, dummies of every category with several dummies.
     n_rows_, n_pairs_ : int, Series
         Rows of Z, and rows with each covariate.
     confounder_names_ : list of str
@@ -276,7 +275,7 @@ class LatentAligner(EditedRows, BaseEstimator):
         return solution._replace(correction=correction_by(scores))
 
     def _refuse_small(self) -> None:
-        """Columns may be small in some folds, but not in all rows."""
+        """Refuse columns that are too small over all rows; in single folds they may be."""
         z = self._whole.rows if isinstance(self._whole, IncompleteMoments) else self._whole
         given, k = getattr(self, "feature_names_in_", None), len(z.mean_z) - self._coding.q
         names = [*(range(k) if given is None else given), *self._coding.confounders.names]
@@ -321,7 +320,7 @@ class LatentAligner(EditedRows, BaseEstimator):
         return self.moments_
 
     def _map_of_sums(self) -> Array:
-        """The map without what rows corrected, which these sums do not have the digits to see."""
+        """The map before its correction by rows, for which these sums have too few digits."""
         s = self._solution
         return np.asarray(s.mixing @ s.polar.T_0)
 
@@ -352,7 +351,7 @@ class LatentAligner(EditedRows, BaseEstimator):
             overall, path = Ridge(self.shrinkage_, self.scale_), self.shrinkage_path_
             checked = self._validated()
             ridges = checked.ridges(path if self._nested() else None, overall)
-            self._held, self._validation = checked.held_out(polar, ridges, self._groups is not None), None
+            self._held, self._validation = checked.held_out(polar, ridges, overall, self._groups is not None), None
         return self._held
 
     def _validated(self) -> Validation:
@@ -386,15 +385,15 @@ class LatentAligner(EditedRows, BaseEstimator):
         confounders: Any = None,
         groups: Any = None,
     ) -> pd.DataFrame:
-        """Tell the alignment on these rows from luck: rows of Y, gaps and all, are shuffled against those of Z.
+        """Test whether chance explains the alignment on these rows: rows of Y, with their gaps, are shuffled against Z.
 
         One row per covariate, then ``overall`` (their mean). ``alignment`` is what this regime, at this shrinkage,
-        reaches in sample; ``by_chance`` what it reaches on average after shuffling, which is much where dimensions are
-        many; ``p_value = (1 + number of shuffles that reach it) / (1 + n_permutations)``. The null hypothesis is that
-        no covariate has anything to do with Z. A covariate with gaps costs a K x K covariance per permutation. With
-        confounders, what they leave of Y is shuffled, and adjusted again (Freedman and Lane 1983): an approximation
-        that is good where rows are many more than confounders. With ``groups``, as in ``fit``, a covariate that is
-        constant within groups is shuffled between them, and others within them.
+        reaches in sample; ``by_chance`` what it reaches on average after shuffling, which is large if there are many
+        dimensions; ``p_value = (1 + number of shuffles that reach it) / (1 + n_permutations)``. The null hypothesis is
+        that no covariate has anything to do with Z. A covariate with gaps costs a K x K covariance per permutation.
+        With confounders, what they leave of Y is shuffled, and adjusted again (Freedman and Lane 1983): an
+        approximation that is good where rows are many more than confounders. With ``groups``, as in ``fit``, a
+        covariate that is constant within groups is shuffled between them, and others within them.
 
         >>> import covalign as ca
         >>> s = ca.simulate.scenario("PN", n_samples=100)
@@ -419,6 +418,7 @@ class LatentAligner(EditedRows, BaseEstimator):
         tables = nuisance.tables(Z, covariates.match_rows(Z, Y), confounders)
         rows, encoded = self._coding.apply(*nuisance.complete(self._check_rows(Z), tables, self.missing))
         covariates.refuse_constant(encoded)
+        check_small("Y", list(encoded.columns), *(part(encoded.to_numpy(), axis=0) for part in (np.nanmean, np.nanvar)))
         if groups is None:
             return rows, encoded, None
         kept = np.asarray(covariates.complete_rows(tables.Y, self.missing, partial=False))
@@ -475,7 +475,7 @@ class LatentAligner(EditedRows, BaseEstimator):
         return turned.astype(dtype or Z.dtype, copy=False)
 
     def _erasing_shrinkage(self) -> float:
-        """A good predictor is shrunk more than the smallest change is, so erasing has a choice of its own."""
+        """The shrinkage for erasing, chosen apart: the best prediction needs more of it than the smallest change."""
         fixed = check_shrinkage(self.shrinkage)
         if fixed is not None:
             return fixed

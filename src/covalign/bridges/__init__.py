@@ -1,1 +1,1 @@
-"""Doors to other people's data: published data sets, pretrained encoders, AnnData and MuData."""
+"""Data of others: published data sets, pretrained encoders, AnnData and MuData."""

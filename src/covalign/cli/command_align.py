@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from covalign._core.messages import message
-from covalign.cli import option_values, options, reading_options, shell_line
+from covalign.cli import option_values, options, shell_line
 from covalign.cli.application import app, note, reply
 from covalign.cli.options import METHOD, OUTPUT, Missing, Precision, Regime, flag, option
 from covalign.cli.outputs import (
@@ -24,28 +24,22 @@ from covalign.cli.outputs import (
     working,
     write_aligned,
 )
+from covalign.cli.table_options import TableOptions, flat
 
 if TYPE_CHECKING:
     from covalign.aligner.latent import LatentAligner
 
 
 @app.command()
+@flat
 def align(
     ctx: typer.Context,
     z: options.Representation,
     covariates: options.CovariatesArgument = None,
     covariate: options.Covariate = None,
     confounder: options.Confounder = None,
-    groups: options.Groups = None,
-    index: options.Index = None,
-    by_position: options.ByPosition = False,
-    transpose: options.Transpose = None,
-    match: options.MatchNames = options.Match.exact,
-    strip: options.Strip = None,
-    na: options.Na = None,
-    log: options.Log = None,
-    ordered: options.Ordered = None,
-    key: options.Key = None,
+    *,
+    tables: TableOptions,
     regime: Annotated[Regime, option(METHOD, "REGIME", options.REGIME)] = Regime.tunable,
     lam: options.Lam = None,
     max_coupling: options.MaxCoupling = None,
@@ -86,12 +80,11 @@ def align(
             raise ValueError(message("--exact excludes --lam, --regime and --report", remedy="Leave one of them out"))
         chosen = option_values.shrinkage_of(shrinkage)
         folds = option_values.checked_folds(folds)
-        reading = reading_options.reading(transpose, match, strip, log, None, ordered, by_position, na=na)
+        reading = tables.reading()
         check_inputs(z, tables=[covariates])
 
         from covalign.aligner.latent import LatentAligner
         from covalign.cli.data_files import aligned_rows, counted_groups, one_view, reading_of
-        from covalign.tables.representations import open_study
 
         aligner = LatentAligner(
             regime.value,
@@ -103,17 +96,15 @@ def align(
             missing=missing.value,
             precision=precision.value,
         )
-        study = open_study(
-            one_view(z), {}, covariates, covariate, confounder, index, key, groups=groups, **reading.settings
-        )
-        rows, Y, names = aligned_rows(study, by_position, needed=bool(confounder or groups))
-        counted_groups(study, Y, groups)
-        aligner.fit(rows.data, Y, confounders=confounder or None, groups=groups)
+        study = tables.open(one_view(z), {}, covariates, reading, covariate, confounder)
+        rows, Y, names = aligned_rows(study, tables.by_position, needed=bool(confounder or tables.groups))
+        counted_groups(study, Y, tables.groups)
+        aligner.fit(rows.data, Y, confounders=confounder or None, groups=tables.groups)
         if limits:
             aligner = aligner.at(**limits)
         if out is not None:
             write_aligned(aligner, rows.data, Y[confounder] if confounder else None, out, names, force=force)
-        aligner._reading = reading_of(study, reading, [*study.views], index=index, key=key)
+        aligner._reading = reading_of(study, reading, [*study.views], index=tables.index, key=tables.key)
         if save is not None:
             aligner.save(save)
         if report_file is not None:

@@ -16,6 +16,7 @@ from covalign.cli.option_values import named_paths
 from covalign.cli.options import Match
 from covalign.cli.outputs import check_inputs, working
 from covalign.cli.reading_options import Reading
+from covalign.cli.table_options import TableOptions, flat
 
 if TYPE_CHECKING:
     from covalign.tables.representations import Study
@@ -25,6 +26,7 @@ WRITTEN = ("-o", "model.covalign", "--report", "report.html")  # by the suggeste
 
 
 @app.command()
+@flat
 def check(
     ctx: typer.Context,
     data: Annotated[
@@ -35,17 +37,9 @@ def check(
     covariates: options.CovariatesFile = None,
     covariate: options.Covariate = None,
     confounder: options.Confounder = None,
-    groups: options.Groups = None,
-    index: options.Index = None,
-    by_position: options.ByPosition = False,
-    transpose: options.Transpose = None,
-    match: options.MatchNames = Match.exact,
-    strip: options.Strip = None,
-    na: options.Na = None,
-    log: options.Log = None,
+    *,
+    tables: TableOptions,
     top_variable: options.TopVariable = None,
-    ordered: options.Ordered = None,
-    key: options.Key = None,
     as_json: options.Json = False,
 ) -> None:
     """Read views and covariates, fit nothing, and say what was understood: a page and a command line for fit.
@@ -62,32 +56,29 @@ def check(
         if data is not None and data.is_dir():
             data, paths, covariates, sets = files_in(ctx, data, covariates)
         views = reading_options.views_in(data, paths)
-        reading = reading_options.reading(
-            transpose, match, strip, log, top_variable, ordered, by_position, views, na=na
-        )
+        reading = tables.reading(views, top_variable)
 
         from covalign.cli.data_files import aligned_views
         from covalign.tables import overview
-        from covalign.tables.representations import open_study
         from covalign.tables.survival import likely_survival
         from covalign.tables.table_columns import with_gaps
 
         def opened(asked: Reading) -> Study:
-            roles = (covariate, confounder, index, key)
-            return open_study(data, paths, covariates, *roles, groups=groups, **asked.settings)
+            return tables.open(data, paths, covariates, asked, covariate, confounder)
 
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             study, reading = first_that_opens(opened, reading)
         gaps = [text for text in overview.marks(study.table) if text not in reading.na]
         study = study._replace(table=with_gaps(study.table, gaps))
-        _, Y = aligned_views(study, by_position, needed=False)
-        samples = None if by_position or study.together else study.table.index
+        _, Y = aligned_views(study, tables.by_position, needed=False)
+        samples = None if tables.by_position or study.together else study.table.index
         found = {name: overview.of_view(one, samples) for name, one in study.views.items()}
         known = {str(name): overview.of_column(str(name), Y[name]) for name in Y.columns}
         known = {name: {**facts, "why": facts["why"] and in_flags(facts["why"])} for name, facts in known.items()}
         survival = None if covariate else likely_survival(known, Y)
-        chosen = usable(known, [*(confounder or []), *([] if groups is None else [groups]), *(survival or ())])
+        grouped = [] if tables.groups is None else [tables.groups]
+        chosen = usable(known, [*(confounder or []), *grouped, *(survival or ())])
         words = [word for text in gaps for word in ("--na", text)]
         words += suggested(found, known, chosen, reading, data is not None)
         again = shell_line.again(ctx, "fit", without=("covariate", "match"))
@@ -189,7 +180,7 @@ def page(facts: dict[str, Any]) -> list[str]:
             lines.append(f"{name}: {v['empty_features']} features have no value at all: fit refuses them")
     lines += [f"note: {note}" for note in facts["notes"]]
     if facts["marks_of_gaps"]:
-        lines.append(f"These texts are taken for gaps: {listed(facts['marks_of_gaps'])} (--na).")
+        lines.append(f"These texts are read as missing values: {listed(facts['marks_of_gaps'])} (--na).")
     for name, c in facts["covariates"].items():
         alike = same_but_for_capitals(c["levels"] or [])
         if alike:
@@ -197,7 +188,7 @@ def page(facts: dict[str, Any]) -> list[str]:
     if facts["survival"] is not None:
         time, event = facts["survival"]
         later = shell_line.line("associations", WRITTEN[1], facts["table"], "--survival", f"{time},{event}")
-        lines.append(f"{time!r} and {event!r} look like survival, which is no covariate. After fit: {later}")
+        lines.append(f"{time!r} and {event!r} look like survival, which cannot be a covariate. After fit: {later}")
     if facts["likely_groups"] is not None:
         lines.append(f"Rows may belong together: --groups {facts['likely_groups']} would hold them out together.")
     return [*lines, "", "Suggested command:", facts["command"]]

@@ -25,6 +25,7 @@ from covalign.cli.outputs import (
     working,
     write_frame,
 )
+from covalign.cli.table_options import TableOptions, flat
 
 NOT_KEPT = "nothing was written (with -o, finished methods would be kept)"
 HEADS = {
@@ -43,6 +44,7 @@ HEADS = {
 
 
 @app.command()
+@flat
 def compare(
     files: Annotated[
         list[Path] | None,
@@ -53,17 +55,9 @@ def compare(
     view: options.View = None,
     covariates: options.CovariatesFile = None,
     covariate: options.Covariate = None,
-    groups: options.Groups = None,
-    index: options.Index = None,
-    by_position: options.ByPosition = False,
-    transpose: options.Transpose = None,
-    match: options.MatchNames = options.Match.exact,
-    strip: options.Strip = None,
-    na: options.Na = None,
-    log: options.Log = None,
+    *,
+    tables: TableOptions,
     top_variable: options.TopVariable = None,
-    ordered: options.Ordered = None,
-    key: options.Key = None,
     n_factors: Annotated[
         int, option(METHOD, "INT", "Number of factors of every method.", "--n-factors", "-k", min=1)
     ] = 10,
@@ -119,9 +113,7 @@ def compare(
         outputs = {"--out": (out, TABLES), "--figure": (figure, FIGURES)}
         check_outputs(outputs, [data, table_file, *paths.values()], force=force)
         views = reading_options.views_in(data, paths)
-        reading = reading_options.reading(
-            transpose, match, strip, log, top_variable, ordered, by_position, views, na=na
-        )
+        reading = tables.reading(views, top_variable)
         check_inputs(data, *paths.values(), tables=[table_file])
 
         from covalign.cli.data_files import aligned_views, counted_groups
@@ -129,15 +121,15 @@ def compare(
         from covalign.study import complete_cases as filling
         from covalign.study import contenders
         from covalign.tables.named_rows import Representation, loaded
-        from covalign.tables.representations import SINGLE, open_study
+        from covalign.tables.representations import SINGLE
 
         draw = None if figure is None else drawing("study.comparison_figure").comparison
         contenders.chosen(method, representation=True)  # a wrong name is found before any data are read
-        opened = open_study(data, paths, table_file, covariate, None, index, key, groups=groups, **reading.settings)
-        X, Y = aligned_views(opened, by_position, needed=False)
+        opened = tables.open(data, paths, table_file, reading, covariate)
+        X, Y = aligned_views(opened, tables.by_position, needed=False)
         held = {name: loaded(Representation(view, name), view.index) for name, view in X.items()}
         ready = filling.complete(held[SINGLE] if [*held] == [SINGLE] else held, Y, missing)
-        n_groups = counted_groups(opened, ready.Y, groups, held_out=folds + slow_folds > 0)
+        n_groups = counted_groups(opened, ready.Y, tables.groups, held_out=folds + slow_folds > 0)
         table = study.compare(
             ready.views,
             ready.Y,
@@ -149,7 +141,7 @@ def compare(
             slow_folds=slow_folds,
             skip_slow=skip_slow,
             timeout=timeout,
-            groups=groups,
+            groups=tables.groups,
             drop_first=drop_first,
             keep=None if out is None else out.with_name(f"{out.name}.kept"),
         )

@@ -38,6 +38,7 @@ from covalign.cli.outputs import (
     working,
     write_frame,
 )
+from covalign.cli.table_options import TableOptions, flat
 from covalign.exceptions import CannotHoldOutError
 
 if TYPE_CHECKING:
@@ -85,6 +86,7 @@ class Outputs(NamedTuple):
 
 
 @app.command()
+@flat
 def fit(
     ctx: typer.Context,
     data: Annotated[
@@ -99,21 +101,13 @@ def fit(
     covariates: options.CovariatesFile = None,
     covariate: options.Covariate = None,
     confounder: options.Confounder = None,
-    groups: options.Groups = None,
-    index: options.Index = None,
-    by_position: options.ByPosition = False,
-    transpose: options.Transpose = None,
-    match: options.MatchNames = options.Match.exact,
-    strip: options.Strip = None,
-    na: options.Na = None,
-    log: options.Log = None,
+    *,
+    tables: TableOptions,
     top_variable: options.TopVariable = None,
     no_scale: Annotated[
         list[str] | None,
         option(DATA, "VIEW", "View whose features keep their scale, or all. Default: every feature has variance 1."),
     ] = None,
-    ordered: options.Ordered = None,
-    key: options.Key = None,
     sets: Annotated[
         Path | None,
         option(DATA, "PATH", "File of gene sets (.gmt or .gmt.gz) to test on the factors, for the report.", "--sets"),
@@ -137,7 +131,7 @@ def fit(
         option(
             METHOD,
             "CHOICE",
-            "Noise of features: gaussian, or student, with which samples that are far off in a view count less.",
+            "Noise of features: gaussian, or student, which gives less weight to samples far from all others.",
         ),
     ] = Noise.gaussian,
     posterior: Annotated[
@@ -188,9 +182,7 @@ def fit(
         files = check_outputs(made.by_flag(), [data, covariates, sets, *paths.values()], force=force, needed=True)
         option_values.check_setting(regime, lam, max_coupling)
         views = reading_options.views_in(data, paths)
-        reading = reading_options.reading(
-            transpose, match, strip, log, top_variable, ordered, by_position, views, na=na
-        )
+        reading = tables.reading(views, top_variable)
         reading_options.check_views("--no-scale", no_scale or (), views)
         folds = option_values.checked_folds(folds)
         number = option_values.auto_or(int, "--n-factors", n_factors)
@@ -201,7 +193,7 @@ def fit(
 
         from covalign.cli.data_files import aligned_views, counted_groups, reading_of
         from covalign.factor.informed import InformedFactorAnalysis
-        from covalign.tables.representations import SINGLE, open_study
+        from covalign.tables.representations import SINGLE
 
         warnings.simplefilter("always", ConvergenceWarning)
         model = InformedFactorAnalysis(
@@ -216,15 +208,13 @@ def fit(
             noise=noise.value,
         )
         model._check_parameters()
-        study = open_study(
-            data, paths, covariates, covariate, confounder, index, key, groups=groups, **reading.settings
-        )
-        X, Y = aligned_views(study, by_position, needed=bool(confounder or groups))
+        study = tables.open(data, paths, covariates, reading, covariate, confounder)
+        X, Y = aligned_views(study, tables.by_position, needed=bool(confounder or tables.groups))
         genes = None if sets is None else checked_sets(sets, study.views)
         model.set_params(scale=scales([*X], no_scale or ()))
-        counted_groups(study, Y, groups, held_out=folds > 0)
-        model.fit(X[SINGLE] if [*X] == [SINGLE] else X, Y, confounders=confounder or None, groups=groups)
-        model._reading = reading_of(study, reading, [*X], index=index, key=key)
+        counted_groups(study, Y, tables.groups, held_out=folds > 0)
+        model.fit(X[SINGLE] if [*X] == [SINGLE] else X, Y, confounders=confounder or None, groups=tables.groups)
+        model._reading = reading_of(study, reading, [*X], index=tables.index, key=tables.key)
         converged = bool(model.converged_)
         model = moved(model, regime, lam, max_coupling)
         judged = checked_folds(model)  # the file has its verdicts

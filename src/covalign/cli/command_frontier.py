@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
 from covalign._core.text_tables import plain
-from covalign.cli import option_values, options, reading_options
+from covalign.cli import option_values, options
 from covalign.cli.application import app, reply
 from covalign.cli.options import METHOD, Missing, option
 from covalign.cli.outputs import (
@@ -20,6 +20,7 @@ from covalign.cli.outputs import (
     working,
     write_frame,
 )
+from covalign.cli.table_options import TableOptions, flat
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,21 +37,14 @@ HEAD = {
 
 
 @app.command()
+@flat
 def frontier(
     z: options.Representation,
     covariates: options.CovariatesArgument = None,
     covariate: options.Covariate = None,
     confounder: options.Confounder = None,
-    groups: options.Groups = None,
-    index: options.Index = None,
-    by_position: options.ByPosition = False,
-    transpose: options.Transpose = None,
-    match: options.MatchNames = options.Match.exact,
-    strip: options.Strip = None,
-    na: options.Na = None,
-    log: options.Log = None,
-    ordered: options.Ordered = None,
-    key: options.Key = None,
+    *,
+    tables: TableOptions,
     lams: Annotated[
         str | None, option(METHOD, "NUMBERS", "Lambdas, separated by commas. Default: 0 to 1 in 20 steps.")
     ] = None,
@@ -79,19 +73,16 @@ def frontier(
             )
         weight = option_values.shrinkage_of(shrinkage)
         folds = option_values.checked_folds(folds)
-        reading = reading_options.reading(transpose, match, strip, log, None, ordered, by_position, na=na)
+        reading = tables.reading()
         check_inputs(z, tables=[covariates])
 
         from covalign.aligner.nested_frontier import cross_validated_frontier
         from covalign.cli.data_files import aligned_rows, counted_groups, one_view
-        from covalign.tables.representations import open_study
 
         draw = None if figure is None else drawing("show.plot").frontier
-        study = open_study(
-            one_view(z), {}, covariates, covariate, confounder, index, key, groups=groups, **reading.settings
-        )
-        rows, Y, _ = aligned_rows(study, by_position, needed=bool(confounder or groups))
-        n_groups = counted_groups(study, Y, groups)
+        study = tables.open(one_view(z), {}, covariates, reading, covariate, confounder)
+        rows, Y, _ = aligned_rows(study, tables.by_position, needed=bool(confounder or tables.groups))
+        n_groups = counted_groups(study, Y, tables.groups)
         frame = cross_validated_frontier(
             rows.data,
             Y,
@@ -101,7 +92,7 @@ def frontier(
             drop_first=drop_first,
             missing=missing.value,
             confounders=confounder or None,
-            groups=groups,
+            groups=tables.groups,
         )
         about: dict[Any, Any] = {**frame.attrs, "groups": n_groups}
         frame.attrs = {}

@@ -27,7 +27,8 @@ def reproduce(
         int | None, option(METHOD, "INT", "Number of repetitions. Default: 20, as in the paper.", min=1)
     ] = None,
     slow_reps: Annotated[
-        int | None, option(METHOD, "INT", "Number of repetitions of methods that need a minute for a fit.", min=0)
+        int | None,
+        option(METHOD, "INT", "Number of repetitions of slow methods (a minute for each fit).", min=0),
     ] = None,
     scaling_factors: Annotated[
         str | None,

@@ -18,6 +18,7 @@ from covalign.cli.application import app, note, reply
 from covalign.cli.option_values import named_paths
 from covalign.cli.options import DATA, OUTPUT, flag, option
 from covalign.cli.outputs import NUMBERS, check_inputs, check_outputs, working, write_aligned, write_rows
+from covalign.cli.table_options import TableOptions
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -83,7 +84,8 @@ def transform(
         given = [name for name, value in {**flags, "index": index, "key": key}.items() if value not in (None, [])]
         turned, logged = (reading_options.some_or_none(names, views_named) for names in (transpose, log))
         rule = options.Match.exact if match is None else match
-        reading = reading_options.reading(turned, rule, strip, logged, None, None, by_position, views_named, na=na)
+        asked = TableOptions(None, index, by_position, turned, rule, strip, na, logged)
+        reading = asked.reading(views_named)
         files = [path for path in (new, *paths.values(), confounders, covariates) if path is not None]
         check_inputs(new, *paths.values(), tables=[confounders, covariates], model=model_file)
 

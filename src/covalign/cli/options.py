@@ -144,7 +144,7 @@ MatchNames = Annotated[
         DATA,
         "CHOICE",
         "Match names of rows that are the same (exact), or one of which begins with the other (prefix), such as a "
-        "barcode and its patient. first: as prefix, and of several samples of a patient the first is used.",
+        "barcode and its patient. first: like prefix; if a patient has several samples, the first one is used.",
         "--match",
     ),
 ]
@@ -153,14 +153,16 @@ Strip = Annotated[
 ]
 Na = Annotated[
     list[str] | None,
-    option(DATA, "TEXT", "Text that marks a missing value, such as -. Empty cells, NA and NaN always do."),
+    option(
+        DATA, "TEXT", "Text that marks a missing value, such as -. Empty cells, NA and NaN always count as missing."
+    ),
 ]
 Log = Annotated[list[str] | None, option(DATA, "VIEW", "Use log(1 + x) of this view, or of all. Meant for counts.")]
 TopVariable = Annotated[
     list[str] | None,
     option(DATA, "INT", "Use the INT features of highest variance in every view (or VIEW=INT), after --log."),
 ]
-AS_FITTED = "Default: as for the tables of the fit"
+AS_FITTED = "Default: as in the fit"
 TransposeNew = Annotated[
     list[str] | None,
     option(DATA, "VIEW", f"View whose file has samples as columns, all or none. {AS_FITTED}.", "--transpose"),

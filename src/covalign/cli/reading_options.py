@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -50,35 +49,6 @@ class Reading(NamedTuple):
         return self._replace(**{name: value for name, value in saved.items() if name in self._fields})
 
 
-def reading(
-    transpose: Sequence[str] | None,
-    match: Match,
-    strip: str | None,
-    log: Sequence[str] | None,
-    top_variable: Sequence[str] | None,
-    ordered: Sequence[str] | None,
-    by_position: bool,
-    views: Sequence[str] | None = (),
-    na: Sequence[str] | None = None,
-) -> Reading:
-    """The options of tables. Without names of ``views`` there is one view, which only ``all`` can mean.
-
-    None means that the names are in the file.
-    """
-    for flag, names in (("--transpose", transpose), ("--log", log)):
-        check_views(flag, names or (), views)
-    if strip is not None:
-        try:
-            re.compile(strip)
-        except re.error as error:
-            got, remedy = f"{strip!r} ({error})", "write for example '-01A$'"
-            raise ValueError(message("--strip needs a regular expression", got=got, remedy=remedy)) from None
-    most = dict(_most(text) for text in top_variable or ())
-    check_views("--top-variable", [*most], views)
-    levels = dict(_levels(text) for text in ordered or ())
-    return Reading([*(transpose or ())], match.value, strip, [*(log or ())], most, levels, by_position, [*(na or ())])
-
-
 def some_or_none(names: Sequence[str] | None, views: Sequence[str] | None) -> list[str]:
     """The names of views; ``none`` means that there are none, unless a view is called so."""
     given = [*(names or ())]
@@ -98,13 +68,13 @@ def check_views(flag: str, names: Sequence[str], views: Sequence[str] | None) ->
     """Refuse names of views that are not there; ``all`` means every view."""
     wrong = [] if views is None else [name for name in names if name not in (*views, ALL)]
     if wrong and views is not None:
-        need = f"{flag} needs the name of a view or all" if views else f"{flag} needs all where the data are one file"
+        need = f"{flag} needs the name of a view or all" if views else f"{flag} needs all if the data are one file"
         remedy = f"The views are {listed(views)}" if views else f"Write {flag} all"
         problem = f"{need}, got {listed(wrong)}"
         raise ValueError(message(problem, remedy=remedy, wrong=wrong, known=views))
 
 
-def _most(text: str) -> tuple[str, int]:
+def most_of(text: str) -> tuple[str, int]:
     name, sign, number = text.rpartition("=")
     if not (number.isdecimal() and int(number) > 0 and bool(name) == bool(sign)):
         remedy = "write for example 2000, or rna=2000"
@@ -112,7 +82,7 @@ def _most(text: str) -> tuple[str, int]:
     return name or ALL, int(number)
 
 
-def _levels(text: str) -> tuple[str, list[str]]:
+def levels_of(text: str) -> tuple[str, list[str]]:
     name, _, order = text.partition("=")
     levels = [level.strip() for level in order.split("<")]
     if not name or len(levels) < 2 or not all(levels) or len({*levels}) < len(levels):

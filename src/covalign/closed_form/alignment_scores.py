@@ -12,6 +12,7 @@ import pandas as pd
 from covalign._core.linalg import Array
 from covalign._core.printed_frames import printed
 from covalign.closed_form import optimum, regimes
+from covalign.closed_form.category_blocks import canonical_on_new_rows
 from covalign.closed_form.heldout import Measured
 from covalign.closed_form.model_contract import ModelContract
 from covalign.closed_form.regimes import Polar
@@ -90,12 +91,15 @@ class AlignmentScores(ModelContract):
 
     @property
     def category_alignment_(self) -> pd.DataFrame:
-        """One row per category with several dummies: covariate, eta_squared, canonical, dummies.
+        """One row per category with several dummies: covariate, eta_squared, canonical, held_out, dummies.
 
         The eta squared of a dimension is the share of its variance that lies between the levels of the category (R^2 on
         all its dummies, 0 to 1); the category's is the mean over the dimensions of its dummies. ``canonical`` is the
         root mean square of the canonical correlations of these dimensions and the category; if the category is the only
-        covariate, it does not depend on the level that is left out. Both are those of the fitted rows.
+        covariate, it does not depend on the level that is left out. Both are those of the fitted rows. ``held_out`` is
+        the same as ``canonical`` on left-out rows: the correlation of the category, whitened, with its regression on
+        these dimensions, over all dummies together, which is ``canonical`` on the rows of the regression. NaN if
+        nothing is held out.
 
         >>> import covalign as ca, pandas as pd
         >>> s = ca.simulate.scenario("PN", n_samples=300)
@@ -107,11 +111,18 @@ class AlignmentScores(ModelContract):
         self._check_fitted()
         encoding = self._coded_covariates()
         rows = [
-            (column.source, *self._of_category(block), column.names)
+            (column.source, *self._of_category(block), self._category_on_new_rows(block), column.names)
             for column, block in zip(encoding.columns, encoding.blocks, strict=True)
             if column.kind == "dummies" and len(block) > 1
         ]
-        return pd.DataFrame(rows, columns=["covariate", "eta_squared", "canonical", "dummies"])
+        return pd.DataFrame(rows, columns=["covariate", "eta_squared", "canonical", "held_out", "dummies"])
+
+    def _category_on_new_rows(self, block: tuple[int, ...]) -> float:
+        """The canonical alignment on left-out rows."""
+        held = self._held_out(own=True)
+        if held is None or (self.regime_ == "exclusive" and not held.all_exclusive):
+            return float("nan")
+        return canonical_on_new_rows(held, [self._mixing(of.polar) for of in held.folds], block)
 
     def _of_category(self, block: tuple[int, ...]) -> tuple[float, float]:
         """Eta squared and canonical alignment, over the rows that have the category (all its dummies or none)."""
@@ -131,7 +142,7 @@ class AlignmentScores(ModelContract):
         (``docs/held_out.md``); ``se`` is its standard error, and ``low`` and ``high`` are a 90 % interval for the
         alignment of the map on new rows (``closed_form.pooled_correlation``). The fits behind ``held_out`` have seen
         four fifths of the rows (with five folds), so it is slightly too low for the map, which has seen all rows; the
-        interval of an aligner allows for that. All four are NaN if nothing is held out (``folds=0``, a fixed
+        interval allows for that. All four are NaN if nothing is held out (``folds=0``, a fixed
         ``shrinkage`` of an aligner, or too few samples for a factor model), and for a covariate that no fit without a
         fold knows, for example a level with one row. A factor model is fitted again without each fold, and left-out
         samples are placed from their features alone. In sample, a factor also knows its covariate from the prior, so
@@ -152,10 +163,11 @@ class AlignmentScores(ModelContract):
         held = self._measured()
         known = [np.full(len(frame), np.nan)] * len(HELD_OUT_VALUES) if held is None else list(held.alignment)
         frame = frame.assign(**dict(zip(HELD_OUT_VALUES, known, strict=True)), rows=self.n_pairs_)
-        found = self.category_alignment_.itertuples(index=False)
-        shares = {name: share for _, share, _, dummies in found for name in dummies}
+        categories = self.category_alignment_
+        shares = {name: of["eta_squared"] for of in categories.to_dict("records") for name in of["dummies"]}
         frame = frame.assign(eta_squared=pd.Series(shares).reindex(frame.index)) if shares else frame
         frame.attrs.update(self._circumstances())
+        frame.attrs["categories"] = self._categories(categories)
         return printed(frame, card=self._card_above(frame["in_sample"].to_numpy()))
 
     def _card_above(self, in_sample: Array) -> Callable[[], str]:
@@ -174,10 +186,16 @@ class AlignmentScores(ModelContract):
 
     def _circumstances(self) -> dict[str, Any]:
         """What the numbers of ``summary`` depend on."""
-        return {"groups": self.n_groups_, "categories": self._categories()}
+        return {"groups": self.n_groups_}
 
-    def _categories(self) -> dict[str, dict[str, Any]]:
-        return self._coded_covariates().categories(self._dimensions)
+    def _categories(self, alignment: pd.DataFrame) -> dict[str, dict[str, Any]]:
+        """Levels and reference level of every category, with the canonical alignment of those with several dummies."""
+        found = self._coded_covariates().categories(self._dimensions)
+        for of in alignment.to_dict("records"):
+            numbers = {"canonical": of["canonical"], "canonical_held_out": of["held_out"]}
+            about = found[of["covariate"]]
+            about |= {**numbers, "about": f"{about['about']} {as_a_whole(**numbers)}"}
+        return found
 
     def _measured(self) -> Measured | None:
         """Alignment and coupling on left-out rows; None if nothing is held out."""
@@ -220,3 +238,10 @@ class AlignmentScores(ModelContract):
 def plain_mixing(polar: Polar) -> Array:
     """F with F T_0 = I: z itself in the coordinates of T_0."""
     return np.asarray(np.linalg.inv(polar.T_0), dtype=np.float64)
+
+
+def as_a_whole(canonical: float, canonical_held_out: float) -> str:
+    """The sentence about the canonical alignment of a category."""
+    known = f"{canonical:.2f} on fitted rows"
+    held_out = "" if np.isnan(canonical_held_out) else f" and {canonical_held_out:.2f} on new ones"
+    return f"All its dimensions together have the canonical alignment {known}{held_out}."

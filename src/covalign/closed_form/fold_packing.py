@@ -1,8 +1,7 @@
 """Folds made of buckets: equal in rows, in rows with each covariate, and in rows of each level.
 
 A row's bucket follows from its content or its group (``stream.folds``), so buckets differ in size. They are packed into
-folds like goods into lorries, the largest and the rarest first. Only counts decide, so neither row order nor chunking
-matters.
+folds, the largest and the rarest first. Only counts decide, so neither row order nor chunking matters.
 """
 
 from __future__ import annotations

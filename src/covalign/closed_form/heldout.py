@@ -14,7 +14,7 @@ from covalign._core.linalg import Array, to_correlation, unit_rows
 from covalign._core.threads import in_threads
 from covalign.closed_form import regimes
 from covalign.closed_form.measures import off_diagonal_squares, quotient
-from covalign.closed_form.pooled_correlation import Estimate, Pairs, estimate, mean_estimate, pair_sums
+from covalign.closed_form.pooled_correlation import Estimate, Gain, Pairs, estimate, mean_estimate, pair_sums
 from covalign.closed_form.regimes import Polar
 from covalign.closed_form.shrinkage import Ridge
 from covalign.closed_form.splits import Split, mean_of_y
@@ -52,7 +52,7 @@ class HeldOut(NamedTuple):
     whole: Polar
     folds: list[LeftOut]
     grouped: bool = False  # rows belong together, and parts are groups
-    learns: bool = True  # intervals are those of the model, which has seen all rows, and not of the fits without a fold
+    gain: Gain | None = None  # error of the model over that of the fits (``pooled_correlation.estimate``)
 
     @property
     def all_exclusive(self) -> bool:
@@ -75,7 +75,7 @@ class HeldOut(NamedTuple):
             coupled.append(of.coupled(F))
         pairs, own = Pairs(*np.stack(sums, axis=1)), np.mean(fitted, axis=0)
         coupling = coupling_on_new_rows(coupling_of(whole @ whole.T), coupled, self.grouped)
-        each, mean = (of(pairs, own, k, self.grouped, self.learns) for of in (estimate, mean_estimate))
+        each, mean = (of(pairs, own, k, self.grouped, self.gain) for of in (estimate, mean_estimate))
         return Measured(each, mean, coupling)
 
     @property
@@ -204,7 +204,9 @@ def second_moments(parts: Sequence[Rows]) -> tuple[Array, Array]:
     return n, np.array([m.cov_z + np.outer(m.mean_z, m.mean_z) for m in rows])
 
 
-def held_out(whole: Polar, made: Sequence[Split], ridges: Sequence[Ridge], *, grouped: bool = False) -> HeldOut | None:
+def held_out(
+    whole: Polar, made: Sequence[Split], ridges: Sequence[Ridge], *, grouped: bool = False, gain: Gain | None = None
+) -> HeldOut | None:
     """Fit every training set with its own ridge, and reduce its left-out rows to moments.
 
     A training set whose rows span fewer dimensions than there are covariates cannot be fitted, and is left out; None if
@@ -221,7 +223,7 @@ def held_out(whole: Polar, made: Sequence[Split], ridges: Sequence[Ridge], *, gr
     for split, polar in fitted:
         parts = reduced(split.parts, split.train.mean_z, polar, len(fitted))
         found.append(LeftOut(polar, parts, split.known, split.train.n or 0))
-    return HeldOut(whole, found, grouped)
+    return HeldOut(whole, found, grouped, gain)
 
 
 def reduced(parts: Sequence[Rows], mean: Array, polar: Polar, folds: int) -> list[Rows]:

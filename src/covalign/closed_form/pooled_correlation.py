@@ -27,12 +27,15 @@ their share h of the variance counts again below r. excess is the excess kurtosi
 squares of parts. Groups have sums of squares that vary without heavy tails: excess = 0 there. Rows that are far out in
 z and y lower r less than this formula says, so h has a limit: what parts show.
 
-This is the interval of the fits without a fold. The map has seen all rows, n instead of n (k - 1) / k, and the error
-|e|^2 goes with 1 / n. As r = |c| sqrt(share), the map reaches
+This is the interval of the fits without a fold. The map has seen all rows, n instead of n' = n (k - 1) / k, and its
+error |e|^2 is that of the fits times a gain. As r = |c| sqrt(share), the map reaches
 
-    r_map = r / sqrt(1 - (1 - share) / k),
+    r_map = r / sqrt(share + (1 - share) gain),     gain = (n' - d) / (n - d),
 
-and a limit of the interval becomes what the map reaches if the fits reach this limit (``learned``).
+and a limit of the interval becomes what the map reaches if the fits reach this limit (``learned``). A regression on d
+dimensions has the error d / (n - d); d counts those that a ridge leaves (``ridge_path.error_of``). Both the share and
+the gain are uncertain. The lower limit has the share r / r_fitted and a gain of few dimensions, (k - 1) / k, the upper
+one the square of this share and the gain above (``Gain``).
 
 With d_a = atanh r_(-a) - atanh r, the degrees of freedom are the smaller of 3 (sum d^2)^2 / sum d^4 - 1, which is A - 1
 for parts that count the same and few if some parts decide (rare levels), and A / (1 + excess A / (2 n)) - 1.
@@ -41,6 +44,7 @@ for parts that count the same and few if some parts decide (rare levels), and A 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -111,17 +115,17 @@ class _Parts(NamedTuple):
     pull: Array  # how much of the value heavy tails may take: r / 2 times the root of that
 
 
-def estimate(pairs: Pairs, fitted: Array, folds: int, grouped: bool = False, learns: bool = True) -> Estimate:
+def estimate(pairs: Pairs, fitted: Array, folds: int, grouped: bool = False, gain: Gain | None = None) -> Estimate:
     """corr(z, y) with its interval; ``fitted`` is what the fits of the folds reach on their own rows.
 
-    The interval is that of the map of all rows if ``learns``, else that of the fits without a fold.
+    ``gain`` is the error of the map over that of the fits, by default that of few dimensions.
     """
     value, excess = pairs.correlation(), excess_kurtosis(pairs, grouped)
     pull = np.abs(value) / 2 * np.sqrt(excess)
-    return _estimate(_Parts(value, pairs.without_each(), pairs.n > 0, excess, pull), fitted, folds, learns)
+    return _estimate(_Parts(value, pairs.without_each(), pairs.n > 0, excess, pull), fitted, folds, gain)
 
 
-def mean_estimate(pairs: Pairs, fitted: Array, folds: int, grouped: bool = False, learns: bool = True) -> Estimate:
+def mean_estimate(pairs: Pairs, fitted: Array, folds: int, grouped: bool = False, gain: Gain | None = None) -> Estimate:
     """The same of the mean over all pairs (last axis) that have a correlation."""
     values, excess = pairs.correlation(), excess_kurtosis(pairs, grouped)
     there = ~np.isnan(values)
@@ -131,10 +135,10 @@ def mean_estimate(pairs: Pairs, fitted: Array, folds: int, grouped: bool = False
     has_rows = (pairs.n[:, there] > 0).any(axis=1)
     pull = np.asarray(np.mean(np.abs(values[there]) / 2 * np.sqrt(excess[there])))
     parts = _Parts(values[there].mean(), without, has_rows, excess[there].mean(), pull)
-    return _estimate(parts, fitted[there].mean(), folds, learns)
+    return _estimate(parts, fitted[there].mean(), folds, gain)
 
 
-def _estimate(parts: _Parts, fitted: Array, folds: int, learns: bool) -> Estimate:
+def _estimate(parts: _Parts, fitted: Array, folds: int, gain: Gain | None) -> Estimate:
     value, without, has_rows, excess, pull = parts
     middle, A = _scaled(value), np.sum(has_rows, axis=0)
     # If nothing is left without a part, all that is known comes from it: 0 is left.
@@ -146,9 +150,9 @@ def _estimate(parts: _Parts, fitted: Array, folds: int, learns: bool) -> Estimat
     sd = np.where(A >= 2, np.sqrt(variance), np.nan)
     tails = np.minimum(quotient(pull, 1 - np.square(value)) ** 2, TAILS * variance)
     low, high = np.tanh(middle - t * np.sqrt(sd**2 + tails)), np.tanh(middle + t * sd)
-    if learns:
-        low, high = (learned(limit, value, fitted, folds) for limit in (low, high))
-        low = np.minimum(low, value)  # what was measured is in the interval, even if the map is clearly better
+    gain = usual_gain(folds) if gain is None else gain
+    low, high = gain.limits(low, high, certain_share(value, fitted))
+    low, high = np.minimum(low, value), np.maximum(high, value)  # what was measured is in the interval
     se = np.minimum(sd * (1 - np.square(value)), 1.0)  # no correlation is known worse
     return Estimate(np.asarray(value), se, low, high)
 
@@ -180,14 +184,47 @@ def certain_share(value: Array, fitted: Array) -> Array:
     return np.asarray(ratio**2)
 
 
-def learned(limit: Array, value: Array, fitted: Array, folds: int) -> Array:
-    """What the map of all rows reaches if the fits without a fold reach ``limit``: limit / sqrt(1 - (1 - share) / k).
+class Gain(NamedTuple):
+    """The error of the map over that of the fits without a fold, as the lower and the upper limit take it."""
 
-    No share is smaller than limit^2, as |c| is at most 1, so no result is larger than 1. Nothing is to be learned below
-    0: such limits stay as they are.
+    low: float
+    high: float
+
+    def limits(self, low: Array, high: Array, share: Array) -> tuple[Array, Array]:
+        """The limits of the map, from those of the fits; ``share`` is (r / r_fitted)^2."""
+        root = np.sqrt(share)  # the larger share: the map is less different
+        return learned(low, root if self.low <= 1 else share, self.low), learned(high, share, self.high)
+
+
+NONE = Gain(1.0, 1.0)  # the interval of the fits
+
+
+def usual_gain(folds: int) -> Gain:
+    """The gain if dimensions are few: (k - 1) / k."""
+    return Gain(1 - 1 / max(folds, 2), 1 - 1 / max(folds, 2))
+
+
+def gain_of(error: float, n: float, n_train: float, error_of_fits: Callable[[], float]) -> Gain:
+    """The gain of a map with this error (d / (n - d), ``ridge_path.error_of``); n and n' are rows less one.
+
+    If d is n' or more, as many as without a ridge and with as many dimensions as rows, the formula says nothing: the
+    upper limit allows for a map without errors, and the lower one for the error of the fits if that is less.
     """
-    share = np.maximum(certain_share(value, fitted), np.square(limit))
-    return np.asarray(np.where(limit > 0, limit / np.sqrt(1 - (1 - share) / max(folds, 2)), limit))
+    d, usual = n * error / (1 + error), n_train / n
+    if d < n_train:
+        return Gain(usual, (n_train - d) / (n - d))
+    of_fits = error_of_fits()
+    return Gain(max(usual, error / of_fits if of_fits > 0 else usual), 0.0)
+
+
+def learned(limit: Array, share: Array, gain: float) -> Array:
+    """What the map of all rows reaches if the fits without a fold reach ``limit``.
+
+    limit / sqrt(share + (1 - share) gain). No share is smaller than limit^2, as |c| is at most 1, so no result is
+    larger than 1. Nothing is to be learned below 0: such limits stay as they are.
+    """
+    share = np.maximum(share, np.square(limit))
+    return np.asarray(np.where(limit > 0, limit / np.sqrt(share + (1 - share) * gain), limit))
 
 
 def _scaled(r: Array) -> Array:

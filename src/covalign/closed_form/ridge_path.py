@@ -18,6 +18,7 @@ from scipy.linalg import cho_solve
 from covalign._core.linalg import Array, Banded, banded, range_eigh, range_root, regular_cholesky
 from covalign.closed_form import regimes
 from covalign.closed_form.measures import quotient
+from covalign.closed_form.pooled_correlation import Gain, gain_of
 from covalign.moments.moments import Moments
 
 ALL = slice(None)
@@ -168,3 +169,41 @@ def of_solutions(train: Moments, shrinkages: Array, scale: str = "raw") -> Ridge
         S_b = (S_zy - rho * D * b) / (1 - rho) if rho < 1 else train.cov_z @ b
         weights[:, i], own[i] = b, np.sum(b * S_b, axis=0)
     return RidgePath(weights, own)
+
+
+FEW = 0.05  # dimensions for each row, of which a ridge may keep all or none: this changes a gain by .011
+
+
+def gain_at(whole: Moments, train: Moments, shrinkage: float, scale: str) -> Gain:
+    """What a map of all rows has over the fit to a training set."""
+    k, (n, n_train) = len(whole.cov_z), (float(m.n or 0) - 1 for m in (whole, train))
+    few = k <= FEW * n_train
+    error = k / (n - k) if few else error_of(whole, shrinkage, scale)
+    return gain_of(error, n, n_train, lambda: error_of(train, shrinkage, scale))
+
+
+def error_of(m: Moments, shrinkage: float, scale: str = "raw") -> float:
+    """Mean square of the error of a ridge regression on m, relative to that of the noise.
+
+    It is K / (n - K) without a ridge: directions are wrong by 1 / n each, and whitening by a sample covariance makes
+    those of little variance worse. With a ridge, K becomes d = tr S^2 (S + kappa D)^-2, S the true covariance and kappa
+    the ridge that n rows make of it (Dobriban and Wager 2018). With g_i = 1 - h_i, h_i the eigenvalues of the smoother
+    S_z (S_z + rho / (1 - rho) D)^-1 of the sample, which has the rank r,
+
+        d / (n - d) = n (n - r + sum g^2) / (n - r + sum g)^2 - 1.
+    """
+    n = float(m.n or 0) - 1
+    u = np.sqrt(regimes.penalty(m, scale))[:, None]
+    L = None if m.root is None else m.root / u
+    values = range_eigh(m.cov_z / u / u.T if L is None else L.T @ L)[0]
+    # Without a ridge, the limit of a small one.
+    if shrinkage == 1:
+        return 0.0
+    g = shrinkage / ((1 - shrinkage) * values + shrinkage) if shrinkage else values.min() / values * (len(values) >= n)
+    return error_of_sums(n - len(values), float(np.sum(g)), float(np.sum(g**2)), n)
+
+
+def error_of_sums(spare: float, rough: float, squares: float, n: float) -> float:
+    """``error_of`` from n - r, sum g and sum g^2."""
+    spare = max(spare, 0.0)
+    return max(0.0, float(n * (spare + squares) / (spare + rough) ** 2 - 1))

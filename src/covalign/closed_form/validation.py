@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property, partial
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
@@ -21,8 +21,9 @@ from covalign._core.linalg import Array
 from covalign.closed_form.fold_packing import packed
 from covalign.closed_form.heldout import HeldOut, LeftOut, held_out, reduced
 from covalign.closed_form.measures import quotient
-from covalign.closed_form.pooled_correlation import Pairs
+from covalign.closed_form.pooled_correlation import Gain, Pairs, gain_of, usual_gain
 from covalign.closed_form.regimes import MANY_COVARIATES, Polar
+from covalign.closed_form.ridge_path import gain_at
 from covalign.closed_form.shrinkage import (
     ALIKE,
     SHRINKAGE_GRID,
@@ -39,10 +40,10 @@ from covalign.closed_form.shrinkage import (
     sums_at,
 )
 from covalign.closed_form.shrinkage_search import Search, place
-from covalign.closed_form.splits import Split, mean_of_y, splits, varies
-from covalign.closed_form.wide_rows import Prediction, TrainingRows, WideRows, wide_rows
+from covalign.closed_form.splits import Split, mean_of_y, splits, training, varies
+from covalign.closed_form.wide_rows import Prediction, TrainingRows, WideRows, error_of_inverse, wide_rows
 from covalign.moments.adjustment import explained
-from covalign.moments.incomplete import Rows, merged
+from covalign.moments.incomplete import Rows, merged, merged_with_terms
 from covalign.moments.moments import Moments, without_z
 
 ALL_SHRINKAGES = 400  # rows, up to which every shrinkage of the grid is tried
@@ -61,8 +62,8 @@ class Validation(Protocol):
     def ridges(self, path: pd.DataFrame | None, overall: Ridge) -> list[Ridge]:
         """What each training set chooses by itself, of what the path has; the same for all without a path."""
 
-    def held_out(self, whole: Polar, ridges: Sequence[Ridge], grouped: bool) -> HeldOut | None:
-        """The fits without each fold; None if there are none."""
+    def held_out(self, whole: Polar, ridges: Sequence[Ridge], overall: Ridge, grouped: bool) -> HeldOut | None:
+        """The fits without each fold; None if there are none. The map of all rows has the ridge ``overall``."""
 
 
 def validation(buckets: Sequence[Rows | None], folds: int, q: int = 0, nested: bool = True) -> Validation:
@@ -133,9 +134,19 @@ class FoldValidation:
         scales = path["scale"].unique().tolist()
         return ridges_of_splits(self._buckets, self._made, self._folds, self._q, scales)
 
-    def held_out(self, whole: Polar, ridges: Sequence[Ridge], grouped: bool) -> HeldOut | None:
+    def held_out(self, whole: Polar, ridges: Sequence[Ridge], overall: Ridge, grouped: bool) -> HeldOut | None:
         """The fits without each fold."""
-        return held_out(whole, self._made, ridges, grouped=grouped) if self._made else None
+        if not self._made:
+            return None
+        gain = None if grouped else self._gain(overall)
+        return held_out(whole, self._made, ridges, grouped=grouped, gain=gain)
+
+    def _gain(self, ridge: Ridge) -> Gain:
+        """What the map has over a fit without a fold, both with this ridge."""
+        whole = training(merged_with_terms(self._buckets), self._q)
+        if whole is None:
+            return usual_gain(len(self._made))
+        return gain_at(whole.moments, self._made[0].train, *ridge)
 
 
 class Training(NamedTuple):
@@ -275,7 +286,7 @@ class WideValidation:
         assert isinstance(whole, Moments)  # parts have no gaps
         return whole
 
-    def held_out(self, whole: Polar, ridges: Sequence[Ridge], grouped: bool) -> HeldOut | None:
+    def held_out(self, whole: Polar, ridges: Sequence[Ridge], overall: Ridge, grouped: bool) -> HeldOut | None:
         """The fits without each fold."""
         H, rows, found = self._rows.inverse("standard", 0.0), self._rows, []
         settings = [(of, ridge) for of, ridge in zip(self._made, ridges, strict=True) if of.known.any()]
@@ -291,7 +302,18 @@ class WideValidation:
             LeftOut(polar, reduced([self._parts[i] for i in of.left_out], mean, polar, len(found)), of.known, of.n)
             for of, mean, polar in found
         ]
-        return HeldOut(whole, folds, grouped)
+        return HeldOut(whole, folds, grouped, None if grouped else self._gain(overall, H))
+
+    def _gain(self, ridge: Ridge, H: Any) -> Gain:
+        """``FoldValidation._gain``: lam H has the eigenvalues g of ``ridge_path.error_of``."""
+        lam = self._penalty(ridge)
+        if np.isinf(lam):
+            return usual_gain(len(self._tests))
+        if ridge != Ridge(0.0, "standard"):
+            H = self._rows.inverse(ridge.scale, lam, single=True)
+        of, n = max(self._made, key=lambda one: one.n), float(self._rows.n.sum())
+        without = self._rows.rows_of(of.left_out)
+        return gain_of(error_of_inverse(H, slice(0, 0)), n - 1, of.n - 1.0, lambda: error_of_inverse(H, without))
 
     def _predictions(self, settings: Sequence[tuple[Training, Ridge]], ridge: Ridge) -> list[tuple[Training, Array]]:
         """The values of ridge regressions on the rows of the training sets that chose this ridge."""

@@ -23,13 +23,14 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import lapack
+from scipy.linalg import lapack, solve_triangular
 
 from covalign._core.linalg import Array, is_constant, mirror, range_root, rank_cutoff, regular_cholesky
 from covalign._core.threads import one_thread
 from covalign.closed_form import regimes
 from covalign.closed_form.measures import quotient
 from covalign.closed_form.regimes import Polar, Whitened
+from covalign.closed_form.ridge_path import error_of_sums
 from covalign.moments.block_sizes import is_wide
 from covalign.moments.incomplete import Rows
 from covalign.moments.moments import Moments
@@ -202,6 +203,22 @@ def _left_out(H: Any, Hy: Any, F: Any) -> tuple[Any, Any]:
     lower, _ = factor(rows[:, F].T, lower=1, clean=0)
     e = solved(lower, Hy[F], lower=1)[0]
     return e, Hy - rows.T @ e
+
+
+def error_of_inverse(H: Any, F: Any) -> float:
+    """``ridge_path.error_of`` of the fit without the rows F: lam (H - H_F' H_FF^-1 H_F) has the eigenvalues g.
+
+    As rows are no more than dimensions, only ratios of these count.
+    """
+    n, trace, squares = float(len(H)) - 1, float(np.trace(H)), float(np.vdot(H, H))
+    rows = H[F]
+    if len(rows):
+        half = solve_triangular(np.linalg.cholesky(rows[:, F]), rows, lower=True, check_finite=False)
+        n -= len(rows)
+        trace -= float(np.vdot(half, half))
+        inner = half @ half.T
+        squares += float(np.vdot(inner, inner)) - 2 * float(np.vdot(half, half @ H))
+    return error_of_sums(0.0, trace, squares, n)
 
 
 class TrainingRows:

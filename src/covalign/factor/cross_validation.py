@@ -8,6 +8,7 @@ is kept of a fold are moments of (T_0 z, y), and every regime follows from them 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,8 +59,14 @@ def held_out(model: Any, folds: int, settings: Any = None) -> Judged:
 
     A sample's fold follows from its numbers, not from its position. Fits have the settings of the model, or others.
     """
-    settings = clone(model).set_params(supervision=model.supervision_) if settings is None else settings
-    settings = settings.set_params(n_factors=model.n_factors_, folds=0)
+    if settings is None:
+        settings = clone(model).set_params(supervision=model.supervision_, regression_share=model.regression_share_)
+    return with_shares(model, folds, settings, [settings.regression_share])[0]
+
+
+def with_shares(model: Any, folds: int, settings: Any, shares: Sequence[Any]) -> list[Judged]:
+    """``held_out`` with each of these shares of the regression on all features, from the same fits."""
+    settings = settings.set_params(n_factors=model.n_factors_, folds=0, regression_share=shares[0])
     rows: Any = model._rows
     if not isinstance(rows, Rows):
         need = "leaving samples out needs rows in memory, and this model was fitted to data that were read by chunks"
@@ -71,17 +78,20 @@ def held_out(model: Any, folds: int, settings: Any = None) -> Judged:
         test = fold_of == fold
         if not _varies(rows.Y[~test]):
             continue
-        made.append(without(model, settings, test, bucket))
+        made.append(without(model, settings, test, bucket, shares))
     if not made:
         need = f"leaving samples out needs at least {LEAST}, with every covariate varying in the rest"
         got, remedy = f"{len(rows.Y)} in all", "use fewer folds (0: none) or more samples"
         raise CannotHoldOutError(message(need, got=got, remedy=remedy))
-    in_regimes, plain = ([*of] for of in zip(*made, strict=True))
+    return [_judged(model, of_share) for of_share in zip(*made, strict=True)]
+
+
+def _judged(model: Any, folds: Sequence[tuple[LeftOut, LeftOut]]) -> Judged:
+    in_regimes, plain = ([*of] for of in zip(*folds, strict=True))
     grouped = model._groups is not None
-    # A factor knows its covariate from the prior on fitted samples, so these do not say how certain its direction is.
     return Judged(
-        HeldOut(model._polar(), in_regimes, grouped, learns=False),
-        HeldOut(model._plain_polar(), plain, grouped, learns=False),
+        HeldOut(model._polar(), in_regimes, grouped),
+        HeldOut(model._plain_polar(), plain, grouped),
     )
 
 
@@ -103,41 +113,73 @@ def buckets_of(model: Any, folds: int) -> NDArray[np.int64]:
     return fold_of_rows(table, np.empty((len(Y), 0)), bucket_count(folds, 0))
 
 
-def without(model: Any, settings: Any, test: NDArray[np.bool_], bucket: NDArray[np.int64]) -> tuple[LeftOut, LeftOut]:
-    """These samples in the regimes of a fit without them, and as its stage 1 places them."""
+class Tables(NamedTuple):
+    """The rows of a model as they came: views, covariates and coded confounders."""
+
+    views: dict[str, Array]
+    Y: pd.DataFrame
+    C: pd.DataFrame | None
+
+    @classmethod
+    def of(cls, model: Any, fitted: NDArray[np.bool_]) -> Tables:
+        """Without features that no row among the fitted ones has."""
+        table: Table = model._table
+        rows: Rows = model._rows
+        X, Y = rows.X + table.nuisance.of_x(rows.C), rows.Y * table.sd_y + table.mean_y + table.nuisance.of_y(rows.C)
+        C = pd.DataFrame(rows.C, columns=model.confounder_names_) if rows.C.shape[1] else None
+        seen = np.asarray(~np.isnan(X[fitted]).all(axis=0))
+        views = {
+            name: X[:, where][:, seen[where]]
+            for name, where in zip(table.views, table.bounds, strict=True)
+            if seen[where].any()
+        }
+        return cls(views, pd.DataFrame(Y, columns=table.encoding.names), C)
+
+    def fit(self, settings: Any, which: NDArray[np.bool_]) -> Any:
+        """A model with these settings of these rows. Warnings are of the whole fit."""
+        fit = clone(settings)
+        fit._fit_quietly(_some(self.views, which), self.Y[which], None if self.C is None else self.C[which])
+        if fit._unfinished:  # numbers of fits that were cut short would say nothing of the model
+            raise KeyboardInterrupt
+        return fit
+
+
+def with_supervision_1(model: Any) -> Any:
+    """The same rows fitted with every covariate counting once."""
+    settings = clone(model).set_params(supervision=1.0, regression_share=0.0, n_factors=model.n_factors_, folds=0)
+    all_rows = np.ones(len(model._rows.Y), dtype=bool)
+    return Tables.of(model, all_rows).fit(settings, all_rows)
+
+
+def without(
+    model: Any, settings: Any, test: NDArray[np.bool_], bucket: NDArray[np.int64], shares: Sequence[Any]
+) -> list[tuple[LeftOut, LeftOut]]:
+    """These samples in the regimes of a fit without them, and as its stage 1 places them, for each share."""
     table: Table = model._table
     rows: Rows = model._rows
-    X, Y = rows.X + table.nuisance.of_x(rows.C), rows.Y * table.sd_y + table.mean_y + table.nuisance.of_y(rows.C)
-    named = pd.DataFrame(Y, columns=table.encoding.names)
-    C = pd.DataFrame(rows.C, columns=model.confounder_names_) if rows.C.shape[1] else None
-    seen = np.asarray(~np.isnan(X[~test]).all(axis=0))  # a feature only the left-out samples have cannot be fitted
-    views = {
-        name: X[:, where][:, seen[where]]
-        for name, where in zip(table.views, table.bounds, strict=True)
-        if seen[where].any()
-    }
-    fit = clone(settings)
-    fit._fit_quietly(
-        _some(views, ~test), named[~test], None if C is None else C[~test]
-    )  # warnings are of the whole fit
-    if fit._unfinished:  # numbers of fits that were cut short would say nothing of the model
-        raise KeyboardInterrupt
-    z = fit.transform(_some(views, test), confounders=None if C is None else C[test]) - fit._label_free_mean
-    left = named[test] - fit._table.nuisance.of_y(rows.C[test])
+    views, named, C = tables = Tables.of(model, ~test)
+    fit = tables.fit(settings, ~test)
+    new, left = _some(views, test), named[test] - fit._table.nuisance.of_y(rows.C[test])
     blocks, own = table.encoding.blocks, bucket[test]
 
-    def left_out(polar: Polar) -> LeftOut:
+    def left_out(polar: Polar, z: Array) -> LeftOut:
         u = z[:, : polar.T_0.shape[1]] @ polar.T_0.T
         parts = [fold_moments(u[own == b], left[own == b], 1, blocks)[0] for b in np.unique(own)]
-        known = np.ones(Y.shape[1], dtype=bool)
+        known = np.ones(named.shape[1], dtype=bool)
         return LeftOut(polar, [part for part in parts if part is not None], known, int((~test).sum()))
 
-    try:
-        polars = fit._polar(), fit._plain_polar()
-    except ValueError as why:
-        need = "leaving samples out needs informed factors that features alone tell apart in every training set"
-        raise CannotHoldOutError(message(need, remedy="Use folds=0, more features, or fewer covariates")) from why
-    return left_out(polars[0]), left_out(polars[1])
+    made = []
+    for i, share in enumerate(shares):
+        if i:
+            fit._regress(share)
+        z = fit.transform(new, confounders=None if C is None else C[test]) - fit._label_free_mean
+        try:
+            polars = fit._polar(), fit._plain_polar()
+        except ValueError as why:
+            need = "leaving samples out needs features that distinguish the informed factors in every training set"
+            raise CannotHoldOutError(message(need, remedy="Use folds=0, more features, or fewer covariates")) from why
+        made.append((left_out(polars[0], z), left_out(polars[1], z)))
+    return made
 
 
 def model_polar(model: Any) -> Polar:

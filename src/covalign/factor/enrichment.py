@@ -188,7 +188,7 @@ def _no_set_fits(kept: Mapping[str, Sets]) -> ValueError:
     view, why = next((view, of_view.left_out) for view, of_view in kept.items())
     name, first = next(iter(why.items()))
     need, got = (
-        "enrichment needs a gene set that fits the sizes",
+        "enrichment needs a gene set with min_size to max_size features",
         f"{first} in set {name!r}, view {view!r}, and no other",
     )
     return ValueError(message(need, got=got, remedy="lower min_size or raise max_size"))

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from covalign._core.linalg import Array
 from covalign.factor import saved_folds
+from covalign.factor.feature_regression import Regression
 from covalign.factor.fitted_rows import Rows, Streamed
 from covalign.factor.inference import grouped
 from covalign.factor.inference.engines import Dense, Gram, Sparse
@@ -53,6 +54,8 @@ def pack(model: Any) -> tuple[dict[str, Any], dict[str, Array]]:
     if engine is not problem.data:
         arrays["data.sizes"] = problem.data.sizes
     arrays |= _pack_state("now", model._state) | _pack_state("stage1", model._stage_1)
+    if model._regression is not None:
+        arrays["regression.of_x"] = model._regression.of_x
     if realigned is not None:
         arrays["realigned.T"] = realigned.T
         if realigned.R is not None:
@@ -77,6 +80,7 @@ def pack(model: Any) -> tuple[dict[str, Any], dict[str, Array]]:
         "realigned": None if realigned is None else [realigned.regime, realigned.lam],
         "exact": None if model._budget is None else [model._budget.packed(), realigned.gap],
         "informed": _informed(model),
+        "regression_share": model.regression_share_,
         "held": held,
         "reading": model._reading,
     }
@@ -123,6 +127,9 @@ def unpack(meta: dict[str, Any], arrays: dict[str, Array], model: Any) -> Any:
     model.n_factors_path_ = pd.Series(arrays["tried.elbo"], index=tried, name="elbo")
     weights = [model._problem.weight(where) for where in bounds]
     model._stage_1 = _unpack_state("stage1", arrays, weights)
+    model._of_features, model.regression_share_ = arrays.get("regression.of_x"), meta.get("regression_share", 0.0)
+    if model._of_features is not None:
+        model._regression = Regression.of(model.regression_share_, model._of_features, model._stage_1)
     return _unpack_state("now", arrays, weights)
 
 

@@ -39,11 +39,12 @@ class RegimesOfFactors(AlignedModel):
     _realigned: Realigned | None
     _sums: Rows | None = None  # of stage 1, once asked for
     _placing: dict[str, label_free.Placing]  # once asked for
+    regression_share_: float = 0.0
     factors_: Array
 
     @abstractmethod
     def _remember(self, fit: Fit) -> None:
-        """Public attributes from a fit."""
+        """Set the public attributes from a fit."""
 
     if TYPE_CHECKING:  # of ``SampleResults``
 
@@ -57,7 +58,7 @@ class RegimesOfFactors(AlignedModel):
             return self._mixed(regimes.mixing(self._polar(), regime, lam), regime, lam)
         other, T = copy.copy(self), regimes.turned(self._polar(), regime, lam)
         with sweeps.few_threads(problem):
-            fit = realignment.realign(problem, first, T, self.accelerate, self.max_iter, self.tol)
+            fit = realignment.realign(problem, first, T, self.accelerate, self.max_iter, float(self.tol))
         other._realigned = Realigned(regime, float(lam), T)
         other._remember(fit)
         warn_if_not_converged(fit.converged, len(fit.elbo), self.max_iter, stacklevel=4)
@@ -96,7 +97,7 @@ class RegimesOfFactors(AlignedModel):
         """The factors that features alone give; all regimes share them."""
         if "here" not in self._placing:
             names, blocks = self.covariate_names_, self._table.encoding.blocks
-            self._placing["here"] = label_free.Placing.of(self._problem, self._stage_1, names, blocks)
+            self._placing["here"] = label_free.Placing.of(self._problem, self._stage_1, names, blocks, self._regression)
         return self._placing["here"]
 
     @property

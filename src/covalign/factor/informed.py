@@ -20,6 +20,7 @@ from covalign.closed_form.budget import Budget
 from covalign.factor import (
     chunked_fit,
     factor_archive,
+    feature_regression,
     label_free,
     mofa_export,
     new_samples,
@@ -30,6 +31,7 @@ from covalign.factor import (
 )
 from covalign.factor.dask_views import is_lazy
 from covalign.factor.factor_regimes import RegimesOfFactors
+from covalign.factor.feature_regression import Regression
 from covalign.factor.findings import Findings
 from covalign.factor.fit_search import Best, Search, warn_if_not_converged
 from covalign.factor.fitted_rows import Rows as RowsInMemory
@@ -109,6 +111,12 @@ class InformedFactorAnalysis(RegimesOfFactors, HeldOutFactors, Findings, SampleR
     noise : "gaussian" or "student"
         ``"student"`` gives every sample a scale in every view, so that a sample whose values in a view are far off
         counts less there (``sample_weights_``); new samples get theirs. Rows must be in memory.
+    regression_share : "auto" or float
+        K factors may lack what predicts a covariate. So the informed factors of samples without covariates are a
+        mixture: a share (0 to 1) of ridge regression on all features, gaps filled by the model, and the rest E[z | x].
+        ``"auto"`` is 0 where the factors predict the covariates as well as all features do, or where ``supervision`` is
+        given; elsewhere it is .5, unless another is clearly better on left-out samples. ``regression_share_`` is the
+        value in use.
 
     Attributes
     ----------
@@ -141,6 +149,7 @@ class InformedFactorAnalysis(RegimesOfFactors, HeldOutFactors, Findings, SampleR
     n_iter_: int
     supervision_: float
     _unfinished: tuple[str, ...] = ()  # what Ctrl-C left out
+    _of_features: Array | None = None  # coefficients of the regression on all features, once there is a share
     _dimensions = "factors"
 
     def __init__(
@@ -163,6 +172,7 @@ class InformedFactorAnalysis(RegimesOfFactors, HeldOutFactors, Findings, SampleR
         beta_prior: float = 4.0,
         regime_from: str = "features",
         noise: str = "gaussian",
+        regression_share: Any = "auto",
     ) -> None:
         self.n_factors = n_factors
         self.posterior = posterior
@@ -181,6 +191,7 @@ class InformedFactorAnalysis(RegimesOfFactors, HeldOutFactors, Findings, SampleR
         self.beta_prior = beta_prior
         self.regime_from = regime_from
         self.noise = noise
+        self.regression_share = regression_share
 
     @classmethod
     def paper(cls, n_factors: int | str = 10, **settings: Any) -> InformedFactorAnalysis:
@@ -202,6 +213,7 @@ class InformedFactorAnalysis(RegimesOfFactors, HeldOutFactors, Findings, SampleR
             "supervision": 1.0,
             "beta_prior": 0.0,
             "regime_from": "model",
+            "regression_share": 0.0,
         }
         return cls(n_factors, **{**paper, **settings})
 
@@ -243,6 +255,7 @@ class InformedFactorAnalysis(RegimesOfFactors, HeldOutFactors, Findings, SampleR
     ) -> tuple[Any, Any]:
         """``fit`` without a look at what it found; y and the groups, once these are no column of y."""
         self._check_parameters()
+        warm_start = check_flag("warm_start", warm_start)
         X, y = open_tables(X, y, chunk_rows=self.chunk_rows)
         asked = preparation.Asked(self.scale, self.engine, self.drop_first, self.chunk_rows)
         prepare = preparation.prepare if y is not None and is_in_memory(X) else chunked_fit.prepare
@@ -263,7 +276,7 @@ class InformedFactorAnalysis(RegimesOfFactors, HeldOutFactors, Findings, SampleR
         if self.noise == "student":
             engine = _scaled(table, rows, np.asarray(engine.yy / n))
         full = self.posterior == "full"
-        problem = Problem(engine, n, p, k, table.bounds, full, self.beta_prior, coordinates=coordinates)
+        problem = Problem(engine, n, p, k, table.bounds, full, float(self.beta_prior), coordinates=coordinates)
         if resume and self._realigned is not None:
             raise cannot_resume()
         made = copy.copy(self)  # if the fit fails, this model stays as it is
@@ -285,8 +298,13 @@ class InformedFactorAnalysis(RegimesOfFactors, HeldOutFactors, Findings, SampleR
 
     def _fit_supervised(self, problem: Problem, resume: bool) -> None:
         """Stage 1 with the supervision that was asked for, or that left-out samples ask for."""
-        self.supervision_ = self.supervision_ if resume else 1.0 if self.supervision == "auto" else self.supervision
+        if resume:
+            share = self.regression_share_
+        else:
+            self.supervision_ = 1.0 if self.supervision == "auto" else float(self.supervision)
+            share = 0.0 if self.regression_share == "auto" else float(self.regression_share)
         self._fit_stage_1(problem.supervised(self.supervision_ - 1), self._search(), resume)
+        self._regress(share)
         if resume or self.supervision != "auto":
             return
         if self._unfinished:
@@ -296,17 +314,30 @@ class InformedFactorAnalysis(RegimesOfFactors, HeldOutFactors, Findings, SampleR
             self._choose_supervision(problem)
         except KeyboardInterrupt:  # the fit with supervision 1 is there
             self.supervision_, self.converged_, self._unfinished = 1.0, False, (CHOICE,)
+            self._regress(share)
 
     def _choose_supervision(self, problem: Problem) -> None:
         """Stage 1 again where the covariates should count more."""
         if not supervision.can_leave_out(self):
             return
         factors = label_free.moments(self._problem, self._stage_1, self.covariate_names_, self._table.encoding.blocks)
-        if supervision.is_lost(problem, label_free.completed(factors)):
-            self.supervision_ = supervision.chosen(self)
+        if not supervision.is_lost(problem, label_free.completed(factors)):
+            return
+        self.supervision_, share = supervision.weighed(self)
         if self.supervision_ > 1:
             again = problem._replace(k=self._problem.k).supervised(self.supervision_ - 1)
             self._fit_stage_1(again, self._search()._replace(choose_factors=False), resume=False)
+        self._regress(share)
+
+    def _regress(self, share: float) -> None:
+        """Put this share of ridge regression on all features into the factors of samples without covariates."""
+        self.regression_share_ = float(share) if self.regime_from == "features" else 0.0
+        self._regression, self._placing, self._sums = None, {}, None
+        if self.regression_share_ == 0:
+            return
+        if self._of_features is None:
+            self._of_features = feature_regression.of_model(self, *supervision.to_regress(self))
+        self._regression = Regression.of(self.regression_share_, self._of_features, self._stage_1)
 
     def _fit_stage_1(self, problem: Problem, search: Search, resume: bool) -> None:
         """Sweeps from the start, or from the present fit, and what follows from them."""
@@ -321,7 +352,8 @@ class InformedFactorAnalysis(RegimesOfFactors, HeldOutFactors, Findings, SampleR
             best = best._replace(state=state)
         self._problem = problem
         self._stage_1, self._laplace, self._sums, self._held, self._placing = best.state, None, None, {}, {}
-        self._owners = None
+        self._of_features = self._regression = None
+        self._owners = self._once = None
         self._remember(best)
 
     @property
@@ -364,7 +396,7 @@ class InformedFactorAnalysis(RegimesOfFactors, HeldOutFactors, Findings, SampleR
         return kernel_of(problem).resumed(problem, self._state)._replace(scales=None)
 
     def _remember(self, fit: Fit) -> None:
-        """Public attributes from a fit."""
+        """Set the public attributes from a fit."""
         state, table = fit.state, self._table
         self._state, self._factor_std, self._factors = state, None, None
         self.elbo_, self.n_iter_, self.converged_ = np.array(fit.elbo), len(fit.elbo), fit.converged
@@ -465,7 +497,9 @@ class InformedFactorAnalysis(RegimesOfFactors, HeldOutFactors, Findings, SampleR
     @property
     def _stage(self) -> new_samples.Stage:
         R = None if self._realigned is None else self._realigned.R
-        return new_samples.Stage(self._state if R is None else self._stage_1, self._sy, self._paper_T, R)
+        return new_samples.Stage(
+            self._state if R is None else self._stage_1, self._sy, self._paper_T, R, self._regression
+        )
 
     def _opened(self, X: Any, y: Any) -> tuple[Any, Any]:
         """New samples with their files opened, the features of the fit where they have names."""
@@ -530,7 +564,7 @@ class InformedFactorAnalysis(RegimesOfFactors, HeldOutFactors, Findings, SampleR
     def _restored(cls, meta: dict[str, Any], arrays: dict[str, Array]) -> InformedFactorAnalysis:
         """The model ``factor_archive.pack`` packed."""
         # Files of earlier versions have regimes of the model's covariances.
-        earlier = {"regime_from": "model", "supervision": 1.0, "beta_prior": 0.0}
+        earlier = {"regime_from": "model", "supervision": 1.0, "beta_prior": 0.0, "regression_share": 0.0}
         model = cls(**{**earlier, **meta["parameters"]})
         model.supervision_ = 1.0 + meta.get("of_y", 0.0)
         model._placing = {}

@@ -23,6 +23,7 @@ from covalign.closed_form.heldout import all_rows
 from covalign.closed_form.regimes import Polar
 from covalign.closed_form.shrinkage import analytic_shrinkage
 from covalign.factor import placement
+from covalign.factor.feature_regression import Regression
 from covalign.factor.inference import gaps, updates
 from covalign.factor.inference.heavy_tails import Scaled
 from covalign.factor.inference.patterns import Gapped, grouped_product
@@ -35,20 +36,34 @@ from covalign.moments.moments import Moments
 FLOOR = 1e-10
 
 
-def moments(problem: Problem, state: State, names: Sequence[str], blocks: Blocks) -> Rows:
-    """Moments of (E[z | x], y) on the fitted rows, from the sums of the fit."""
+def moments(
+    problem: Problem, state: State, names: Sequence[str], blocks: Blocks, regression: Regression | None = None
+) -> Rows:
+    """Moments of (E[z | x], y) on the fitted rows, from the sums of the fit; with a share of ``regression``."""
     if isinstance(problem.data, Gapped):
-        return _with_gaps(problem.data, problem, state, names, blocks)
+        return _with_gaps(problem.data, problem, state, names, blocks, regression)
     n, yy = problem.n, problem.data.yy
-    of_x = placement.linear(state, yy / n, np.eye(problem.p), [True] * len(problem.features), False).of_x
+    linear = placement.linear(state, yy / n, np.eye(problem.p), [True] * len(problem.features), False)
+    of_x = linear.of_x
+    if regression is not None:
+        of_x = regression.linear(linear, np.ones(len(of_x), dtype=bool)).of_x
     padded = np.vstack([of_x, np.zeros((len(problem.data.xx) - len(of_x), problem.k))])
     zz, _, zy = problem.data.sums(padded, np.zeros((problem.p, problem.k)))
     return Moments.from_covariances(zz / n, zy / n, yy / n, n=n, covariate_names=list(names))
 
 
-def _with_gaps(data: Gapped, problem: Problem, state: State, names: Sequence[str], blocks: Blocks) -> Rows:
+def _with_gaps(
+    data: Gapped,
+    problem: Problem,
+    state: State,
+    names: Sequence[str],
+    blocks: Blocks,
+    regression: Regression | None,
+) -> Rows:
     """The sums of each pattern of missing covariates; rows may stand for several samples."""
     u, parts = _means(data, problem, state), {}
+    if regression is not None:
+        u = _mixed(data, u, regression, problem.features[-1].stop)
     for label in range(len(data.labels.cov)):
         at = data.labels.group == label
         columns = np.flatnonzero(data.has_y[at][0]).tolist()
@@ -73,6 +88,14 @@ def _means(data: Gapped, problem: Problem, state: State) -> Array:
     prior = gaps.priors(data.S_y[None], state.beta, problem.k)
     inverse = updates.symmetric_inverse(prior + gaps.evidence(problem, views)[0])
     return grouped_product(gaps.direct(data, views), inverse, data.samples[0])
+
+
+def _mixed(data: Gapped, u: Array, regression: Regression, d: int) -> Array:
+    """These factors with a share of the regression."""
+    if isinstance(data, Scaled):
+        observed = ~np.isnan(data.table)
+        return regression.mixed(u, np.where(observed, data.table, 0.0), observed)
+    return regression.mixed(u, data.X[:, :d], data.observed[:, :d], data.one)
 
 
 def completed(rows: Rows) -> Moments:
@@ -105,9 +128,11 @@ class Placing:
     rows: Rows
 
     @classmethod
-    def of(cls, problem: Problem, state: State, names: Sequence[str], blocks: Blocks) -> Placing:
+    def of(
+        cls, problem: Problem, state: State, names: Sequence[str], blocks: Blocks, regression: Regression | None = None
+    ) -> Placing:
         """From the sums of the fit."""
-        return cls(moments(problem, state, names, blocks))
+        return cls(moments(problem, state, names, blocks, regression))
 
     @cached_property
     def polar(self) -> Polar:

@@ -160,7 +160,7 @@ def stored_names(names: Iterable[Any], what: str) -> dict[Any, str]:
     every = list(names)
     stored = dict(zip(every, (text.replace("/", "-") for text in _texts(every)), strict=True))
     if len(set(stored.values())) < len(every) or any(name.strip(".") == "" for name in stored.values()):
-        need = f"every {what} needs a name of its own in the file, where / becomes - and . is no name"
+        need = f"every {what} needs its own name in the file, where '/' becomes '-' and '.' is not allowed"
         raise CannotBeSavedError(message(need, got=listed(every), remedy="rename them"))
     return stored
 

@@ -18,6 +18,7 @@ from covalign.factor import chunked_fit as outofcore
 from covalign.factor import dask_views as lazy
 from covalign.factor import placement as placing
 from covalign.factor import preparation as data
+from covalign.factor.feature_regression import Regression
 from covalign.factor.inference.patterns import slices
 from covalign.factor.inference.state import State
 from covalign.factor.inference.uncertainty import Finish
@@ -40,15 +41,24 @@ class Stage(NamedTuple):
     S_y: Array
     T: Array
     R: Array | None = None
+    regression: Regression | None = None  # a share of it is in the factors of samples without covariates
 
     def linear(self, present: list[bool], has_y: bool) -> placing.Linear:
         """The map from rows to factors."""
         made = placing.linear(self.state, self.S_y, self.T, present, has_y)
+        if self.regression is not None and not has_y:
+            sizes = [len(view.w.mean) for view in self.state.views[: len(present)]]
+            made = self.regression.linear(made, np.repeat(present, sizes))
         return made if self.R is None else made.moved(self.R)
 
     def place(self, X: Array, Y: Array) -> placing.Placed:
         """The factors of rows with gaps."""
         made = placing.place(self.state, self.S_y, X, Y, self.T)
+        alone = np.isnan(Y).all(axis=1)
+        if self.regression is not None and alone.any():
+            mean, observed = made.mean.copy(), ~np.isnan(X[alone])
+            mean[alone] = self.regression.mixed(mean[alone], np.nan_to_num(X[alone]), observed)
+            made = made._replace(mean=mean)
         return made if self.R is None else made.moved(self.R)
 
 
@@ -162,7 +172,7 @@ class Placer:
         ]
         dof = [None if stage.state.scales is None else stage.state.scales.dof for stage in self.stages]
         scales = [(name, view.names, view.mean, view.sd) for name, view in table.views.items()]
-        std = None if self.std is None else (self.std.rows, self.std.T, self.std.n)
+        std = None if self.std is None else (self.std.rows, self.std.T, self.std.n, self.std.bend)
         return [self.maps, of_stages, dof, scales, std, new.present, new.Y, new.C, *table.nuisance[1:]]
 
     def __call__(self, here: slice, parts: dict[str, Any]) -> Array:

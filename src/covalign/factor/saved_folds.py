@@ -35,7 +35,7 @@ class SavedFolds(NamedTuple):
         """With the polar forms of the model itself, which follow from the rest of its file."""
         grouped = model._groups is not None
         wholes = {"in_regimes": model._polar(), "plain": model._plain_polar()}
-        return Judged(*(HeldOut(wholes[at], self.folds[at], grouped, learns=False) for at in PLACES))
+        return Judged(*(HeldOut(wholes[at], self.folds[at], grouped) for at in PLACES))
 
 
 def pack(found: Judged | SavedFolds | CannotHoldOutError | None, folds: int) -> tuple[Any, dict[str, Array]]:

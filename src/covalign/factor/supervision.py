@@ -21,9 +21,11 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from covalign._core.linalg import Array, rank_cutoff
+from covalign._core.messages import message
 from covalign._core.progress import Progress
 from covalign.exceptions import CannotHoldOutError
 from covalign.factor import cross_validation
+from covalign.factor.feature_regression import PENALTIES, is_possible
 from covalign.factor.fitted_rows import Rows
 from covalign.factor.inference.engines import Gram, RowEngine, Sparse
 from covalign.factor.inference.kernel import kernel_of
@@ -33,10 +35,11 @@ from covalign.factor.inference.state import Problem
 from covalign.moments.moments import Moments
 
 WEIGHTS = (1.0, 4.0, 16.0)
+SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
+USUAL = 0.5  # of these shares: the one that is best on most data
 LOST, LOST_BY_ONE = 0.01, 0.03  # of alignment, on average or of one covariate, before weights are tried
 FOLDS, SWEEPS, MOST_ROWS = 3, 15, 10_000
 LAM = 0.5
-PENALTIES = np.logspace(-4, 3, 29)  # of the mean eigenvalue
 LARGE, COMPONENTS = 500, 60
 MOST_SQUARED = 2000  # samples whose N x N matrix is decomposed as quickly as a model is fitted
 
@@ -152,30 +155,88 @@ def can_leave_out(model: Any) -> bool:
 
 
 def chosen(model: Any) -> float:
-    """The weight whose mean alignment on left-out samples is the highest; 1 if it is clearly better than the others.
+    """``weighed`` alone."""
+    return weighed(model)[0]
 
-    Left-out samples of small data say little, and where features know more than the factors, weights above 1 are better
-    on nearly all data (``docs/notes.md``). It is also 1 if no weight places left-out samples better than chance may do.
-    ``model`` is fitted with supervision 1. Fits without a fold get a few sweeps: they rank weights, no more. Where rows
-    cannot be left out, it stays at 1.
+
+def weighed(model: Any) -> tuple[float, float]:
+    """The weight whose mean alignment on left-out samples is the highest, and the share of the regression.
+
+    The weight is 1 if that is clearly better than the others. Left-out samples of small data say little, and where
+    features know more than the factors, weights above 1 are better on nearly all data (``docs/notes.md``). It is also 1
+    if no weight places left-out samples better than chance may do. ``model`` is fitted with supervision 1. Fits without
+    a fold get a few sweeps: they rank weights, no more. Where rows cannot be left out, it stays at 1.
     """
     if not can_leave_out(model):
-        return WEIGHTS[0]
-    model = with_few_rows(model)
-    reached = {}
+        return WEIGHTS[0], share(model, WEIGHTS[0])
+    few, given = with_few_rows(model), model.regression_share
+    reached: dict[float, list[float]] = {}
     with Progress(None) as bar, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for i, weight in enumerate(WEIGHTS):
-            bar.update(i, f"supervision {weight:g} on left-out samples")
-            trial = clone(model).set_params(supervision=weight, max_iter=SWEEPS, n_init=1, folds=FOLDS)
+        for weight in WEIGHTS:
+            bar.update(len(reached), f"supervision {weight:g} on left-out samples")
+            tried = [given] if given != "auto" else SHARES if reached and is_possible(model._problem) else SHARES[:1]
             try:
-                held = cross_validation.held_out(model, FOLDS, trial)
+                judged = cross_validation.with_shares(few, FOLDS, trial_of(few, weight), tried)
             except CannotHoldOutError:
-                return WEIGHTS[0]
-            reached[weight] = float(held.in_regimes.measure("tunable", LAM).mean.value)
-            if i == 0 and suffices(model, held.in_regimes.measure("strongest", 1.0).alignment.value):
-                return WEIGHTS[0]
-    best = max(WEIGHTS[1:], key=lambda weight: reached[weight])
-    clear = 0.003 + 1.5 / model.n_rows_
-    chance = model.n_rows_**-0.5  # the standard deviation of a correlation with nothing
-    return WEIGHTS[0] if reached[WEIGHTS[0]] > reached[best] + clear or reached[best] < chance else best
+                return WEIGHTS[0], 0.0 if given == "auto" else given
+            if not reached and suffices(few, judged[0].in_regimes.measure("strongest", 1.0).alignment.value):
+                return WEIGHTS[0], tried[0]
+            reached[weight] = [float(held.in_regimes.measure("tunable", LAM).mean.value) for held in judged]
+    best = max(WEIGHTS[1:], key=lambda weight: reached[weight][0])
+    clear = 0.003 + 1.5 / few.n_rows_
+    if reached[WEIGHTS[0]][0] > reached[best][0] + clear or reached[best][0] < chance(few):
+        return WEIGHTS[0], share(model, WEIGHTS[0])
+    return best, given if given != "auto" else best_share(few, reached[best])
+
+
+def chance(model: Any) -> float:
+    """The standard deviation of a correlation with nothing."""
+    return float(model.n_rows_**-0.5)
+
+
+def trial_of(model: Any, weight: float) -> Any:
+    """The settings of the fits that compare weights and shares."""
+    return clone(model).set_params(supervision=weight, max_iter=SWEEPS, n_init=1, folds=FOLDS)
+
+
+def share(model: Any, weight: float) -> float:
+    """The share that is given, or that left-out samples of fits with this weight ask for."""
+    if model.regression_share != "auto":
+        return float(model.regression_share)
+    if not is_possible(model._problem):
+        return 0.0
+    if not can_leave_out(model):
+        return USUAL if isinstance(model._problem.data, Gram) else 0.0
+    few = with_few_rows(model)
+    with Progress(None) as bar, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        bar.update(0, "share of the regression on left-out samples")
+        try:
+            judged = cross_validation.with_shares(few, FOLDS, trial_of(few, weight), SHARES)
+        except CannotHoldOutError:
+            return 0.0
+    return best_share(few, [float(held.in_regimes.measure("tunable", LAM).mean.value) for held in judged])
+
+
+def best_share(model: Any, reached: list[float]) -> float:
+    """The share with the highest of these alignments on left-out samples.
+
+    An average of two predictions is rarely worse than either, so shares have to be the better the further they are from
+    ``USUAL``. It is 0 if no share places left-out samples better than chance may do.
+    """
+    if max(reached) < chance(model) or len(reached) < len(SHARES):
+        return 0.0
+    cost = (0.001 + 5 / model.n_rows_) * np.abs(np.array(SHARES) - USUAL) / USUAL
+    return SHARES[int(np.argmax(reached - cost))]
+
+
+def to_regress(model: Any) -> tuple[Any, Any]:
+    """Rows in memory for a regression on all features, and their folds; None where the sums of the fit are enough."""
+    if isinstance(model._problem.data, Gram) and model._groups is None:
+        return None, None
+    if not can_leave_out(model):
+        need = "regression_share needs rows in memory, or more complete rows than features"
+        raise ValueError(message(need, got=model.regression_share, remedy="use regression_share=0"))
+    few = model if isinstance(model._rows, Rows) else with_few_rows(model)
+    return few._rows, cross_validation.folds_of(few, FOLDS)[0]

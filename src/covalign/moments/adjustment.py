@@ -79,8 +79,8 @@ def follow_from_confounders(names: Iterable[str]) -> ValueError:
     """The error for covariates of which confounders leave nothing."""
     return ValueError(
         message(
-            "covariates need to vary apart from the confounders",
-            got=f"{listed(names)} which follow from them",
+            "covariates need to vary where the confounders are the same",
+            got=f"{listed(names)}, which the confounders predict exactly",
             remedy="drop the covariate, or the confounder",
         )
     )

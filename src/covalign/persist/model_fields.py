@@ -95,6 +95,7 @@ FACTOR: dict[str, Check] = {
     "full": flag,
     "coordinates": flag,
     "of_y": number(0),
+    "regression_share": number(0, 1),
     "beta_prior": number(0),
     "views": mapping(several(text)),
     "single": flag,
@@ -124,6 +125,7 @@ OF_FACTOR: dict[str, Check] = {
     "beta_prior": number(0),
     "regime_from": one_of("features", "model"),
     "noise": one_of("gaussian", "student"),
+    "regression_share": either(one_of("auto"), number(0, 1)),
 }
 HEAD: dict[str, Check] = {"kind": text, "covalign": text, "parameters": mapping(anything)}
 
@@ -164,7 +166,8 @@ def check_aligner(meta: dict[str, Any], arrays: dict[str, Array]) -> None:
 
 def check_factor(meta: dict[str, Any], arrays: dict[str, Array]) -> None:
     """Check every field of the file of a factor model."""
-    _check_meta(meta, FACTOR, OF_FACTOR, ("coordinates", "of_y", "beta_prior", "informed", "held", "reading"))
+    added = ("coordinates", "of_y", "regression_share", "beta_prior", "informed", "held", "reading")
+    _check_meta(meta, FACTOR, OF_FACTOR, added)
     p, q = _coded(meta)
     n, k, features = meta["n"], meta["k"], [len(names) for names in meta["views"].values()]
     if not features or min(features) < 1:
@@ -183,6 +186,10 @@ def check_factor(meta: dict[str, Any], arrays: dict[str, Array]) -> None:
     _check_data(found, meta["engine"])
     for prefix in ("now", "stage1"):
         _check_state(found, prefix, of_views, gaps=meta["engine"].endswith("Gapped"))
+    if "regression.of_x" in arrays:
+        found.numbers("regression.of_x", "d p")
+    if ("regression.of_x" in arrays) != (meta.get("regression_share", 0.0) > 0):
+        raise Fault("regression_share", "needs coefficients, or none")
     scaled = meta["parameters"].get("noise") == "student"
     if any((f"{prefix}.scales.dof" in arrays) != scaled for prefix in ("now", "stage1")):
         raise Fault("parameters.noise", "needs scales of samples, or none")

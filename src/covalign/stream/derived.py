@@ -109,7 +109,7 @@ def log1p(X: Any, names: Sequence[Any] | None, where: str) -> Any:
     negative = (X < 0).tocoo().col if sparse.issparse(X) else np.nonzero(X < 0)[1]
     if len(negative):
         column = str(negative[0]) if names is None else str(names[int(negative[0])])
-        problem = f"A logarithm needs counts or other numbers from 0 in {where}"
+        problem = f"A logarithm needs numbers of at least 0 (such as counts) in {where}"
         raise ValueError(message(problem, got=f"negative ones in column {column!r}", remedy="leave the logarithm out"))
     return X.log1p() if sparse.issparse(X) else np.log1p(X)
 

@@ -38,7 +38,7 @@ def matrix_rows(axes: Any, columns: dict[str, Moments], titles: dict[str, str]) 
     for j, (name, m) in enumerate(columns.items()):
         C = cross_correlation(m)
         coupling = regimes.squared_distance_from_identity(to_correlation(m.cov_z))
-        text = f"{titles.get(name, name)}\nalignment {np.mean(np.diag(C)):.2f}\ncoupling {coupling:.2f}"
+        text = f"\n{titles.get(name, name)}\nalignment {np.mean(np.diag(C)):.2f}\ncoupling {coupling:.2f}"
         heatmap(axes[0, j], C.T, text)
         image = heatmap(axes[1, j], to_correlation(m.cov_z))
     axes[0, 0].set_ylabel(r"corr$(y, \tilde z)$", fontsize=8)
@@ -237,7 +237,9 @@ def sup_consistency(store: Store, profile: Profile, inputs: Inputs) -> Any:
     one = table[table["metric"] == "beta error"]
     slope = one["mean"].iloc[-1] * one["n"].iloc[-1] / one["n"]
     axes[1].plot(one["n"], slope, color="#888888", ls=":", lw=1)
-    axes[1].annotate("1/N", (one["n"].iloc[0], slope.iloc[0]), fontsize=8)
+    middle = len(one) // 2
+    at = (one["n"].iloc[middle], slope.iloc[middle])
+    axes[1].annotate("1/N", at, xytext=(4, 4), textcoords="offset points", fontsize=8)
     axes[1].set_yscale("log")
     for ax in axes:
         ax.set_xscale("log")
@@ -248,14 +250,15 @@ def sup_consistency(store: Store, profile: Profile, inputs: Inputs) -> Any:
 
 def sup_time(store: Store, profile: Profile, inputs: Inputs) -> Any:
     """Median seconds of one fit, for all methods on one machine with one thread."""
-    from covalign.study.study_style import STYLES, fewer_runs, plt
+    from covalign.study.study_style import FAMILIES, STYLES, fewer_runs, plt
 
     frame = rows(store, "runtime", profile)
     frame = frame[frame["metric"] == "seconds"]
     table = frame.groupby("method")["value"].agg(["median", "min", "max", "count"]).sort_values("median")
     figure, ax = plt.subplots(figsize=(6.6, 0.6 + 0.34 * len(table)), layout="constrained")
     at = np.arange(len(table))
-    colours = ["#0072B2" if name.startswith("iFA") else STYLES.get(name, ("#999999", ""))[0] for name in table.index]
+    families = {"iFA": "#0072B2", "SOFA": FAMILIES["SOFA"].shade(1, 2)}
+    colours = [families.get(name.split()[0].rstrip(","), STYLES.get(name, ("#FFFFFF", ""))[0]) for name in table.index]
     ax.hlines(at, table["min"], table["max"], color="#BBBBBB", lw=3)
     ax.scatter(table["median"], at, c=colours, edgecolor="#222222", s=48, zorder=3)
     for y, (name, line) in enumerate(table.iterrows()):
@@ -263,7 +266,7 @@ def sup_time(store: Store, profile: Profile, inputs: Inputs) -> Any:
         ax.annotate(text, (line["max"], y), xytext=(8, -3), textcoords="offset points", fontsize=8)
     ax.set_yticks(at, list(table.index), fontsize=8)
     ax.set_xscale("log")
-    ax.set_xlim(right=table["max"].max() * 6)
+    ax.set_xlim(right=table["max"].max() * 12)
     ax.set_xlabel(
         f"seconds for one fit (N = {profile.n}, D = {profile.d}, K = {profile.k}; one thread; median, range)",
         fontsize=8,
@@ -314,6 +317,7 @@ def fig2(store: Store, profile: Profile, inputs: Inputs) -> Any:
         table = table.pivot(index="method", columns="metric", values="mean")
         for label, faint in (("held out", False), ("in sample", True)):
             routes_panel(ax, table[f"coupling, {label}"], table[f"alignment, {label}"], label, faint)
+        ax.margins(y=0.09)  # for the names of the two scales, below all points
         coupling_axis(ax)
         ax.set(xlabel=LABELS["coupling"], ylabel=LABELS["alignment"])
         finish(ax, name)

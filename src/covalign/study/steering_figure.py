@@ -47,7 +47,7 @@ def over_repetitions(one: pd.DataFrame, method: str, metric: str) -> Interval:
 
 
 def steering_figure(store: Store, profile: Profile, inputs: Inputs) -> Any:
-    """A: held-out responses by regime. B: leakage along lambda. C: the effort of moves with less leakage."""
+    """Held-out responses by regime for every data set that has them, leakage along lambda, and its price in effort."""
     from covalign.study.study_style import COLOURS, finish, plt
 
     frame = rows(store, "steering", profile)
@@ -55,18 +55,24 @@ def steering_figure(store: Store, profile: Profile, inputs: Inputs) -> Any:
     shown = {name: one for name, one in sets.items() if one["metric"].str.startswith("response").any()}
     figure = plt.figure(figsize=(11.5, 2.7 * len(shown) + 4.2), layout="constrained")
     parts = figure.subfigures(len(shown) + 1, 1, height_ratios=[2.7] * len(shown) + [4.2])
+    letters = iter("ABCDEFGH")
     for part, (name, one) in zip(parts, shown.items(), strict=False):
-        responses(part, one, f"A   {name}: change of probe q (row) by a move of dimension p (column), held out")
+        responses(
+            part, one, f"{next(letters)}   {name}: change of probe q (row) by a move of dimension p (column), held out"
+        )
     axes = parts[-1].subplots(1, 2)
     curves = [name for name in sets if not name.startswith("scenario") or name.startswith("scenario PN")]
     for colour, name in zip(COLOURS, curves, strict=False):
         along_lambda(axes[0], sets[name], name, colour)
         prices(axes[1], sets[name], name, colour)
     axes[0].set_title(
-        "B   leakage along λ (dashed: probes of the fitted rows; crosses: $T_{ex}$)", loc="left", fontsize=9
+        f"{next(letters)}   leakage along λ (dashed: probes of the fitted rows; crosses: $T_{{ex}}$)",
+        loc="left",
+        fontsize=9,
     )
-    axes[0].set(xlabel="λ", ylabel="leakage: other probes' squared change / own")
-    axes[1].set_title("C   leakage and effort, held out (cross $T_{ex}$, line λ = 0 to 1)", loc="left", fontsize=9)
+    axes[0].set(xlabel="λ", ylabel="leakage: other probes' squared change / own\n(logarithmic above .1)")
+    title = f"{next(letters)}   leakage and effort, held out (cross $T_{{ex}}$, line λ = 0 to 1)"
+    axes[1].set_title(title, loc="left", fontsize=9)
     axes[1].set_xlabel("effort relative to $T_{ex}$: squared length of a move per squared effect")
     axes[0].legend(fontsize=8, frameon=False)
     for ax in axes:

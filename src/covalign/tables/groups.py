@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from covalign._core.linalg import Array, dense
-from covalign._core.messages import listed, message
+from covalign._core.messages import listed, message, shown
 from covalign._core.user_arrays import in_pandas, plain
 from covalign.exceptions import NotHeldOutWarning, UngroupedRowsWarning
 from covalign.stream.folds import fold_of_groups
@@ -41,7 +41,7 @@ def separated(Y: Any, groups: Any, confounders: Any = None) -> tuple[Any, Any]:
     if isinstance(named, list | tuple) and groups in columns and groups in named:
         return Y, Y[Y.columns[columns.index(groups)]]
     if groups not in columns:
-        need = f"groups given by name need the column {groups!r}"
+        need = f"groups given by name need the column {listed([groups])}"
         remedy = "add it to Y, or pass one label for every row"
         got = f"{listed(columns)} in Y" if columns else "a Y without column names"
         raise ValueError(message(need, got=got, remedy=remedy, wrong=[groups], known=columns))
@@ -108,7 +108,7 @@ def _as_series(groups: Any) -> pd.Series:
         return groups
     if np.isscalar(groups):
         remedy = "pass one column, or the name of a column of Y"
-        raise ValueError(message("groups need one label for every row", got=repr(groups), remedy=remedy))
+        raise ValueError(message("groups need one label for every row", got=shown(groups), remedy=remedy))
     if isinstance(groups, list | tuple | range):  # as objects, or numpy would write a gap among text as "nan"
         values = np.asarray(groups, dtype=object)
     else:
@@ -161,8 +161,8 @@ def warn(n_groups: int | None, likely: tuple[str, str] | None, stacklevel: int =
         warnings.warn(advice(*likely), UngroupedRowsWarning, stacklevel=stacklevel)
     if n_groups is not None and n_groups < FEW:
         text = (
-            f"Held-out numbers rest on {n_groups} groups, so their intervals are very wide, and held-out coupling is "
-            "uncertain. More groups are needed to know more."
+            f"Held-out numbers are based on {n_groups} groups, so their intervals are very wide, and held-out coupling "
+            "is uncertain. More groups are needed to know more."
         )
         warnings.warn(text, NotHeldOutWarning, stacklevel=stacklevel)
 

@@ -34,7 +34,7 @@ from covalign.tables.table_files import npz_arrays
 
 SUFFIXES = (".hdf5", ".h5")
 READABLE = (
-    "Readable are HDF5 files of mofapy2, of MuVI's save_as_hdf5, of MOFA-FLEX 0.1 and of covalign's to_mofa, "
+    "covalign reads HDF5 files of mofapy2, of MuVI's save_as_hdf5, of MOFA-FLEX 0.1 and of covalign's to_mofa, "
     "and folders of MuVI's save"
 )
 HEAP = b"GCOL\x01\x00\x00\x00"

@@ -83,7 +83,7 @@ def of_column(name: str, values: pd.Series) -> dict[str, Any]:
     if cell is not None:
         return {**facts, "why": f"{cell[1]!r} in row {cell[0]!r} is no number: use na={cell[1]!r} if it marks a gap"}
     if are_names(values):
-        return {**facts, "kind": "identifier", "why": "another text in every row"}
+        return {**facts, "kind": "identifier", "why": "a different text in every row"}
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

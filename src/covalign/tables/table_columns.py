@@ -17,7 +17,7 @@ def marks(na: Any) -> tuple[str, ...]:
     """Texts that mark a gap."""
     texts = (na,) if isinstance(na, str) else tuple(na) if isinstance(na, list | tuple | set) else (na,)
     if not all(isinstance(text, str) for text in texts):
-        raise ValueError(message("na needs a text or several", got=shown(na), remedy="write for example na='-'"))
+        raise ValueError(message("na needs one text or several", got=shown(na), remedy="write for example na='-'"))
     return texts
 
 
@@ -94,7 +94,7 @@ def chosen(
         need = "a column needs to be a covariate or a confounder"
         raise ValueError(message(need, got=f"{listed(both)} as both", remedy="name it once"))
     if groups in [*covariates, *confounders]:
-        need, kind = "the column of groups is no covariate and no confounder", "covariate"
+        need, kind = "the column of groups cannot be a covariate or a confounder", "covariate"
         kind = "confounder" if groups in confounders else kind
         raise ValueError(message(need, got=f"{groups!r} as groups and as a {kind}", remedy="name it once"))
     if not covariates:

@@ -69,5 +69,5 @@ def numbers_as_names(frame: pd.DataFrame, where: Any) -> list[str]:
     column = frame.iloc[:, 0] if frame.shape[1] else pd.Series(dtype=object)
     if not (types.is_integer_dtype(column.dtype) and len(column) >= 10 and column.is_unique):
         return []
-    what = f"column {str(column.name)!r} of {where} has another whole number in each row and is used as a covariate"
+    what = f"column {str(column.name)!r} of {where} has a different whole number in each row and is used as a covariate"
     return [f"{what}: if these are row names, {INDEX.replace('...', repr(str(column.name)))}"]

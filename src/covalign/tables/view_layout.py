@@ -164,7 +164,8 @@ def _matched(new: pd.Index, written: pd.Index, where: str) -> list[str]:
 
 def _left_out(keep: Any, where: str) -> list[str]:
     lost = int((~keep).sum())
-    return [f"{lost} of {len(keep)} rows of {where} are further samples of the same name: left out"] if lost else []
+    why = "because an earlier row has the same name"
+    return [f"{lost} of {len(keep)} rows of {where} are left out, {why}"] if lost else []
 
 
 def _with_names(view: Representation, names: pd.Index, keep: Any) -> Representation:

@@ -60,6 +60,6 @@ def unusable_model(folder: Path, need: str, why: Any) -> ValueError:
 
 def random_weights(folder: Path, names: Iterable[str]) -> ValueError:
     """The error for a model without all its weights: transformers would fill in random numbers."""
-    problem = f"{str(folder)!r} lacks weights ({listed(names, 3)}), and random numbers would take their place"
+    problem = f"{str(folder)!r} lacks weights ({listed(names, 3)}), so random numbers would replace them"
     remedy = "Choose another pooling (cls or mean if the pooler is missing), or another model"
     return ValueError(message(problem, remedy=remedy))

@@ -55,7 +55,7 @@ def covariate_arrays(labels: pd.DataFrame) -> dict[str, NDArray[Any]]:
         return {"labels": names} if shown.all() else {"labels": names, "labelled": shown.astype(np.int8)}
     for column in texts:
         if len(labels) > 2 and labels[column].nunique() == len(labels):
-            problem = f"the column {column!r} has another text in every row, so it cannot be a label"
+            problem = f"the column {column!r} has a different text in every row, so it cannot be a label"
             raise ValueError(message(problem, remedy="Name the columns to use with label_columns"))
     # Rows are matched by position, since names of files need not be distinct.
     Y = encode(labels[columns].reset_index(drop=True), drop_first=False, missing="pairs")

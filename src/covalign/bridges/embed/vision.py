@@ -59,7 +59,7 @@ class ImageEncoder:
         return "cls" if pooler_absent else "pooler"
 
     def _has_pooler(self) -> bool:
-        """Whether there is a pooled output, which only a run tells."""
+        """Whether there is a pooled output: a run of the model shows it."""
         with devices.import_torch().inference_mode():
             output = self._output(self._tensor(self._pixels(pictures.blank())[None]))
         return getattr(output, "pooler_output", None) is not None
@@ -72,7 +72,7 @@ class ImageEncoder:
         return np.asarray(self.processor(images=image, return_tensors="np")["pixel_values"][0])
 
     def __call__(self, batch: list[NDArray[Any]]) -> NDArray[np.float32]:
-        """A row a picture. Processors that keep the aspect ratio give several shapes: each goes by itself."""
+        """One row for each picture. Some processors keep the aspect ratio: pictures of one shape go together."""
         with devices.import_torch().inference_mode():
             stacks = (self._tensor(np.stack(list(same))) for _, same in groupby(batch, key=np.shape))
             return np.concatenate([as_rows(self._pooled(stack).flatten(1)) for stack in stacks])

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from covalign._core.messages import counted, in_words
 from covalign.closed_form.aligned_model import overfitting
 from covalign.closed_form.crowded import least_coupling
 from covalign.closed_form.pooled_correlation import LEVEL, SMALL, VERDICTS, verdict
@@ -120,14 +121,14 @@ def _slider(facts: dict[str, Any]) -> str:
         )
     if not gain >= LITTLE:
         return (
-            f"{subject} buys no alignment: from λ = 0 to λ = 1, {alignment}, but coupling rises from {couplings[0]} "
-            f"to {couplings[1]} ({largest}). λ = 0 gives up nothing."
+            f"{subject} does not raise alignment: from λ = 0 to λ = 1, {alignment}, but coupling rises from "
+            f"{couplings[0]} to {couplings[1]} ({largest}). λ = 0 loses nothing."
         )
     most = int(np.nanargmax(each[1] - each[0]))
     best = f"{called(facts['covariates'][most])} ({_number(each[0][most])} to {_number(each[1][most])})"
     return (
-        f"{subject} buys alignment for coupling: from λ = 0 to λ = 1, {alignment}, most for {best}, and coupling from "
-        f"{couplings[0]} to {couplings[1]} ({largest})."
+        f"{subject} raises alignment and coupling: from λ = 0 to λ = 1, {alignment}, most for {best}, and coupling "
+        f"from {couplings[0]} to {couplings[1]} ({largest})."
     )
 
 
@@ -163,7 +164,7 @@ def _far_off(weights: dict[str, Any] | None) -> list[str]:
         return []
     named = [f"{called(one['name'])} ({one['weight']:.2g} in {called(one['view'])})" for one in weights["samples"]]
     count = weights["count"]
-    one = f"{count} sample{'s' if count > 1 else ''} of {weights['of']:,} {'are' if count > 1 else 'is'} far off and "
+    one = f"{counted(count, 'sample')} of {weights['of']:,} {'are' if count > 1 else 'is'} far off and "
     count_less = "count" if count > 1 else "counts"
     return [f"{one}{count_less} less than {weights['below']:g} in a view: {_few(named, count)}."]
 
@@ -176,7 +177,7 @@ def _few(items: Sequence[str], count: int | None = None) -> str:
     count = len(items) if count is None else count
     if count > NAMED:
         return f"{', '.join(items[:NAMED])} and {count - NAMED} more"
-    return " and ".join([", ".join(items[:-1]), items[-1]]) if len(items) > 1 else items[0]
+    return in_words(items)
 
 
 def _setting(facts: dict[str, Any]) -> str:

@@ -37,7 +37,7 @@ from covalign.closed_form.heldout import (
     coupling_on_new_rows,
 )
 from covalign.closed_form.measures import correlation, quotient
-from covalign.closed_form.pooled_correlation import LEVEL, SMALL, VERDICTS, Pairs, estimate
+from covalign.closed_form.pooled_correlation import LEVEL, SMALL, VERDICTS, Gain, Pairs, estimate, usual_gain
 from covalign.closed_form.regimes import Polar
 from covalign.moments.incomplete import Rows
 from covalign.moments.moments import Moments
@@ -80,7 +80,7 @@ def of_estimator(
         "groups": model.n_groups_,
         "few_groups": model.n_groups_ is not None and model.n_groups_ < FEW,
         "about_groups": about_groups(model.n_groups_, "samples" if name == "fa" else "rows") if held else None,
-        "about_categories": [category["about"] for category in model._categories().values()],
+        "about_categories": [category["about"] for category in model._categories(model.category_alignment_).values()],
         "pairs": model.n_pairs_.tolist(),
         "least_axes": LEAST_AXES,
         "verdicts": {"names": list(VERDICTS), "small": SMALL},
@@ -132,7 +132,7 @@ def of_rows(
         # Held-out numbers of the exclusive regime need it to exist in every fold.
         "held_out_exclusive": held is not None and held.all_exclusive,
         "why_not_held_out": why_not_held_out,
-        "learns": held is not None and held.learns,
+        "gain": list(usual_gain(len(folds)) if held is None or held.gain is None else held.gain),
     }
 
 
@@ -319,7 +319,7 @@ def _held_out(facts: dict[str, Any], regime: str, lam: float) -> dict[str, Any]:
     sums = [part for of in folds for part in _pair_sums(of, regime, lam)]
     pairs = Pairs(*np.stack(sums, axis=1))
     fitted = np.mean([np.diag(F @ np.array(of["M"])) for F, of in zip(mixings, folds, strict=True)], axis=0)
-    found = estimate(pairs, fitted, len(folds), facts["groups"] is not None, facts["learns"])
+    found = estimate(pairs, fitted, len(folds), facts["groups"] is not None, Gain(*facts["gain"]))
     left_out = []
     for F, of in zip(mixings, folds, strict=True):
         n = np.array([float(part["n"]) for part in of["parts"]])

@@ -37,9 +37,9 @@ RULES = """## Rules
 - **Sparse PLS** is the penalised matrix decomposition of cca-zoo, for all features and the covariates; it has no more
   factors than covariates. DIABLO itself exists in R only, and the fit of the Python package sparse_pls 0.1.3 fails with
   scikit-learn 1.9.
-- PCA, PLS, sparse PLS, both supervised PCAs and scikit-learn's FactorAnalysis have a linear map for new samples. MOFA, SOFA,
-  MOFA-FLEX and MuVI have none: new samples get the posterior mean under their loadings and noise. The encoder of the
-  iVAE needs covariates: new samples get their mean.
+- PCA, PLS, sparse PLS, both supervised PCAs and scikit-learn's FactorAnalysis have a linear map for new samples. MOFA,
+  SOFA, MOFA-FLEX and MuVI have none: new samples get the posterior mean under their loadings and noise. The encoder of
+  the iVAE needs covariates: new samples get their mean.
 - **Missing cells** are the mean of the training samples for methods that cannot take them: all but iFA, MOFA, MOFA-FLEX
   and MuVI. SOFA takes samples that lack a view. The paper's inference takes complete data only; with gaps it is
   `posterior="mean_field"`.
@@ -119,7 +119,7 @@ def sizes(found: Results) -> str:
     """The data sets."""
     columns = ["what", "samples", "features", "views", "covariates", "factors", "groups"]
     rows = [[name, *row[columns]] for name, row in found.data.loc[found.areas.index].iterrows()]
-    header = ["data", "what, and where from", "samples", "features", "views", "covariates", "K", "groups"]
+    header = ["data", "content and source", "samples", "features", "views", "covariates", "K", "groups"]
     text = "## Data sets\n\nFiles of installed packages, and folders given by path. Nothing was downloaded.\n\n"
     return text + markdown(header, rows) + "\n"
 

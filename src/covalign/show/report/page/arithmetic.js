@@ -202,12 +202,13 @@ const arithmetic = (() => {
   const TAILS = 1.5; // pooled_correlation.TAILS
 
   // pooled_correlation.learned
-  function learned(limit, share, folds, learns) {
-    return learns && limit > 0 ? limit / Math.sqrt(1 - (1 - Math.max(share, limit ** 2)) / Math.max(folds, 2)) : limit;
+  function learned(limit, share, gain) {
+    const known = Math.max(share, limit ** 2);
+    return limit > 0 ? limit / Math.sqrt(known + (1 - known) * gain) : limit;
   }
 
   // pooled_correlation._estimate: value, standard error and interval from the values without each part
-  function estimated({ value, without, excess, pull }, own, folds, quantiles, learns) {
+  function estimated({ value, without, excess, pull }, own, folds, quantiles, [below, above]) {
     const A = without.length;
     if (A < 2 || Number.isNaN(value)) return { value, se: NaN, low: NaN, high: NaN };
     const apart = without.map((r) => scaled(orZero(r)) - scaled(value));
@@ -223,8 +224,8 @@ const arithmetic = (() => {
     return {
       value,
       se: Math.min(1, sd * left),
-      low: Math.min(value, learned(Math.tanh(scaled(value) - t * Math.sqrt(sd ** 2 + tails)), share, folds, learns)),
-      high: learned(Math.tanh(scaled(value) + t * sd), share, folds, learns),
+      low: Math.min(value, learned(Math.tanh(scaled(value) - t * Math.sqrt(sd ** 2 + tails)), below > 1 ? share : Math.sqrt(share), below)),
+      high: Math.max(value, learned(Math.tanh(scaled(value) + t * sd), share, above)),
     };
   }
 
@@ -316,9 +317,9 @@ const arithmetic = (() => {
       const without = itsParts.map((part) => pooled(add(total, part, -1)));
       return { value, without, excess, pull: (Math.abs(value) / 2) * Math.sqrt(excess) };
     });
-    const [k, quantiles, learns] = [facts.folds.length, facts.quantiles, facts.learns];
+    const [k, quantiles, gain] = [facts.folds.length, facts.quantiles, facts.gain];
     const found = each.map((one, p) =>
-      estimated({ ...one, without: one.without.filter((_, a) => parts[a][p][0] > 0) }, own[p], k, quantiles, learns));
+      estimated({ ...one, without: one.without.filter((_, a) => parts[a][p][0] > 0) }, own[p], k, quantiles, gain));
     const known = each.map(({ value }, p) => p).filter((p) => !Number.isNaN(each[p].value));
     const meanWithout = parts
       .map((part, a) => ({ part, value: mean(known.map((p) => orZero(each[p].without[a]))) }))
@@ -326,7 +327,7 @@ const arithmetic = (() => {
       .map(({ value }) => value);
     const over = (field) => mean(known.map((p) => each[p][field]));
     const together = { value: mean(each.map(({ value }) => value)), without: meanWithout };
-    const middle = estimated({ ...together, excess: over("excess"), pull: over("pull") }, mean(known.map((p) => own[p])), k, quantiles, learns);
+    const middle = estimated({ ...together, excess: over("excess"), pull: over("pull") }, mean(known.map((p) => own[p])), k, quantiles, gain);
     return {
       mean: middle.value,
       meanLow: middle.low,
