@@ -59,6 +59,66 @@ def test_the_covariance_is_the_inverse_of_minus_the_hessian(small):
     np.testing.assert_allclose(found.gamma, np.diag(C)[-p:], rtol=1e-3)
 
 
+@pytest.mark.parametrize("gaps", [False, True])
+def test_noise_of_features_makes_beta_less_certain(gaps):
+    """J is the curvature of the expected log-density of t given y, by finite differences."""
+    s = ca.simulate.scenario("AR", n_samples=120, n_features=20, n_factors=4, n_covariates=2, noise=2, random_state=0)
+    if gaps:
+        s.X[:40, :10] = np.nan
+    fa = InformedFactorAnalysis(4, supervision=1).fit(s.X, s.Y)
+    W, tau, beta, S_y = fa.loadings_["X"], fa.noise_precision_["X"], fa.beta_, np.corrcoef(s.Y.T)
+    seen = [(40, slice(10, 20)), (80, slice(0, 20))] if gaps else [(120, slice(0, 20))]
+
+    def cov(b, of):
+        return np.diag([*(1 - b**2), 1, 1]) + np.linalg.inv((W[of].T * tau[of]) @ W[of])
+
+    def expected(b):
+        away, total = np.vstack([np.diag(b - beta), np.zeros((2, 2))]), 0.0
+        for n, of in seen:
+            V = cov(b, of)
+            total -= (
+                n / 2 * (np.linalg.slogdet(V)[1] + np.trace(np.linalg.solve(V, cov(beta, of) + away @ S_y @ away.T)))
+            )
+        return total
+
+    steps = 1e-4 * np.eye(2)
+    J = [
+        [-sum(a * b * expected(beta + a * u + b * v) for a in (1, -1) for b in (1, -1)) / 4e-8 for v in steps]
+        for u in steps
+    ]
+    complete = (1 - beta**2) ** 2 / (120 * (1 + beta**2))
+    more = (np.diag(np.linalg.inv(J + np.eye(2))) - complete) / (1 - beta**2) ** 2
+    found = uncertainty.of_noise(fa._problem, fa._stage_1)
+    np.testing.assert_allclose(found, uncertainty.few_samples(120, 4) * more, rtol=1e-3)
+    assert (found > 0).all()
+
+
+def test_beta_of_a_factor_without_loadings_is_unknown():
+    s = ca.simulate.scenario("PN", n_samples=100, n_features=20, n_factors=4, n_covariates=2, random_state=0)
+    fa = InformedFactorAnalysis(4, supervision=1).fit(s.X, s.Y)
+    off = [v._replace(w=v.w._replace(mean=v.w.mean * [1, 0, 1, 1])) for v in fa._stage_1.views]
+    fa._stage_1 = fa._stage_1._replace(views=tuple(off))
+    assert fa.beta_std_[1] > 0.9
+
+
+def test_intervals_of_a_supervised_fit_contain_those_of_the_paper_model():
+    s = ca.simulate.scenario("PN", n_samples=80, n_features=20, n_factors=4, n_covariates=2, noise=1, random_state=0)
+    once, more = (InformedFactorAnalysis(4, supervision=weight).fit(s.X, s.Y) for weight in (1, 16))
+    np.testing.assert_allclose(more.beta_std_, np.hypot(once.beta_std_, more.beta_ - once.beta_))
+    away = np.mean((more.factors_ - once.factors_)[:, :2] ** 2, axis=0)
+    assert (away > 0.01).all()
+    assert (np.mean(more.factor_std_[:, :2] ** 2, axis=0) > away + once._state.z.cov.diagonal()[:2]).all()
+    np.testing.assert_allclose(more.transform(s.X, s.Y, return_std=True)[1], more.factor_std_)
+
+
+def test_a_missing_covariate_counts_by_what_the_other_one_says_of_it():
+    s = ca.simulate.scenario("PN", n_samples=200, n_features=20, n_factors=4, n_covariates=2, random_state=0)
+    s.Y[::2, 1] = np.nan
+    fa = InformedFactorAnalysis(4, supervision=1).fit(s.X, s.Y)
+    between = fa._problem.data.S_y[0, 1]
+    np.testing.assert_allclose(uncertainty.known_samples(fa._problem), [200, 100 + 100 * between**2])
+
+
 def test_a_regime_takes_the_covariance_along(small):
     rows, m, T = small._rotation().rows, small.factors_[:7], np.array([[0.8, -0.5], [0.3, 1.1]])
     C = rows.reshape(8, 8)  # z~_np = sum_qk T_pq R_qk m_nk, linear in the entries of R

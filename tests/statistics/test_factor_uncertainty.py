@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import covalign as ca
 from tests.core.test_factor_uncertainty import WIDTH, P, fits, held, own_std
 
 
@@ -32,6 +33,19 @@ def test_intervals_hold_the_truth_in_the_mean_field(name):
 def test_intervals_of_beta_hold_the_truth():
     found = [np.abs(fa.beta_ - s.beta) < WIDTH * fa.beta_std_ for s, fa in fits("P", 500, range(30))]
     assert 0.82 < np.mean(found) < 0.96
+
+
+@pytest.mark.parametrize(("n", "noise"), [(60, 0.1), (60, 3.0), (300, 3.0)])
+def test_default_intervals_hold_the_truth_with_few_samples_and_much_noise(n, noise):
+    """With 60 samples and 100 features, about half of the fits have a supervision above 1."""
+    of_z, of_beta = [], []
+    for seed in range(12):
+        s = ca.simulate.scenario("PN", n_samples=n, noise=noise, random_state=900 + seed)
+        fa = ca.InformedFactorAnalysis(10).fit(s.X, s.Y)
+        of_z.append(held(fa.factors_, fa.factor_std_, s.Z))
+        of_beta.append(np.abs(fa.beta_ - s.beta) < WIDTH * fa.beta_std_)
+    assert 0.82 < np.mean(of_z) < 0.96
+    assert np.mean(of_beta) > 0.8
 
 
 def truth_of(fa, Z, z):

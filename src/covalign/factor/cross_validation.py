@@ -113,34 +113,59 @@ def buckets_of(model: Any, folds: int) -> NDArray[np.int64]:
     return fold_of_rows(table, np.empty((len(Y), 0)), bucket_count(folds, 0))
 
 
+class Tables(NamedTuple):
+    """The rows of a model as they came: views, covariates and coded confounders."""
+
+    views: dict[str, Array]
+    Y: pd.DataFrame
+    C: pd.DataFrame | None
+
+    @classmethod
+    def of(cls, model: Any, fitted: NDArray[np.bool_]) -> Tables:
+        """Without features that no row among the fitted ones has."""
+        table: Table = model._table
+        rows: Rows = model._rows
+        X, Y = rows.X + table.nuisance.of_x(rows.C), rows.Y * table.sd_y + table.mean_y + table.nuisance.of_y(rows.C)
+        C = pd.DataFrame(rows.C, columns=model.confounder_names_) if rows.C.shape[1] else None
+        seen = np.asarray(~np.isnan(X[fitted]).all(axis=0))
+        views = {
+            name: X[:, where][:, seen[where]]
+            for name, where in zip(table.views, table.bounds, strict=True)
+            if seen[where].any()
+        }
+        return cls(views, pd.DataFrame(Y, columns=table.encoding.names), C)
+
+    def fit(self, settings: Any, which: NDArray[np.bool_]) -> Any:
+        """A model with these settings of these rows. Warnings are of the whole fit."""
+        fit = clone(settings)
+        fit._fit_quietly(_some(self.views, which), self.Y[which], None if self.C is None else self.C[which])
+        if fit._unfinished:  # numbers of fits that were cut short would say nothing of the model
+            raise KeyboardInterrupt
+        return fit
+
+
+def with_supervision_1(model: Any) -> Any:
+    """The same rows fitted with every covariate counting once."""
+    settings = clone(model).set_params(supervision=1.0, regression_share=0.0, n_factors=model.n_factors_, folds=0)
+    all_rows = np.ones(len(model._rows.Y), dtype=bool)
+    return Tables.of(model, all_rows).fit(settings, all_rows)
+
+
 def without(
     model: Any, settings: Any, test: NDArray[np.bool_], bucket: NDArray[np.int64], shares: Sequence[Any]
 ) -> list[tuple[LeftOut, LeftOut]]:
     """These samples in the regimes of a fit without them, and as its stage 1 places them, for each share."""
     table: Table = model._table
     rows: Rows = model._rows
-    X, Y = rows.X + table.nuisance.of_x(rows.C), rows.Y * table.sd_y + table.mean_y + table.nuisance.of_y(rows.C)
-    named = pd.DataFrame(Y, columns=table.encoding.names)
-    C = pd.DataFrame(rows.C, columns=model.confounder_names_) if rows.C.shape[1] else None
-    seen = np.asarray(~np.isnan(X[~test]).all(axis=0))  # a feature only the left-out samples have cannot be fitted
-    views = {
-        name: X[:, where][:, seen[where]]
-        for name, where in zip(table.views, table.bounds, strict=True)
-        if seen[where].any()
-    }
-    fit = clone(settings)
-    fit._fit_quietly(
-        _some(views, ~test), named[~test], None if C is None else C[~test]
-    )  # warnings are of the whole fit
-    if fit._unfinished:  # numbers of fits that were cut short would say nothing of the model
-        raise KeyboardInterrupt
+    views, named, C = tables = Tables.of(model, ~test)
+    fit = tables.fit(settings, ~test)
     new, left = _some(views, test), named[test] - fit._table.nuisance.of_y(rows.C[test])
     blocks, own = table.encoding.blocks, bucket[test]
 
     def left_out(polar: Polar, z: Array) -> LeftOut:
         u = z[:, : polar.T_0.shape[1]] @ polar.T_0.T
         parts = [fold_moments(u[own == b], left[own == b], 1, blocks)[0] for b in np.unique(own)]
-        known = np.ones(Y.shape[1], dtype=bool)
+        known = np.ones(named.shape[1], dtype=bool)
         return LeftOut(polar, [part for part in parts if part is not None], known, int((~test).sum()))
 
     made = []

@@ -255,6 +255,7 @@ class InformedFactorAnalysis(RegimesOfFactors, HeldOutFactors, Findings, SampleR
     ) -> tuple[Any, Any]:
         """``fit`` without a look at what it found; y and the groups, once these are no column of y."""
         self._check_parameters()
+        warm_start = check_flag("warm_start", warm_start)
         X, y = open_tables(X, y, chunk_rows=self.chunk_rows)
         asked = preparation.Asked(self.scale, self.engine, self.drop_first, self.chunk_rows)
         prepare = preparation.prepare if y is not None and is_in_memory(X) else chunked_fit.prepare
@@ -275,7 +276,7 @@ class InformedFactorAnalysis(RegimesOfFactors, HeldOutFactors, Findings, SampleR
         if self.noise == "student":
             engine = _scaled(table, rows, np.asarray(engine.yy / n))
         full = self.posterior == "full"
-        problem = Problem(engine, n, p, k, table.bounds, full, self.beta_prior, coordinates=coordinates)
+        problem = Problem(engine, n, p, k, table.bounds, full, float(self.beta_prior), coordinates=coordinates)
         if resume and self._realigned is not None:
             raise cannot_resume()
         made = copy.copy(self)  # if the fit fails, this model stays as it is
@@ -297,8 +298,11 @@ class InformedFactorAnalysis(RegimesOfFactors, HeldOutFactors, Findings, SampleR
 
     def _fit_supervised(self, problem: Problem, resume: bool) -> None:
         """Stage 1 with the supervision that was asked for, or that left-out samples ask for."""
-        self.supervision_ = self.supervision_ if resume else 1.0 if self.supervision == "auto" else self.supervision
-        share = self.regression_share_ if resume else 0.0 if self.regression_share == "auto" else self.regression_share
+        if resume:
+            share = self.regression_share_
+        else:
+            self.supervision_ = 1.0 if self.supervision == "auto" else float(self.supervision)
+            share = 0.0 if self.regression_share == "auto" else float(self.regression_share)
         self._fit_stage_1(problem.supervised(self.supervision_ - 1), self._search(), resume)
         self._regress(share)
         if resume or self.supervision != "auto":
@@ -319,13 +323,10 @@ class InformedFactorAnalysis(RegimesOfFactors, HeldOutFactors, Findings, SampleR
         factors = label_free.moments(self._problem, self._stage_1, self.covariate_names_, self._table.encoding.blocks)
         if not supervision.is_lost(problem, label_free.completed(factors)):
             return
-        self.supervision_, enough = supervision.weighed(self)
-        share = self.regression_share_
+        self.supervision_, share = supervision.weighed(self)
         if self.supervision_ > 1:
             again = problem._replace(k=self._problem.k).supervised(self.supervision_ - 1)
             self._fit_stage_1(again, self._search()._replace(choose_factors=False), resume=False)
-        if self.regression_share == "auto" and not enough:
-            share = supervision.share(self)
         self._regress(share)
 
     def _regress(self, share: float) -> None:
@@ -352,7 +353,7 @@ class InformedFactorAnalysis(RegimesOfFactors, HeldOutFactors, Findings, SampleR
         self._problem = problem
         self._stage_1, self._laplace, self._sums, self._held, self._placing = best.state, None, None, {}, {}
         self._of_features = self._regression = None
-        self._owners = None
+        self._owners = self._once = None
         self._remember(best)
 
     @property

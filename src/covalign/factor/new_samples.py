@@ -172,7 +172,7 @@ class Placer:
         ]
         dof = [None if stage.state.scales is None else stage.state.scales.dof for stage in self.stages]
         scales = [(name, view.names, view.mean, view.sd) for name, view in table.views.items()]
-        std = None if self.std is None else (self.std.rows, self.std.T, self.std.n)
+        std = None if self.std is None else (self.std.rows, self.std.T, self.std.n, self.std.bend)
         return [self.maps, of_stages, dof, scales, std, new.present, new.Y, new.C, *table.nuisance[1:]]
 
     def __call__(self, here: slice, parts: dict[str, Any]) -> Array:

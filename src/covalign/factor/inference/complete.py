@@ -81,6 +81,11 @@ def evidence(problem: Problem, views: tuple[View, ...]) -> tuple[Array, int]:
     return updates.evidence(views), problem.n
 
 
+def known_covariates(problem: Problem) -> Array:
+    """1: no covariate is missing."""
+    return np.ones((1, problem.p))
+
+
 # -- start ------------------------------------------------------------------------------------------------------------
 
 

@@ -39,6 +39,13 @@ def evidence(problem: Problem, views: tuple[View, ...]) -> tuple[Array, Array]:
     return symmetric_sums(data.between, by_column)[data.samples[1]], data.sizes
 
 
+def known_covariates(problem: Problem) -> Array:
+    """1 where a covariate was observed, else 1 - Var(y | y_o), for every combination (C x P)."""
+    data: Gapped = problem.data
+    unknown = np.einsum("lpp->lp", data.labels.cov)[data.samples[2]]
+    return np.asarray(np.clip(1 - unknown, 0.0, 1.0))
+
+
 def direct(data: Gapped, views: tuple[View, ...]) -> Array:
     """r_n = sum over observed features of E[tau_d] (x_nd - intercept_d) E[w_d] (N x K)."""
     W = np.vstack([view.w.mean * view.precision[:, None] for view in views])

@@ -41,6 +41,9 @@ class Kernel(Protocol):
     def evidence(self, problem: Problem, views: tuple[View, ...]) -> tuple[Array, Any]:
         """What the data say about the precision of z, one matrix or a stack, and the samples that have each."""
 
+    def known_covariates(self, problem: Problem) -> Array:
+        """How much of the variance of each covariate is known, one row for each of the samples' precisions of z."""
+
     def filled(self, problem: Problem) -> Problem:
         """The problem with complete data, for a start."""
 

@@ -18,6 +18,9 @@ from typing import NamedTuple
 import numpy as np
 
 from covalign._core.linalg import Array
+from covalign.factor.inference import updates
+from covalign.factor.inference.kernel import kernel_of
+from covalign.factor.inference.patterns import Gapped
 from covalign.factor.inference.rotation import Landscape
 from covalign.factor.inference.state import Problem, State
 
@@ -28,7 +31,7 @@ LEADING = 30  # factors whose turns among each other are followed: K^2 direction
 
 
 class Laplace(NamedTuple):
-    """The covariance of the informed rows of R (P x K x P x K) and the variances of gamma = arctanh beta."""
+    """The covariance of the informed rows of R (P x K x P x K), and the variances of gamma = arctanh beta."""
 
     rows: Array
     gamma: Array
@@ -48,7 +51,39 @@ def laplace(problem: Problem, state: State) -> Laplace:
     moving = (np.minimum(i, j) < p) | (np.maximum(i, j) < LEADING)
     values, vectors = np.linalg.eigh(curvature.matrix(i[moving], j[moving]))
     variances, rows = few_samples(problem.n, k) / (np.maximum(values, 0) + UNKNOWN), vectors[: p * k]
-    return Laplace(((rows * variances) @ rows.T).reshape(p, k, p, k), vectors[-p:] ** 2 @ variances)
+    fewer = problem.n / known_samples(problem)  # L takes the covariates of all samples as known
+    each = np.sqrt(np.repeat(fewer, k))
+    of_rows = (rows * variances) @ rows.T * each * each[:, None]
+    return Laplace(of_rows.reshape(p, k, p, k), fewer * (vectors[-p:] ** 2 @ variances))
+
+
+def known_samples(problem: Problem) -> Array:
+    """How many samples' worth of each covariate is known."""
+    kernel = kernel_of(problem)
+    sizes = problem.data.sizes if isinstance(problem.data, Gapped) else np.array([problem.n])
+    return np.asarray(np.maximum(sizes @ kernel.known_covariates(problem), 1.0))
+
+
+def of_noise(problem: Problem, state: State) -> Array:
+    """What the noise of X adds to the variances of gamma; L takes the factors as known.
+
+    X says t_n = z_n + e_n with e_n ~ N(0, Q^-1), Q = sum_d E[tau_d] E[w_d] E[w_d]', so given y the informed part of t_n
+    has the mean beta y_n and, with A its inverse covariance, the information about beta (P x P)
+
+        J = sum_n (S_y * A + 2 beta beta' * A * A),   A = (D^-1 + Q^-1)^-1 = Q - Q (D + Q)^-1 Q,   * by entries.
+
+    Without noise A = D, J_c = N (1 + beta^2) / (1 - beta^2)^2. The result is the diagonal of J^-1 - J_c^-1, as gamma.
+    J + I in place of J: a covariate that X does not carry has a beta with a standard deviation of 1.
+    """
+    p, beta, kernel = problem.p, state.beta, kernel_of(problem)
+    views = tuple(v._replace(w=v.w._replace(scale=0 * v.w.scale)) for v in state.views[: len(problem.features)])
+    Q, sizes = kernel.evidence(problem, views)
+    Q, known, D = Q.reshape(-1, problem.k, problem.k), kernel.known_covariates(problem), updates.prior_precision
+    A = (Q - Q @ np.linalg.solve(np.diag(D(beta, problem.k)) + Q, Q))[:, :p, :p]
+    both = np.reshape(sizes, (-1, 1, 1)) * np.sqrt(known[:, :, None] * known[:, None, :])
+    J = np.sum(both * (problem.data.yy / problem.n * A + 2 * np.outer(beta, beta) * A**2), axis=0)
+    of_beta = np.diag(np.linalg.inv(J + np.eye(p))) - (1 - beta**2) ** 2 / (known_samples(problem) * (1 + beta**2))
+    return np.asarray(few_samples(problem.n, problem.k) * np.maximum(of_beta, 0.0) / (1 - beta**2) ** 2)
 
 
 def few_samples(n: int, k: int) -> float:
@@ -71,18 +106,20 @@ def of_rotation(rows: Array, T: Array, means: Array) -> Array:
 class Finish:
     """Standard deviations from the factors' own variances and their means before realigning (both n x K).
 
-    sqrt(Sigma_pp + m_n' C_pp m_n + 1/N) for informed factors, sqrt(Sigma_kk) for free ones: no covariate names a free
-    factor, so there is no true rotation for it to miss.
+    sqrt(Sigma_pp + m_n' C_pp m_n + 1/N + bend_p) for informed factors, sqrt(Sigma_kk) for free ones: no covariate names
+    a free factor, so there is no true rotation for it to miss. ``bend`` is the mean square by which covariates that
+    count more than once move a factor, and the variance that they hide.
     """
 
     rows: Array  # of ``Laplace``
     T: Array
     n: int
+    bend: Array  # P
 
     def __call__(self, own: Array, first_means: Array) -> Array:
         """n x K."""
         variance = own.copy()
-        variance[:, : len(self.T)] += of_rotation(self.rows, self.T, first_means) + 1 / self.n
+        variance[:, : len(self.T)] += of_rotation(self.rows, self.T, first_means) + 1 / self.n + self.bend
         return np.sqrt(variance)
 
 
@@ -102,7 +139,7 @@ def beta_std(beta: Array, of_gamma: Array, tails: Tails) -> Array:
     """(1 - beta^2) sqrt(Var(gamma) + beta^2 (kurtosis - 1) / (4 N)), by the delta method.
 
     beta is a correlation in the population, but y was divided by its standard deviation in the sample, whose logarithm
-    has the variance (kurtosis - 1) / (4 N); sinh gamma is proportional to it.
+    has the variance (kurtosis - 1) / (4 N); sinh gamma is proportional to it. 1 says that nothing is known.
     """
     of_scale = beta**2 * (tails.kurtosis - 1) / (4 * tails.counts)
-    return np.asarray((1 - beta**2) * np.sqrt(of_gamma + of_scale))
+    return np.asarray(np.minimum((1 - beta**2) * np.sqrt(of_gamma + of_scale), 1.0))
