@@ -143,8 +143,8 @@ def coupling_of_rows(of: CoupledFold) -> float:
 
         u_pq = 1 - (1 - C_pq^2) m / (m - 1)
 
-    is 0 on average there. Where dimensions couple, it is too low by 2 c^2 (1 - c^2) / (m + 2) to first order for the true c, so the
-    estimate is the sum of u_pq (1 + 2 (1 - C_pq^2) / (m + 2)) over p != q (after Olkin and Pratt 1958).
+    is 0 on average there. Where dimensions couple, it is too low by about 2 c^2 (1 - c^2) / (m + 2) for the true c, so
+    the estimate is the sum of u_pq (1 + 2 (1 - C_pq^2) / (m + 2)) over p != q (after Olkin and Pratt 1958).
     """
     C, rows = to_correlation(of.second_moment), max(float(of.n.sum()), 2.0)
     rest = 1 - C[_off_diagonal(C)] ** 2
