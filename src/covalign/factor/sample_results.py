@@ -196,8 +196,9 @@ class SampleResults(AlignedModel):
             return np.full(len(self.beta_), np.nan)
         if once is not self:
             return np.asarray(np.minimum(np.hypot(once.beta_std_, self.beta_ - once.beta_), 1.0))
-        gamma = rotation.gamma + uncertainty.of_noise(self._problem, self._stage_1)
-        return uncertainty.beta_std(self.beta_, gamma, self._rows.tails)
+        noise = uncertainty.Noise.of(self._problem, self._stage_1)
+        chance = uncertainty.by_chance(self.beta_, noise.chance, self._problem.k)
+        return uncertainty.beta_std(self.beta_, rotation.gamma + noise.gamma, self._rows.tails, chance)
 
     def _counted_once(self) -> Any:
         """The model with supervision 1: this one, or a fit to the same rows; None if they are not in memory.
