@@ -522,7 +522,7 @@ def test_confounders_that_were_not_fitted_are_refused():
 def test_a_covariate_that_follows_from_confounders_is_named():
     Z, Y, C = confounded(42)
     table = pd.DataFrame(Y, columns=["x", "y", "z"]).assign(site=C["batch"].map({"b0": 0, "b1": 0, "b2": 1, "b3": 1}))
-    words = "vary apart from the confounders, got 'site' which follow"
+    words = "vary where the confounders are the same, got 'site', which the confounders predict"
     with pytest.raises(ValueError, match=words):
         LatentAligner().fit(Z, table, confounders=C)
     with pytest.raises(ValueError, match=words):
@@ -550,7 +550,7 @@ def test_gaps_new_levels_and_lost_rows_are_named():
     ):
         with pytest.raises(ValueError, match=r"a value for every sample, got 1 missing in 'age'"):
             call()
-    with pytest.raises(ValueError, match=r"column 'batch' needs the levels of the first rows, got 'b9'"):
+    with pytest.raises(ValueError, match=r"column 'batch' can only have the levels of the first rows, got 'b9'"):
         al.transform(Z[:1], confounders=C[:1].assign(batch="b9"))
     with pytest.raises(ValueError, match="one row for each of the 300 samples, got 10"):
         LatentAligner().fit(Z, Y, confounders=C[:10])

@@ -152,7 +152,7 @@ def test_a_learned_coding_applies_to_further_rows():
     assert encoding.apply(later).to_dict("records") == [{"g_b": 0, "g_c": 1, "age": 3}]
     every = Encoding.learn(as_frame(first), drop_first=False, declared=True)
     assert every.apply(later).to_dict("records") == [{"g_a": 0, "g_b": 0, "g_c": 1, "age": 3}]
-    with pytest.raises(ValueError, match="column 'g' needs the levels of the first rows, got 'd'"):
+    with pytest.raises(ValueError, match="column 'g' can only have the levels of the first rows, got 'd'"):
         encoding.apply(pd.DataFrame({"g": ["d"], "age": [3]}))
     with pytest.raises(ValueError, match="need the columns 'age'"):
         encoding.apply(pd.DataFrame({"g": ["a"]}))

@@ -503,8 +503,6 @@ EXPECTED = {  # where the model differs from what scikit-learn expects of every 
     "check_n_features_in_after_fitting": "the features of a view are checked by its name, in other words",
     "check_complex_data": "complex covariates are refused in other words",
     "check_dtype_object": "a table of objects is refused where a cell is no number",
-    "check_estimator_sparse_array": "a DOK matrix is a dict, and a dict is views by name",
-    "check_estimator_sparse_matrix": "a DOK matrix is a dict, and a dict is views by name",
     "check_transformer_data_not_an_array": "fit_transform places samples with their covariates, transform(X) without",
     "check_transformer_general": "fit_transform places samples with their covariates, transform(X) without",
 }

@@ -122,7 +122,7 @@ def test_with_fewer_features_than_covariates_there_is_no_regime_but_all_else():
     np.testing.assert_allclose(fa.alignment_[:2], aligned(fa.transform(x), Y)[:2], atol=1e-8)
     with pytest.raises(ValueError, match="3 covariates need 3 linearly independent latent dimensions"):
         fa.at(0.5)
-    with pytest.warns(NotHeldOutWarning, match="features alone tell apart"):
+    with pytest.warns(NotHeldOutWarning, match="features that distinguish the informed factors"):
         table = fa.summary()
     assert table["in_sample"].iloc[:2].notna().all()
     assert table["held_out"].isna().all()

@@ -31,13 +31,13 @@ def test_left_out_ridge_is_ridge_regression_on_the_features(monkeypatch):
 
 def weights_tried(monkeypatch, X, Y, k):
     """The weights, and the one that was chosen."""
-    tried, real = [], cross_validation.held_out
+    tried, real = [], cross_validation.with_shares
 
-    def watched(model, folds, settings=None):
+    def watched(model, folds, settings, shares):
         tried.append(settings.supervision)
-        return real(model, folds, settings)
+        return real(model, folds, settings, shares)
 
-    monkeypatch.setattr(cross_validation, "held_out", watched)
+    monkeypatch.setattr(cross_validation, "with_shares", watched)
     fa = InformedFactorAnalysis(k, folds=0, max_iter=30, tol=1e-5).fit(X, Y)
     return tried, fa.supervision_
 
@@ -94,9 +94,9 @@ def test_small_data_count_for_1_only_if_it_is_clearly_better(monkeypatch):
 
     for best, ahead, wanted in ((0.5, 0.9 * clear, 4.0), (0.5, 1.1 * clear, 1.0), (0.12, 0.0, 1.0), (0.14, 0.0, 4.0)):
 
-        def judged(_model, _folds, trial, best=best, ahead=ahead):
+        def judged(_model, _folds, trial, shares, best=best, ahead=ahead):
             level = Level({1.0: best + ahead, 4.0: best, 16.0: best - 0.1}[trial.supervision])
-            return cross_validation.Judged(level, level)
+            return [cross_validation.Judged(level, level)] * len(shares)
 
-        monkeypatch.setattr(cross_validation, "held_out", judged)
+        monkeypatch.setattr(cross_validation, "with_shares", judged)
         assert supervision.chosen(fa) == wanted

@@ -25,6 +25,7 @@ UNMARKED = {
     ("mathematics.md", "The exact trade-off"),
     ("mathematics.md", "Units"),
     ("mathematics.md", "Supervision"),  # limits, not measurements
+    ("mathematics.md", "What K factors lack"),  # shares that are compared, not measurements
     ("reliability.md", "Interrupted and killed runs"),  # limits
     ("reliability.md", "Memory"),
 }

@@ -491,7 +491,7 @@ def test_scverse_points_out_a_column_of_obs(adata):
     [
         ({"groups": "doner"}, r"obs has no column 'doner'.*Did you mean 'donor'"),
         ({"groups": "age"}, "'age' more than once"),
-        ({"groups": ["donor"]}, "groups needs the name of a column of obs, got list"),
+        ({"groups": ["donor"]}, "groups needs the name of a column of obs, got a list"),
     ],
 )
 def test_scverse_refuses_wrong_groups(adata, call, words):

@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 
 import covalign as ca
+from covalign._core.messages import kind_of
 from covalign.show.plot import style
 
 ODD = [
@@ -441,7 +442,7 @@ def test_a_figure_goes_where_it_is_told_and_leaves_its_frame_alone(name):
 @pytest.mark.parametrize("wrong", ["ax", 3, np.array([1]), plt])
 def test_what_is_not_axes_is_refused(name, wrong):
     frame, more = framed(name)
-    with pytest.raises(ValueError, match=f"ax needs matplotlib Axes, got a {type(wrong).__name__}"):
+    with pytest.raises(ValueError, match=f"ax needs matplotlib Axes, got {kind_of(wrong)}"):
         getattr(ca.plot, name)(frame, wrong, **more)
 
 

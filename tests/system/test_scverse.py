@@ -764,7 +764,7 @@ def test_names_that_no_file_can_hold():
 
 
 def test_wrong_objects_and_missing_results():
-    with pytest.raises(ValueError, match="got DataFrame: put the rows into"):
+    with pytest.raises(ValueError, match="got a DataFrame: put the rows into"):
         ca.scverse.align(pd.DataFrame({"a": [1.0]}), covariates=["a"])
     adata = scanpy_like()
     ca.scverse.align(adata, "X_pca", AGES)
@@ -773,7 +773,7 @@ def test_wrong_objects_and_missing_results():
     with pytest.raises(ValueError, match="no result of covalign under 'X_pca'"):
         ca.scverse.aligner(adata, "X_pca")
     del adata.uns["aligned"]["model"]["arrays"]["fold0.cov_z"]
-    with pytest.raises(ValueError, match=r"under 'X_aligned' cannot be read \(KeyError"):
+    with pytest.raises(ValueError, match=r"under 'X_aligned' is damaged. Run align again"):
         ca.scverse.aligner(adata)
     later = scanpy_like(80)
     later.obs_names = [f"later{i}" for i in range(80)]

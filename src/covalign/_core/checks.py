@@ -64,9 +64,19 @@ def check_permutations(count: Any) -> int:
     return check_count("n_permutations", count, remedy="999 is a good choice", most=MOST_PERMUTATIONS)
 
 
+def is_real(value: Any) -> bool:
+    """A number; flags are none, nor are spans of time, which numpy counts among whole numbers."""
+    return isinstance(value, Real) and not isinstance(value, bool | np.timedelta64)
+
+
+def is_whole(value: Any) -> bool:
+    """A whole number of any kind."""
+    return isinstance(value, Integral) and is_real(value)
+
+
 def check_count(what: str, value: Any, least: int = 1, remedy: str = "choose one", most: int | None = None) -> int:
     """A whole number of at least ``least``, as a Python int, which no product of counts can overflow."""
-    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    whole = is_whole(value)
     if whole and int(value) >= least and (most is None or int(value) <= most):
         return int(value)
     limit = f"from {least} to {most}" if whole and most is not None and int(value) > most else f"of at least {least}"
@@ -75,7 +85,7 @@ def check_count(what: str, value: Any, least: int = 1, remedy: str = "choose one
 
 def check_flag(what: str, value: Any) -> bool:
     """True or False."""
-    if isinstance(value, bool | np.bool_) or (isinstance(value, Integral) and int(value) in (0, 1)):
+    if isinstance(value, bool | np.bool_) or (is_whole(value) and int(value) in (0, 1)):
         return bool(value)
     raise ValueError(message(f"{what} needs True or False", got=shown(value), remedy="choose one of them"))
 
@@ -92,20 +102,60 @@ def check_random_state(state: Any) -> np.random.Generator:
     if isinstance(state, np.random.RandomState):
         return np.random.default_rng(state.randint(2**32, size=4, dtype=np.uint32))
     try:
+        if isinstance(state, bool | np.bool_):
+            raise TypeError
         return np.random.default_rng(state)
-    except (TypeError, ValueError):
+    except Exception:  # an object of a user's class may raise anything
         problem = "random_state needs a whole number of at least 0, a numpy Generator or None"
         raise ValueError(message(problem, got=shown(state), remedy="any whole number will do")) from None
 
 
+def check_seed(state: Any) -> Any:
+    """A seed that scikit-learn takes: small whole numbers and a RandomState as they are, one drawn from others."""
+    drawn = check_random_state(state) if not isinstance(state, np.random.RandomState) else None
+    small = is_whole(state) and int(state) < 2**32
+    return state if drawn is None else int(state) if small else int(drawn.integers(2**32))
+
+
+def check_text(what: str, value: Any, remedy: str) -> str:
+    """Text that can be written to a file; as a plain str, which JSON takes."""
+    if isinstance(value, str) and "\0" not in value and (value.isascii() or _is_writable(value)):
+        return str(value)
+    zero = isinstance(value, str) and "\0" in value
+    got = "a zero byte" if zero else "half a character (a lone surrogate)" if isinstance(value, str) else shown(value)
+    raise ValueError(message(f"{what} needs text", got=got, remedy=remedy))
+
+
+def _is_writable(text: str) -> bool:
+    try:
+        return text.encode() is not None
+    except UnicodeEncodeError:
+        return False
+
+
 def check_selection(what: str, value: Any) -> list[Any]:
     """One name or position, or several, as a list that is not empty."""
-    single = isinstance(value, str | Integral) and not isinstance(value, bool | np.bool_)
+    single = isinstance(value, str) or is_whole(value)
     several = isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
     items = [value] if single else list(value) if several and getattr(value, "ndim", 1) == 1 else []
-    if items and all(isinstance(item, str | Real) for item in items):
+    if items and all(isinstance(item, str) or is_real(item) for item in items):
         return items
     raise ValueError(message(f"{what} needs a name, or a list of names", got=shown(value), remedy="None means all"))
+
+
+def check_positions(what: str, value: Any, count: int) -> list[int]:
+    """Positions of columns among ``count``, as a list."""
+    several = isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
+    items = list(value) if several and getattr(value, "ndim", 1) == 1 else [value]
+    if all(is_whole(item) and 0 <= item < count for item in items):
+        return [int(item) for item in items]
+    raise ValueError(message(f"{what} needs positions from 0 to {count - 1}", got=shown(value), remedy="pass a list"))
+
+
+def check_flags(**flags: Any) -> None:
+    """Refuse what is neither True nor False; the arguments have the names of the flags."""
+    for name, value in flags.items():
+        check_flag(name, value)
 
 
 def not_one_of(what: str, got: Any, known: Sequence[str]) -> ValueError:
@@ -115,14 +165,9 @@ def not_one_of(what: str, got: Any, known: Sequence[str]) -> ValueError:
     return ValueError(message(problem, got=shown(got), remedy="use one of these names", wrong=wrong, known=known))
 
 
-def not_positive(what: str, value: Any) -> ValueError:
-    """The number is zero, negative, or no number."""
-    return ValueError(message(f"{what} needs a positive number", got=shown(value), remedy="choose a larger one"))
-
-
 def check_number(value: Any, problem: str, remedy: str, most: float, least: float = 0) -> float:
     """A number from ``least`` to ``most``; ``problem`` is the sentence for anything else."""
-    if isinstance(value, Real) and not isinstance(value, bool) and least <= as_float(value) <= most:
+    if is_real(value) and least <= as_float(value) <= most:
         return as_float(value)
     raise ValueError(message(problem, got=shown(value), remedy=remedy))
 

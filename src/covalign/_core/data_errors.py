@@ -41,8 +41,9 @@ def too_few_rows_for_folds(n: int, least: int) -> ValueError:
 
 
 def no_rows() -> ValueError:
-    """No row at all."""
-    return ValueError(message("moments need at least one row", got="an empty input", remedy="pass at least one row"))
+    """The error for an empty input."""
+    problem, remedy = "Moments need at least one row", "pass at least one batch with rows"
+    return ValueError(message(problem, got="an empty input", remedy=remedy))
 
 
 def no_columns(where: str, n: int) -> ValueError:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 
 def json_value(value: Any) -> Any:
     """Dicts, lists, numbers and text; arrays become lists, NaN and infinity become None, anything else its text.
@@ -17,7 +19,8 @@ def json_value(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [json_value(item) for item in value]
     if hasattr(value, "tolist"):
-        return json_value(value.tolist())
+        plain = value.tolist()
+        return json_value(float(value) if isinstance(plain, np.longdouble) else plain)
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if value is None or isinstance(value, bool | int | str) else str(value)

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 # Remedies in words of Python. The commands have other words for them.
@@ -51,14 +51,40 @@ def shown(value: Any, most: int = 60) -> str:
         text = " ".join(ascii(value).split())
     except Exception:  # the repr of a user's class may raise anything
         text = ""
-    return text if 0 < len(text) <= most else f"a {type(value).__name__}"
+    plain = 0 < len(text) <= most and not text.startswith("<")  # "<function f at 0x7f...>" helps nobody
+    return text if plain else kind_of(value)
+
+
+def kind_of(value: Any) -> str:
+    """``an int``, ``a dict``, ``None``."""
+    name = type(value).__name__
+    return "None" if value is None else f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
+
+
+def text_of(item: Any) -> str:
+    """A name as text; objects without a text of their own are told by their kind."""
+    try:
+        text = str(item)
+    except Exception:  # as in ``shown``
+        text = ""
+    return text if isinstance(item, str) or text[:1] not in ("", "<") else kind_of(item)
 
 
 def listed(items: Iterable[Any], most: int = 5) -> str:
     """The first few items: ``'a', 'b' and 3 more``."""
     every = list(items)
-    shown = ", ".join(repr(_short(str(item))) for item in every[:most])
-    return shown if len(every) <= most else f"{shown} and {len(every) - most} more"
+    first = ", ".join(repr(_short(text_of(item))) for item in every[:most])
+    return first if len(every) <= most else f"{first} and {len(every) - most} more"
+
+
+def counted(count: int, noun: str) -> str:
+    """1 sample, 2,000 samples."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def in_words(items: Sequence[str]) -> str:
+    """a, b and c."""
+    return " and ".join([", ".join(items[:-1]), items[-1]]) if len(items) > 1 else "".join(items)
 
 
 def _short(text: str, most: int = 200) -> str:
@@ -67,8 +93,9 @@ def _short(text: str, most: int = 200) -> str:
 
 def nearest(name: Any, known: Iterable[Any], most: int) -> list[str]:
     """Known names that resemble this one, the most similar first; capitals do not count."""
-    folded = {str(one).casefold(): str(one) for one in known}
-    return [folded[match] for match in difflib.get_close_matches(str(name).casefold(), folded, most, 0.5)]
+    folded = {text_of(one).casefold(): text_of(one) for one in known}
+    wanted = text_of(name).casefold()[:200]
+    return [folded[match] for match in difflib.get_close_matches(wanted, folded, most, 0.5)]
 
 
 def did_you_mean(wrong: Iterable[Any], known: Iterable[Any], most: int = 2) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,8 @@ from covalign._core.checks import (
     check_random_state,
     check_regime,
     check_shrinkage,
+    is_real,
+    is_whole,
 )
 from covalign._core.messages import message, shown
 
@@ -54,7 +55,7 @@ def check_supervision(value: Any) -> float | None:
     """The weight of the covariates, or None for ``"auto"``."""
     if isinstance(value, str) and value == "auto":
         return None
-    large = isinstance(value, Real) and as_float(value) > MOST_SUPERVISION
+    large = is_real(value) and as_float(value) > MOST_SUPERVISION
     need = f'supervision needs a number from 1{f" to {MOST_SUPERVISION:,.0f}" if large else ""}, or "auto"'
     return check_number(value, need, "1 is the paper's model", MOST_SUPERVISION, least=1)
 
@@ -85,7 +86,7 @@ def _posterior(value: Any) -> str:
 
 def _folds(value: Any) -> int:
     """0: nothing is held out."""
-    none = isinstance(value, int | np.integer) and not isinstance(value, bool) and int(value) == 0
+    none = is_whole(value) and int(value) == 0
     return 0 if none else check_folds(value)
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from pandas.api import types
 from scipy import sparse
 
+from covalign._core.checks import is_real
 from covalign._core.data_errors import (
     column_not_numeric,
     damaged_sparse,
@@ -27,12 +28,8 @@ from covalign._core.data_errors import (
     unwritable_names,
 )
 from covalign._core.extras import optional
+from covalign._core.messages import kind_of, message
 from covalign._core.number_range import LARGEST, out_of_range
-
-
-def with_article(name: str) -> str:
-    """``an int``, ``a dict``."""
-    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
 
 
 def plain(data: Any, where: str) -> Any:
@@ -46,23 +43,42 @@ def plain(data: Any, where: str) -> Any:
             raise not_a_table(where, "a structured array")
         if isinstance(data, np.ma.MaskedArray):
             return unmasked(data)
-        return data if isinstance(data, np.memmap) else np.asarray(data)  # a subclass may compute something else
+        return data if isinstance(data, np.memmap) else native(np.asarray(data))  # a subclass may compute otherwise
     if isinstance(data, pd.DataFrame | pd.Series):
-        return data
+        return _native_columns(data)
     if sparse.issparse(data):
         return checked_sparse(data, where)
     if isinstance(data, list | tuple | range):
         return as_array(data, where)
     kind = type(data)
     if isinstance(data, type | ModuleType) or kind.__module__.startswith("dask.delayed"):
-        raise not_a_table(where, with_article(kind.__name__))
+        raise not_a_table(where, kind_of(data))
     if hasattr(kind, "detach") and hasattr(kind, "layout"):
         return tensor_values(data, where)
     if hasattr(kind, "to_pandas") or hasattr(data, "chunks"):
         return data
     if hasattr(data, "__array__") or hasattr(data, "shape"):
         return plain(_converted(data, where, np.asarray), where)
-    raise not_a_table(where, "nothing" if data is None else with_article(kind.__name__))
+    raise not_a_table(where, "nothing" if data is None else kind_of(data))
+
+
+def native(array: NDArray[Any]) -> NDArray[Any]:
+    """The array with the bytes of this machine; pandas and BLAS know no others."""
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def _native_columns(data: Any) -> Any:
+    """The same for a table of pandas."""
+    dtypes = set(data.dtypes) if isinstance(data, pd.DataFrame) else {data.dtype}
+    if all(dtype.isnative for dtype in dtypes if isinstance(dtype, np.dtype)):
+        return data
+    if isinstance(data, pd.Series):
+        return pd.Series(native(data.to_numpy()), data.index, name=data.name)
+    data = data.copy(deep=False)
+    for i, dtype in enumerate(data.dtypes):
+        if isinstance(dtype, np.dtype) and not dtype.isnative:
+            data.isetitem(i, native(data.iloc[:, i].to_numpy()))
+    return data
 
 
 def in_pandas(data: Any, where: str = "Y") -> Any:
@@ -79,9 +95,7 @@ def _converted(data: Any, where: str, convert: Callable[[Any], Any]) -> Any:
     except MemoryError:
         raise
     except Exception as error:
-        raise not_a_table(
-            where, f"{with_article(type(data).__name__)} that cannot be read ({type(error).__name__})"
-        ) from error
+        raise not_a_table(where, f"{kind_of(data)} that cannot be read ({type(error).__name__})") from error
 
 
 def checked_sparse(matrix: Any, where: str) -> Any:
@@ -149,14 +163,38 @@ def numbers(data: Any, where: str) -> Any:
         return _numeric_frame(data, where)
     if isinstance(data, np.ndarray):
         if data.dtype.kind in "fiub":
-            return data if data.dtype.isnative else data.astype(data.dtype.newbyteorder("="))
+            return native(data)
         if data.dtype.kind not in "OUS":
             raise not_numeric(where, data.dtype)
         if data.ndim != 2:
             return _floats(data, where)
-        columns = [_numeric_column(pd.Series(column), where, i) for i, column in enumerate(data.T)]
+        # Without a type pandas looks for dates, and fails at numbers beyond all floats.
+        kept = object if data.dtype == object else None
+        columns = [_numeric_column(pd.Series(column, dtype=kept), where, i) for i, column in enumerate(data.T)]
         return np.column_stack(columns).astype(np.float64, copy=False) if columns else data.astype(np.float64)
     return data
+
+
+def as_matrix(data: Any, what: str, columns: int | None = None) -> NDArray[np.float64]:
+    """A matrix of numbers, with this many columns; a number is a matrix of one."""
+    if not (isinstance(data, np.ndarray) and data.ndim == 2 and data.dtype == np.float64):
+        data = numbers(plain([[data]] if is_real(data) else data, what), what)
+        data = np.asarray(data.toarray() if sparse.issparse(data) else data, dtype=np.float64)
+        data = data[None] if data.ndim == 1 else data
+    if data.ndim != 2 or (columns is not None and data.shape[1] != columns):
+        problem = f"{what} needs {f'a matrix with {columns}' if columns is not None else 'rows and'} columns"
+        remedy = "pass a matrix of numbers" if columns is None else "there is one for each dimension of Z"
+        raise ValueError(message(problem, got=f"shape {data.shape}", remedy=remedy))
+    return data  # type: ignore[no-any-return]
+
+
+def as_vector(data: Any, what: str, length: int) -> NDArray[np.float64]:
+    """As many finite numbers as there are columns."""
+    values = np.asarray(numbers(plain([data] if is_real(data) else data, what), what), dtype=np.float64)
+    if values.shape != (length,) or not np.isfinite(values).all():
+        got = f"shape {values.shape}" if values.shape != (length,) else "NaN or infinity (inf)"
+        raise ValueError(message(f"{what} needs {length} finite numbers", got=got, remedy="one for each column"))
+    return values
 
 
 def check_names(where: str, names: Iterable[Any]) -> None:
@@ -209,7 +247,11 @@ def _numeric_frame(frame: pd.DataFrame, where: str) -> pd.DataFrame:
 
 def shape_of(data: Any, where: str) -> tuple[int, ...]:
     """The shape of a table of any kind."""
-    return tuple(np.shape(data if hasattr(data, "shape") else plain(data, where)))
+    for table in (data, plain(data, where)):
+        shape = getattr(table, "shape", None)
+        if isinstance(shape, tuple):
+            return shape
+    raise not_a_table(where, kind_of(data))
 
 
 def inferred(frame: pd.DataFrame, where: str) -> pd.DataFrame:
@@ -252,7 +294,7 @@ def _numeric_column(column: pd.Series, where: str, position: int | None = None) 
         made = pd.Series(made.to_numpy(), made.index, name=made.name)
     if types.is_object_dtype(made.dtype) or types.is_string_dtype(made.dtype):
         try:
-            made = exact_numbers(made)
+            made = made.astype(np.float64) if _is_exact(made) else exact_numbers(made)
         except OverflowError:
             raise out_of_range(where, column.name if position is None else position, large=True) from None
         except (TypeError, ValueError):
@@ -268,5 +310,5 @@ def _numeric_column(column: pd.Series, where: str, position: int | None = None) 
 def _floats(array: NDArray[Any], where: str) -> NDArray[np.float64]:
     try:
         return array.astype(np.float64)
-    except (TypeError, ValueError, OverflowError):
+    except Exception:  # objects of a user's class may raise anything
         raise not_numeric(where, array.dtype) from None

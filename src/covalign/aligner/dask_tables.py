@@ -8,7 +8,7 @@ import numpy as np
 
 from covalign._core.data_errors import missing_values
 from covalign._core.linalg import Array
-from covalign._core.messages import message
+from covalign._core.messages import message, shown
 from covalign.moments import cluster
 from covalign.moments.adjustment import Adjustment
 from covalign.moments.block_sizes import bucket_count
@@ -55,7 +55,8 @@ def given(
             raise ValueError(message(problem, got="Y in dask", remedy=remedy))
         if groups is not None and not (isinstance(groups, str) and groups in getattr(Y, "columns", [])):
             problem, remedy = "If Y is in dask, groups need to be one of its columns", "add it to Y, or compute Y first"
-            raise ValueError(message(problem, got=repr(groups) if isinstance(groups, str) else "labels", remedy=remedy))
+            got = shown(groups) if isinstance(groups, str) else "labels"
+            raise ValueError(message(problem, got=got, remedy=remedy))
         if groups is None:
             coding = Coding(cluster.learn(Y, drop_first=drop_first)) if coding is None else coding
             return Lazy(Z, cluster.encoded(Y, coding.covariates), coding, missing)

@@ -144,7 +144,8 @@ class EditedRows(SolvedModel):
         """Positions of covariates; the name of a category stands for all its dummies."""
         several = isinstance(names, Iterable) and not isinstance(names, bytes) and getattr(names, "ndim", 1) == 1
         if not several or (not isinstance(names, str) and not (names := list(names))):
-            need, got = "erase needs the names of covariates", shown(names) if names else "none"
+            empty = names is None or (isinstance(names, list) and not names)
+            need, got = "erase needs the names of covariates", "none" if empty else shown(names)
             raise ValueError(message(need, got=got, remedy=f"choose among {listed(self.covariate_names_, 10)}"))
         names = [names] if isinstance(names, str) else list(names)
         sources = {column.source: column.names for column in self._coding.covariates.columns}
@@ -212,10 +213,10 @@ def _amounts(name: str, amount: Any, n: int) -> Array:
     need, remedy = f"steering by {name!r} needs a number, or one for each of the {n} rows", "give every row a number"
     try:
         given = amount if np.ndim(amount) == 0 and not isinstance(amount, np.ndarray) else plain(amount, need)
-        if isinstance(given, str | bytes | bool | None) or np.iscomplexobj(given):
+        if isinstance(given, str | bytes | bool | np.bool_ | np.timedelta64 | None) or np.iscomplexobj(given):
             raise TypeError
         by = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
+    except Exception:  # an object of a user's class may raise anything
         raise ValueError(message(need, got=shown(amount), remedy=remedy)) from None
     if by.ndim > 1:
         raise ValueError(message(need, got=f"shape {by.shape}", remedy=remedy))

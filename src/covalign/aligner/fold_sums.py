@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from covalign._core.checks import too_many_folds
-from covalign._core.data_errors import constant_covariates, y_required
+from covalign._core.data_errors import constant_covariates, no_rows, y_required
 from covalign._core.linalg import Array
 from covalign._core.messages import message
 from covalign._core.number_range import OutOfRange, out_of_range
@@ -22,7 +22,6 @@ from covalign.exceptions import NotFiniteError
 from covalign.moments.block_sizes import MANY, bucket_count
 from covalign.moments.gap_accumulator import batch_moments, fold_moments
 from covalign.moments.incomplete import Rows
-from covalign.moments.numeric_rows import no_rows
 from covalign.stream import Batch, Batches, is_batches, is_dask, is_source, refuse_not_finite
 from covalign.stream.levels import Levels
 from covalign.tables import confounders as nuisance

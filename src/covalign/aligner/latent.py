@@ -39,7 +39,6 @@ from covalign.tables import groups as grouping
 
 MANY_ROWS = 2_000  # or groups: choosing the shrinkage on the same rows adds .0003 (weak effects: .001) to alignment
 
-PRECISIONS = ("double", "single")
 FEW_DIMENSIONS = 500  # held-out numbers of so many take a second
 
 
@@ -419,6 +418,7 @@ class LatentAligner(EditedRows, BaseEstimator):
         tables = nuisance.tables(Z, covariates.match_rows(Z, Y), confounders)
         rows, encoded = self._coding.apply(*nuisance.complete(self._check_rows(Z), tables, self.missing))
         covariates.refuse_constant(encoded)
+        check_small("Y", list(encoded.columns), *(part(encoded.to_numpy(), axis=0) for part in (np.nanmean, np.nanvar)))
         if groups is None:
             return rows, encoded, None
         kept = np.asarray(covariates.complete_rows(tables.Y, self.missing, partial=False))

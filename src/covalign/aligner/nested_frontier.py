@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from covalign._core.checks import check_folds, check_shrinkage
+from covalign._core.checks import check_folds, check_shrinkage, listed_lams
 from covalign._core.data_errors import too_few_rows
 from covalign.aligner.latent import LatentAligner
 from covalign.aligner.solution import refuse_unused_reference
@@ -48,8 +48,10 @@ def cross_validated_frontier(
     ['independent', 'tunable', 'strongest', 'exclusive']
     """
     folds, fixed = check_folds(folds), check_shrinkage(shrinkage)
+    lams = None if lams is None else listed_lams(lams)
     # Its regime does not matter here; the strongest one exists for any number of covariates.
     model = LatentAligner("strongest", folds=folds, drop_first=drop_first, missing=missing, chunk_rows=chunk_rows)
+    model._check_parameters()
     coding, buckets, *_ = model._fitting().moments(Z, Y, confounders, None, groups)
     whole = merged(buckets)
     assert whole is not None  # empty input was refused before

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from covalign._core.checks import check_covariates, check_max_coupling
-from covalign._core.messages import message
+from covalign._core.checks import as_float, check_covariates, check_max_coupling, is_real
+from covalign._core.messages import message, shown
 
 
 class Budget(NamedTuple):
@@ -55,27 +54,29 @@ def _weights(weights: Any, positions: Mapping[str, Sequence[int]], count: int) -
         return None
     if not isinstance(weights, Mapping):
         remedy = 'for example weights={"dose": 3}; other covariates have weight 1'
-        raise ValueError(message("weights needs a dict of covariates and numbers", got=repr(weights), remedy=remedy))
+        raise ValueError(message("weights needs a dict of covariates and numbers", got=shown(weights), remedy=remedy))
     check_covariates(weights, positions)
     w = np.ones(count)
     for name, value in weights.items():
-        if not isinstance(value, Real) or isinstance(value, bool) or not 0 < float(value) < math.inf:
+        if not is_real(value) or not 0 < as_float(value) < math.inf:
             problem = f"the weight of {name!r} needs a positive number"
-            raise ValueError(message(problem, got=repr(value), remedy="leave a covariate out of weights for weight 1"))
-        w[list(positions[name])] = float(value)
+            raise ValueError(message(problem, got=shown(value), remedy="leave a covariate out of weights for weight 1"))
+        w[list(positions[name])] = as_float(value)
     return tuple((w / w.mean()).tolist())
 
 
 def _pairs(uncoupled: Any, positions: Mapping[str, Sequence[int]]) -> tuple[tuple[int, int], ...]:
-    given = [] if uncoupled is None else list(uncoupled) if isinstance(uncoupled, Iterable) else [uncoupled]
+    several = isinstance(uncoupled, Iterable) and not isinstance(uncoupled, str | bytes | Mapping)
+    several = several and getattr(uncoupled, "ndim", 1) > 0
+    given = [] if uncoupled is None else list(uncoupled) if several else [uncoupled]
     found = set()
     for pair in given:
         if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
             remedy = 'for example uncoupled=[("age", "sex")]'
-            raise ValueError(message("uncoupled needs pairs of covariates", got=repr(pair), remedy=remedy))
+            raise ValueError(message("uncoupled needs pairs of covariates", got=shown(pair), remedy=remedy))
         check_covariates(pair, positions)
         a, b = (positions[name] for name in pair)
         if set(a) & set(b):
-            raise ValueError(message("uncoupled needs pairs of two different covariates", got=repr(tuple(pair))))
+            raise ValueError(message("uncoupled needs pairs of two different covariates", got=shown(tuple(pair))))
         found |= {(min(i, j), max(i, j)) for i in a for j in b}
     return tuple(sorted(found))

@@ -65,7 +65,7 @@ def covariate_correlation(name: str, n_covariates: int = 5, alpha: float = 1.0) 
     [[1.0, 0.6, 0.36], [0.6, 1.0, 0.6], [0.36, 0.6, 1.0]]
     """
     check_choice("scenario", name, SCENARIOS)
-    p = check_count("n_covariates", n_covariates)
+    alpha, p = _strength("alpha", alpha), check_count("n_covariates", n_covariates)
     check_memory("The simulation", 32 * p**2, "ask for fewer covariates")
     i = np.arange(p)
     if name == "PN":
@@ -86,7 +86,9 @@ def coefficients(n_covariates: int = 5, b: float = 1.0) -> Array:
     >>> ca.simulate.coefficients(3, b=0.5).round(2).tolist()
     [0.45, 0.3, 0.15]
     """
-    return b * np.linspace(0.9, 0.3, n_covariates)
+    p = check_count("n_covariates", n_covariates)
+    check_memory("The simulation", 32 * p, "ask for fewer covariates")
+    return _strength("b", b) * np.linspace(0.9, 0.3, p)
 
 
 def population_moments(name: str, alpha: float = 1.0, b: float = 1.0, n_covariates: int = 5) -> Moments:
@@ -96,7 +98,6 @@ def population_moments(name: str, alpha: float = 1.0, b: float = 1.0, n_covariat
     >>> ca.simulate.population_moments("N").cov_y[0].tolist()
     [1.0, -0.25, -0.25, -0.25, -0.25]
     """
-    _check_strengths(alpha, b)
     S_y, beta = covariate_correlation(name, n_covariates, alpha), coefficients(n_covariates, b)
     return Moments.from_covariances(beta[:, None] * S_y * beta + np.diag(1 - beta**2), beta[:, None] * S_y, S_y)
 
@@ -122,8 +123,8 @@ def scenario(
     >>> s.X["protein"].shape, s.Y.shape, s.Z.shape
     ((50, 4), (50, 5), (50, 10))
     """
-    _check_strengths(alpha, b)
-    _check_sizes(n_samples, n_factors, n_covariates, noise)
+    alpha, b = _strength("alpha", alpha), _strength("b", b)
+    n_samples, n_factors, n_covariates, noise = _sizes(n_samples, n_factors, n_covariates, noise)
     views = {"": n_features} if not isinstance(n_features, Mapping) or not n_features else dict(n_features)
     views = {name: check_count("n_features", d) for name, d in views.items()}
     d = sum(views.values())
@@ -149,14 +150,16 @@ def scenario(
     return Scenario(name, X, Y, Z, W, beta, variance)
 
 
-def _check_strengths(alpha: float, b: float) -> None:
-    for what, value in (("alpha", alpha), ("b", b)):
-        check_number(value, f"{what} needs a number in [0, 1]", "1 is the paper's setting", 1)
+def _strength(what: str, value: Any) -> float:
+    return check_number(value, f"{what} needs a number in [0, 1]", "1 is the paper's setting", 1)
 
 
-def _check_sizes(n_samples: int, n_factors: int, n_covariates: int, noise: float) -> None:
-    for what, value in (("n_samples", n_samples), ("n_covariates", n_covariates), ("n_factors", n_factors)):
+def _sizes(n_samples: Any, n_factors: Any, n_covariates: Any, noise: Any) -> tuple[int, int, int, float]:
+    n, p, k = (
         check_count(what, value)
-    if n_covariates > n_factors:
-        raise too_many_covariates(n_covariates, n_factors)
-    check_number(noise, "noise needs a finite number of at least 0", "0.1 is the paper's setting", sys.float_info.max)
+        for what, value in (("n_samples", n_samples), ("n_covariates", n_covariates), ("n_factors", n_factors))
+    )
+    if p > k:
+        raise too_many_covariates(p, k)
+    need = "noise needs a finite number of at least 0"
+    return n, k, p, check_number(noise, need, "0.1 is the paper's setting", sys.float_info.max)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from covalign._core.data_errors import lengths_differ, too_few_rows, y_required
+from covalign._core.data_errors import lengths_differ, no_rows, too_few_rows, y_required
 from covalign._core.linalg import Array, dense
 from covalign._core.messages import message
 from covalign.factor import combinations as combining
@@ -25,7 +25,6 @@ from covalign.factor.view_sums import Gathered, Sizes, gather, gather_batches
 from covalign.factor.views import Cells, Views, coded_batches, learn_coding
 from covalign.moments import cluster
 from covalign.moments.adjustment import adjusted
-from covalign.moments.numeric_rows import no_rows
 from covalign.stream import Batch, Batches, is_batches
 from covalign.tables import confounders, covariates
 from covalign.tables.join import in_order

@@ -58,7 +58,7 @@ class RegimesOfFactors(AlignedModel):
             return self._mixed(regimes.mixing(self._polar(), regime, lam), regime, lam)
         other, T = copy.copy(self), regimes.turned(self._polar(), regime, lam)
         with sweeps.few_threads(problem):
-            fit = realignment.realign(problem, first, T, self.accelerate, self.max_iter, self.tol)
+            fit = realignment.realign(problem, first, T, self.accelerate, self.max_iter, float(self.tol))
         other._realigned = Realigned(regime, float(lam), T)
         other._remember(fit)
         warn_if_not_converged(fit.converged, len(fit.elbo), self.max_iter, stacklevel=4)

@@ -37,11 +37,13 @@ from covalign.factor.fit_search import Best, Search, warn_if_not_converged
 from covalign.factor.fitted_rows import Rows as RowsInMemory
 from covalign.factor.held_out_factors import HeldOutFactors
 from covalign.factor.inference import sweeps, updates
+from covalign.factor.inference.engines import Sparse
 from covalign.factor.inference.heavy_tails import Scaled
 from covalign.factor.inference.kernel import kernel_of
 from covalign.factor.inference.n_factors import ACTIVE_SHARE
 from covalign.factor.inference.patterns import Gapped
 from covalign.factor.inference.realignment import Realigned
+from covalign.factor.inference.sparse_gaps import SparseGapped
 from covalign.factor.inference.state import Problem, State, cannot_resume
 from covalign.factor.inference.sweeps import Fit
 from covalign.factor.results import Tables
@@ -255,6 +257,7 @@ class InformedFactorAnalysis(RegimesOfFactors, HeldOutFactors, Findings, SampleR
     ) -> tuple[Any, Any]:
         """``fit`` without a look at what it found; y and the groups, once these are no column of y."""
         self._check_parameters()
+        warm_start = check_flag("warm_start", warm_start)
         X, y = open_tables(X, y, chunk_rows=self.chunk_rows)
         asked = preparation.Asked(self.scale, self.engine, self.drop_first, self.chunk_rows)
         prepare = preparation.prepare if y is not None and is_in_memory(X) else chunked_fit.prepare
@@ -274,8 +277,10 @@ class InformedFactorAnalysis(RegimesOfFactors, HeldOutFactors, Findings, SampleR
             raise _needs_complete(engine)
         if self.noise == "student":
             engine = _scaled(table, rows, np.asarray(engine.yy / n))
+        if self.regime_from == "features":
+            table = _with_reach(table, engine, rows)
         full = self.posterior == "full"
-        problem = Problem(engine, n, p, k, table.bounds, full, self.beta_prior, coordinates=coordinates)
+        problem = Problem(engine, n, p, k, table.bounds, full, float(self.beta_prior), coordinates=coordinates)
         if resume and self._realigned is not None:
             raise cannot_resume()
         made = copy.copy(self)  # if the fit fails, this model stays as it is
@@ -297,8 +302,11 @@ class InformedFactorAnalysis(RegimesOfFactors, HeldOutFactors, Findings, SampleR
 
     def _fit_supervised(self, problem: Problem, resume: bool) -> None:
         """Stage 1 with the supervision that was asked for, or that left-out samples ask for."""
-        self.supervision_ = self.supervision_ if resume else 1.0 if self.supervision == "auto" else self.supervision
-        share = self.regression_share_ if resume else 0.0 if self.regression_share == "auto" else self.regression_share
+        if resume:
+            share = self.regression_share_
+        else:
+            self.supervision_ = 1.0 if self.supervision == "auto" else float(self.supervision)
+            share = 0.0 if self.regression_share == "auto" else float(self.regression_share)
         self._fit_stage_1(problem.supervised(self.supervision_ - 1), self._search(), resume)
         self._regress(share)
         if resume or self.supervision != "auto":
@@ -319,13 +327,10 @@ class InformedFactorAnalysis(RegimesOfFactors, HeldOutFactors, Findings, SampleR
         factors = label_free.moments(self._problem, self._stage_1, self.covariate_names_, self._table.encoding.blocks)
         if not supervision.is_lost(problem, label_free.completed(factors)):
             return
-        self.supervision_, enough = supervision.weighed(self)
-        share = self.regression_share_
+        self.supervision_, share = supervision.weighed(self)
         if self.supervision_ > 1:
             again = problem._replace(k=self._problem.k).supervised(self.supervision_ - 1)
             self._fit_stage_1(again, self._search()._replace(choose_factors=False), resume=False)
-        if self.regression_share == "auto" and not enough:
-            share = supervision.share(self)
         self._regress(share)
 
     def _regress(self, share: float) -> None:
@@ -596,6 +601,16 @@ def _scaled(table: Table, rows: Any, S_y: Array) -> Scaled:
         raise ValueError(message(need, remedy="use noise='gaussian', or load the rows"))
     ((_, parts, Y, C),) = rows.chunks(table)
     return Scaled.of_views(table.standardised(parts, C), Y, S_y, table.bounds)
+
+
+def _with_reach(table: Table, engine: Any, rows: Any) -> Table:
+    """The table of a fit that knows its most distant cells: its rows are in memory, or sparse."""
+    plain = engine.plain if isinstance(engine, Scaled) else engine
+    if not isinstance(rows, RowsInMemory) and not isinstance(plain, Sparse | SparseGapped):
+        return table
+    sparse: Any = plain
+    farthest = table.farthest(rows.X) if isinstance(rows, RowsInMemory) else sparse.X.farthest
+    return table.reaching(farthest, plain.xx / (plain.counts if isinstance(plain, Gapped) else len(rows.Y)))
 
 
 def _needs_complete(data: Gapped) -> ValueError:

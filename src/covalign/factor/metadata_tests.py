@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from covalign._core.checks import check_choice
 from covalign._core.data_errors import lengths_differ
 from covalign._core.extras import optional
 from covalign._core.linalg import Array
-from covalign._core.messages import listed, message, shown
+from covalign._core.messages import kind_of, listed, message, shown
 from covalign.closed_form.metrics.association import association
 from covalign.closed_form.set_tests import false_discovery_rates
 from covalign.tables.covariates import as_frame
@@ -72,6 +72,8 @@ def _of_column(Z: pd.DataFrame, y: pd.Series, method: str) -> pd.DataFrame | str
     """The association of every factor with a column, or why it has none."""
     there = y.notna().to_numpy()
     z, y = Z[there], y[there].infer_objects()
+    if (odd := _kind_of_objects(y)) is not None:
+        return odd
     distinct = y.nunique()
     if distinct < 2:
         return f"{distinct} distinct values in {len(y)} rows"
@@ -91,6 +93,12 @@ def _of_column(Z: pd.DataFrame, y: pd.Series, method: str) -> pd.DataFrame | str
     ranked = {"correlation": "rank_correlation", "eta_squared": "rank_eta_squared"} if method == "rank" else {}
     measure = found["measure"].replace(ranked)
     return found.assign(p=p, measure=measure).rename(columns={"covariate": "column"})
+
+
+def _kind_of_objects(y: pd.Series) -> str | None:
+    """Why a column of lists, dicts or arrays is not tested; None for any other column."""
+    odd = [value for value in y if not isinstance(value, Hashable)] if y.dtype == object else []
+    return f"it has {kind_of(odd[0])}, which is neither a number nor text" if odd else None
 
 
 def _ranked(y: pd.Series) -> pd.Series:

@@ -15,6 +15,7 @@ from covalign._core.data_errors import (
     features_all_missing,
     features_missing,
     lengths_differ,
+    no_columns,
     no_varying_feature,
     no_views,
     not_finite,
@@ -68,6 +69,8 @@ def numeric(name: str, view: Any, gaps: bool = False) -> Array:
         raise not_two_dimensional(where, values.shape)
     if values.dtype.kind not in "fiub":
         raise not_numeric(where, values.dtype)
+    if values.shape[1] == 0:
+        raise no_columns("X" if name == SINGLE else where, len(values))
     with np.errstate(invalid="ignore", over="ignore"):  # inf - inf
         total = values.sum()
     if not np.isfinite(total):
@@ -213,7 +216,7 @@ def assembled(
 
 def is_scaled(scale: Any, view: str) -> bool:
     """Whether the user wants the features of a view to be scaled."""
-    return bool(scale if isinstance(scale, bool) else scale.get(view, True))
+    return bool(scale.get(view, True) if isinstance(scale, Mapping) else scale)
 
 
 def refuse_unscaled(what: str, names: list[str], values: Array) -> None:

@@ -159,62 +159,73 @@ def chosen(model: Any) -> float:
     return weighed(model)[0]
 
 
-def weighed(model: Any) -> tuple[float, bool]:
-    """The weight whose mean alignment on left-out samples is the highest; 1 if it is clearly better than the others.
+def weighed(model: Any) -> tuple[float, float]:
+    """The weight whose mean alignment on left-out samples is the highest, and the share of the regression.
 
-    Left-out samples of small data say little, and where features know more than the factors, weights above 1 are better
-    on nearly all data (``docs/notes.md``). It is also 1 if no weight places left-out samples better than chance may do.
-    ``model`` is fitted with supervision 1. Fits without a fold get a few sweeps: they rank weights, no more. Where rows
-    cannot be left out, it stays at 1. The second result says that factors know as much as the features do.
+    The weight is 1 if that is clearly better than the others. Left-out samples of small data say little, and where
+    features know more than the factors, weights above 1 are better on nearly all data (``docs/notes.md``). It is also 1
+    if no weight places left-out samples better than chance may do. ``model`` is fitted with supervision 1. Fits without
+    a fold get a few sweeps: they rank weights, no more. Where rows cannot be left out, it stays at 1.
     """
     if not can_leave_out(model):
-        return WEIGHTS[0], False
-    model = with_few_rows(model)
-    reached = {}
+        return WEIGHTS[0], share(model, WEIGHTS[0])
+    few, given = with_few_rows(model), model.regression_share
+    reached: dict[float, list[float]] = {}
     with Progress(None) as bar, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for i, weight in enumerate(WEIGHTS):
-            bar.update(i, f"supervision {weight:g} on left-out samples")
-            trial = clone(model).set_params(supervision=weight, max_iter=SWEEPS, n_init=1, folds=FOLDS)
+        for weight in WEIGHTS:
+            bar.update(len(reached), f"supervision {weight:g} on left-out samples")
+            tried = [given] if given != "auto" else SHARES if reached and is_possible(model._problem) else SHARES[:1]
             try:
-                held = cross_validation.held_out(model, FOLDS, trial)
+                judged = cross_validation.with_shares(few, FOLDS, trial_of(few, weight), tried)
             except CannotHoldOutError:
-                return WEIGHTS[0], False
-            reached[weight] = float(held.in_regimes.measure("tunable", LAM).mean.value)
-            if i == 0 and suffices(model, held.in_regimes.measure("strongest", 1.0).alignment.value):
-                return WEIGHTS[0], True
-    best = max(WEIGHTS[1:], key=lambda weight: reached[weight])
-    clear = clearly(model)
-    chance = model.n_rows_**-0.5  # the standard deviation of a correlation with nothing
-    one = reached[WEIGHTS[0]] > reached[best] + clear or reached[best] < chance
-    return WEIGHTS[0] if one else best, False
+                return WEIGHTS[0], 0.0 if given == "auto" else given
+            if not reached and suffices(few, judged[0].in_regimes.measure("strongest", 1.0).alignment.value):
+                return WEIGHTS[0], tried[0]
+            reached[weight] = [float(held.in_regimes.measure("tunable", LAM).mean.value) for held in judged]
+    best = max(WEIGHTS[1:], key=lambda weight: reached[weight][0])
+    clear = 0.003 + 1.5 / few.n_rows_
+    if reached[WEIGHTS[0]][0] > reached[best][0] + clear or reached[best][0] < chance(few):
+        return WEIGHTS[0], share(model, WEIGHTS[0])
+    return best, given if given != "auto" else best_share(few, reached[best])
 
 
-def clearly(model: Any) -> float:
-    """By how much a choice has to be better on left-out samples than another that is better on most data."""
-    return float(0.003 + 1.5 / model.n_rows_)
+def chance(model: Any) -> float:
+    """The standard deviation of a correlation with nothing."""
+    return float(model.n_rows_**-0.5)
 
 
-def share(model: Any) -> float:
-    """The share of ridge regression on all features whose alignment on left-out samples is the highest.
+def trial_of(model: Any, weight: float) -> Any:
+    """The settings of the fits that compare weights and shares."""
+    return clone(model).set_params(supervision=weight, max_iter=SWEEPS, n_init=1, folds=FOLDS)
 
-    An average of two predictions is rarely worse than either, so shares have to be the better the further they are from
-    ``USUAL``. It is 0 if no share places left-out samples better than chance may do, or if rows cannot be left out.
-    """
-    if not is_possible(model._problem) or not can_leave_out(model):
-        return USUAL if isinstance(model._problem.data, Gram) and is_possible(model._problem) else 0.0
-    weight = model.supervision_
-    model = with_few_rows(model)
+
+def share(model: Any, weight: float) -> float:
+    """The share that is given, or that left-out samples of fits with this weight ask for."""
+    if model.regression_share != "auto":
+        return float(model.regression_share)
+    if not is_possible(model._problem):
+        return 0.0
+    if not can_leave_out(model):
+        return USUAL if isinstance(model._problem.data, Gram) else 0.0
+    few = with_few_rows(model)
     with Progress(None) as bar, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         bar.update(0, "share of the regression on left-out samples")
-        trial = clone(model).set_params(supervision=weight, max_iter=SWEEPS, n_init=1, folds=FOLDS)
         try:
-            judged = cross_validation.with_shares(model, FOLDS, trial, SHARES)
+            judged = cross_validation.with_shares(few, FOLDS, trial_of(few, weight), SHARES)
         except CannotHoldOutError:
             return 0.0
-    reached = [float(held.in_regimes.measure("tunable", LAM).mean.value) for held in judged]
-    if max(reached) < model.n_rows_**-0.5:  # which a correlation with nothing may be
+    return best_share(few, [float(held.in_regimes.measure("tunable", LAM).mean.value) for held in judged])
+
+
+def best_share(model: Any, reached: list[float]) -> float:
+    """The share with the highest of these alignments on left-out samples.
+
+    An average of two predictions is rarely worse than either, so shares have to be the better the further they are from
+    ``USUAL``. It is 0 if no share places left-out samples better than chance may do.
+    """
+    if max(reached) < chance(model) or len(reached) < len(SHARES):
         return 0.0
     cost = (0.001 + 5 / model.n_rows_) * np.abs(np.array(SHARES) - USUAL) / USUAL
     return SHARES[int(np.argmax(reached - cost))]

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from covalign._core.data_errors import no_rows
 from covalign._core.flags import rows_by_pattern
 from covalign._core.linalg import Array, dense
 from covalign._core.messages import message
 from covalign.moments.accumulator import Accumulator
 from covalign.moments.moments import Moments
 from covalign.moments.moments_sum import merge
-from covalign.moments.numeric_rows import no_rows
 from covalign.stream.finite import first_not_finite, not_finite_at
 from covalign.stream.reduction import Size, of_batches, of_rows
 

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from covalign._core.data_errors import columns_differ, not_finite
+from covalign._core.data_errors import columns_differ, no_rows, not_finite
 from covalign._core.linalg import Array, add_gram, mirror
 from covalign._core.number_range import LARGEST, out_of_range
 from covalign.moments.block_sizes import block_rows, is_wide
 from covalign.moments.moments import Moments
-from covalign.moments.numeric_rows import default_names, no_rows
+from covalign.moments.numeric_rows import default_names
 
 
 class Accumulator:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from covalign._core.data_errors import columns_differ, lengths_differ, not_two_dimensional
+from covalign._core.data_errors import columns_differ, lengths_differ, no_rows, not_two_dimensional
 from covalign._core.extras import optional
 from covalign._core.linalg import Array, affine
 from covalign._core.messages import message
@@ -18,7 +18,7 @@ from covalign._core.threads import limited
 from covalign.moments.fold_accumulator import FoldSums, merge_folds
 from covalign.moments.gap_accumulator import AnyAccumulator
 from covalign.moments.incomplete import Blocks, Rows, merged
-from covalign.moments.numeric_rows import as_rows, covariate_names, no_rows
+from covalign.moments.numeric_rows import as_rows, covariate_names
 from covalign.stream import is_dask
 from covalign.stream.dask_reduction import checked_block, compute, of_dask
 from covalign.stream.dask_rows import partitions_kept

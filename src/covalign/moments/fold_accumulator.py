@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from covalign._core.data_errors import no_rows
 from covalign._core.linalg import (
     Array,
 )
@@ -15,7 +16,7 @@ from covalign.moments.accumulator import Accumulator
 from covalign.moments.block_sizes import block_bytes, block_rows, is_wide
 from covalign.moments.moments import Moments
 from covalign.moments.moments_sum import merge
-from covalign.moments.numeric_rows import as_rows, covariate_names, no_rows
+from covalign.moments.numeric_rows import as_rows, covariate_names
 from covalign.stream import is_source, refuse_not_finite
 from covalign.stream.folds import FoldSorter
 from covalign.stream.levels import Levels

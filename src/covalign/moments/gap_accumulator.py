@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from covalign._core.data_errors import columns_differ, not_finite
+from covalign._core.data_errors import columns_differ, no_rows, not_finite
 from covalign._core.flags import rows_by_pattern
 from covalign._core.linalg import Array
 from covalign.moments.accumulator import Accumulator
@@ -27,7 +27,7 @@ from covalign.moments.incomplete import (
 )
 from covalign.moments.level_sums import LevelAccumulator
 from covalign.moments.moments import Moments
-from covalign.moments.numeric_rows import as_rows, covariate_names, no_rows
+from covalign.moments.numeric_rows import as_rows, covariate_names
 from covalign.moments.single import SingleAccumulator
 from covalign.stream.levels import Levels
 from covalign.stream.reduction import Size, of_batches

@@ -10,13 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from covalign._core.data_errors import columns_differ
+from covalign._core.checks import check_count, check_positions
+from covalign._core.data_errors import columns_differ, no_rows
 from covalign._core.linalg import Array, is_constant, is_explained, range_root, rank_cutoff, whitener
 from covalign._core.messages import listed, message
+from covalign._core.user_arrays import as_matrix, as_vector
 from covalign.moments.block_sizes import is_wide
 from covalign.moments.moments_sum import joined_root
-from covalign.moments.numeric_rows import as_rows, covariate_names, default_names, no_rows
+from covalign.moments.numeric_rows import as_rows, covariate_names, default_names, distinct_names
 from covalign.stream import is_dask, is_elsewhere, is_source, open_rows, refuse_not_finite
+from covalign.stream.batches import as_pair, each_batch
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +79,8 @@ class Moments:
         rows: Accumulator | None = None
         names: tuple[str, ...] = ()
         n = 0
-        for Z, Y in batches:
+        for number, batch in enumerate(each_batch(batches)):
+            Z, Y = as_pair(batch, number)
             batch_names = covariate_names(Y)
             Z, Y = as_rows(Z, Y)
             if rows is None:
@@ -108,7 +112,8 @@ class Moments:
         >>> ca.regimes.alignment(ca.regimes.strongest(m), m).tolist()
         [0.6]
         """
-        S_z, S_zy, S_y = (np.array(S, dtype=np.float64, ndmin=2) for S in (cov_z, cov_zy, cov_y))
+        given = {"cov_z": cov_z, "cov_zy": cov_zy, "cov_y": cov_y}
+        S_z, S_zy, S_y = (as_matrix(S, name).copy() for name, S in given.items())
         k, p = len(S_z), len(S_y)
         if S_z.shape != (k, k):
             raise _not_a_covariance("cov_z", S_z.shape, "a square matrix")
@@ -119,11 +124,11 @@ class Moments:
         joint = np.block([[S_z, S_zy], [S_zy.T, S_y]])
         if not _is_covariance(joint):
             raise _not_a_covariance("[[cov_z, cov_zy], [cov_zy', cov_y]]", joint.shape, "a covariance matrix")
-        names = default_names(p) if covariate_names is None else tuple(map(str, covariate_names))
+        names = default_names(p) if covariate_names is None else distinct_names(covariate_names, p)
         return cls(
-            n=n,
-            mean_z=np.zeros(k) if mean_z is None else np.asarray(mean_z, dtype=np.float64),
-            mean_y=np.zeros(p) if mean_y is None else np.asarray(mean_y, dtype=np.float64),
+            n=None if n is None else check_count("n", n, remedy="None stands for a population"),
+            mean_z=np.zeros(k) if mean_z is None else as_vector(mean_z, "mean_z", k),
+            mean_y=np.zeros(p) if mean_y is None else as_vector(mean_y, "mean_y", p),
             cov_z=(S_z + S_z.T) / 2,
             cov_zy=S_zy,
             cov_y=(S_y + S_y.T) / 2,
@@ -166,6 +171,7 @@ class Moments:
         >>> ca.Moments.from_arrays(Z, Y).transform(np.eye(3)[:2]).cov_z.shape
         (2, 2)
         """
+        T = as_matrix(T, "T", len(self.mean_z))
         return replace(self, mean_z=T @ self.mean_z, cov_z=T @ self.cov_z @ T.T, cov_zy=T @ self.cov_zy)
 
     def shifted(self, by: Array) -> Moments:
@@ -177,7 +183,7 @@ class Moments:
         >>> m.shifted(-m.mean_z).mean_z.tolist()
         [0.0, 0.0, 0.0]
         """
-        return replace(self, mean_z=self.mean_z + by).with_root(self.known_root)
+        return replace(self, mean_z=self.mean_z + as_vector(by, "by", len(self.mean_z))).with_root(self.known_root)
 
     def regression(self, q: int) -> tuple[Array, Array, Array]:
         """c = mean(C), B_z = S_c^+ S_cz and b_y = S_c^+ S_cy, where C are the last q columns of what is Z here.
@@ -187,7 +193,8 @@ class Moments:
         >>> [part.shape for part in ca.Moments.from_arrays(np.hstack([Z, Y[:, :1]]), Y[:, 1:]).regression(1)]
         [(1,), (1, 3), (1, 2)]
         """
-        k = len(self.mean_z) - q
+        k = len(self.mean_z)
+        k -= check_count("q", q, least=0, most=k, remedy="it is the number of columns of C")
         S_c, c = self.cov_z[k:, k:], self.mean_z[k:]
         W = whitener(S_c, is_constant(c, np.diag(S_c)))
         return c, W.T @ (W @ self.cov_z[k:, :k]), W.T @ (W @ self.cov_zy[k:])
@@ -228,7 +235,7 @@ class Moments:
         >>> ca.Moments.from_arrays(Z, Y).select([2, 0]).covariate_names
         ('y2', 'y0')
         """
-        at = list(columns)
+        at = check_positions("columns", columns, len(self.mean_y))
         return replace(
             self,
             mean_y=self.mean_y[at],
@@ -332,7 +339,7 @@ class Moments:
         >>> ca.Moments.from_arrays(Z, Y).with_names(["age", "dose", "stage"]).covariate_names
         ('age', 'dose', 'stage')
         """
-        return replace(self, covariate_names=tuple(names))
+        return replace(self, covariate_names=distinct_names(names, len(self.mean_y)))
 
     def __repr__(self) -> str:
         k, p = self.cov_zy.shape

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from covalign._core.data_errors import lengths_differ, not_numeric, not_two_dimensional
-from covalign._core.messages import message
-from covalign._core.user_arrays import in_pandas, plain, shape_of
+from covalign._core.messages import message, shown, text_of
+from covalign._core.user_arrays import check_names, in_pandas, plain, shape_of
 from covalign.stream import is_source
 
 
@@ -57,7 +58,14 @@ def default_names(p: int) -> tuple[str, ...]:
     return tuple(f"y{i}" for i in range(p))
 
 
-def no_rows() -> ValueError:
-    """The error for an empty input."""
-    problem, remedy = "Moments need at least one row", "pass at least one batch with rows"
-    return ValueError(message(problem, got="an empty input", remedy=remedy))
+def distinct_names(names: Any, p: int) -> tuple[str, ...]:
+    """Names of p covariates as text, each only once."""
+    several = isinstance(names, Iterable) and not isinstance(names, str | bytes | Mapping)
+    made = tuple(map(text_of, names)) if several and getattr(names, "ndim", 1) == 1 else ()
+    if not several or len(made) != p:
+        got = len(made) if several else shown(names)
+        raise ValueError(
+            message(f"{p} covariates need a list of {p} names", got=got, remedy="give each of them a name")
+        )
+    check_names("covariate_names", made)
+    return made

@@ -20,14 +20,17 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from covalign._core.checks import check_count
+from covalign._core.checks import check_count, check_random_state
 from covalign._core.data_errors import columns_differ
-from covalign._core.linalg import Array, rank_cutoff
+from covalign._core.linalg import Array, dense, rank_cutoff
 from covalign._core.messages import message
+from covalign._core.number_range import LARGEST, check_large
+from covalign._core.user_arrays import as_matrix
 from covalign.stream import Checked, Source, is_source, map_rows, open_rows
 from covalign.stream.reduction import Size, of_rows
 
 EXTRA = 10  # directions beyond the rank that is asked for
+MOST_PASSES = 10_000
 ROWS_BYTES = 2**25  # of rows that are multiplied at once
 
 
@@ -80,10 +83,7 @@ class PrincipalComponents:
         >>> ca.principal_components(s.Z, rank=4).back(np.eye(4)).shape
         (4, 10)
         """
-        T = np.atleast_2d(np.asarray(T, dtype=np.float64))
-        if T.shape[1] != len(self.components):
-            raise columns_differ("T", len(self.components), T.shape[1])
-        return np.asarray(T @ self.components)
+        return np.asarray(as_matrix(T, "T", len(self.components)) @ self.components)
 
 
 def principal_components(Z: Any, rank: int, *, passes: int = 3, random_state: int = 0) -> PrincipalComponents:
@@ -101,12 +101,12 @@ def principal_components(Z: Any, rank: int, *, passes: int = 3, random_state: in
     >>> found.components.shape, round(found.explained, 6)
     ((3, 1000), 1.0)
     """
-    rank, passes = check_count("rank", rank), check_count("passes", passes, least=2, remedy="3 is a good choice")
+    rank, passes = check_count("rank", rank), check_count("passes", passes, 2, "3 is a good choice", MOST_PASSES)
     source = _rows(Z)
     n, k = source.shape
     if n < 2:
         raise ValueError(message("principal components need at least 2 rows", got=n, remedy="pass more rows"))
-    Q: Array = np.linalg.qr(np.random.default_rng(random_state).normal(size=(k, min(rank + EXTRA, k))))[0]
+    Q: Array = np.linalg.qr(check_random_state(random_state).normal(size=(k, min(rank + EXTRA, k))))[0]
     GQ, mean, total = _covariance_product(source, Q, None)
     for _ in range(passes - 1):
         Q = np.linalg.qr(GQ)[0]
@@ -163,7 +163,11 @@ def _covariance_product(source: Source, Q: Array, mean: Array | None) -> tuple[A
     """G Q, the mean and tr G, in one pass; sums are of rows less ``mean``, or less the first row if it is not known."""
     origin = _first_row(source) if mean is None else mean
     size = Size(len(Q), 1, max(64, ROWS_BYTES // (8 * len(Q))))
-    n, total, squares, product = of_rows([source], partial(_ProductSums, Q, origin), _added, size)
+    with np.errstate(over="ignore", invalid="ignore"):  # columns whose squares overflow are refused next
+        n, total, squares, product = of_rows([source], partial(_ProductSums, Q, origin), _added, size)
+    if not squares <= LARGEST**2:
+        for chunk in source.chunks():
+            check_large("Z", source.names or range(len(Q)), dense(abs(chunk).max(axis=0)).reshape(1, -1))
     d = total / n
     return product / n - np.outer(d, d @ Q), origin + d, squares / n - float(d @ d)
 

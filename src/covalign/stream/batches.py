@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from scipy import sparse
 
 from covalign._core.data_errors import not_numeric, not_two_dimensional
-from covalign._core.messages import listed, message
+from covalign._core.messages import kind_of, listed, message
 from covalign._core.user_arrays import in_pandas, plain
 from covalign.stream.formats import is_elsewhere
 
@@ -40,9 +41,7 @@ class Batches:
     """
 
     def __init__(self, batches: Iterable[Any], label: str = "Z") -> None:
-        if not hasattr(batches, "__iter__") or isinstance(batches, str | np.ndarray) or sparse.issparse(batches):
-            problem = "Rows without Y need to be an iterable of (Z, Y) batches"
-            raise ValueError(message(problem, got=type(batches).__name__, remedy="pass Y, or yield pairs"))
+        each_batch(batches)
         self._batches, self._label, self._used_up = batches, label, False
         self.single = True  # X is one table
         self.names: dict[str, list[str]] = {}  # columns of every table; 0, 1, ... if they have no names
@@ -64,10 +63,7 @@ class Batches:
     def _checked(self, iterator: Iterator[Any]) -> Iterator[Batch]:
         first: Batch | None = None
         for number, pair in enumerate(iterator):
-            if not isinstance(pair, tuple | list) or len(pair) != 2:
-                got = f"{type(pair).__name__} in batch {number}"
-                raise ValueError(message("Every batch needs to be a pair (Z, Y)", got=got, remedy="yield pairs"))
-            X, Y = pair
+            X, Y = as_pair(pair, number)
             if first is None:
                 self.single = not isinstance(X, Mapping)
             tables = {str(name): table for name, table in X.items()} if isinstance(X, Mapping) else {"X": X}
@@ -96,6 +92,23 @@ class Batches:
                 problem = "Z and Y need the same number of rows (samples)"
                 got = f"{table.shape[0]} and {batch.Y.shape[0]} in batch {number}"
                 raise ValueError(message(problem, got=got, remedy="yield one row of covariates for each row of Z"))
+
+
+def each_batch(batches: Any) -> Iterable[Any]:
+    """Something to iterate over, and no table."""
+    table = isinstance(batches, str | bytes | Mapping | np.ndarray | pd.DataFrame | type) or sparse.issparse(batches)
+    if isinstance(batches, Iterable) and not table:
+        return batches
+    problem = "Rows without Y need to be an iterable of (Z, Y) batches"
+    raise ValueError(message(problem, got=kind_of(batches), remedy="pass Y, or yield pairs"))
+
+
+def as_pair(pair: Any, number: int) -> tuple[Any, Any]:
+    """(Z, Y) of a batch."""
+    if isinstance(pair, tuple | list) and len(pair) == 2:
+        return pair[0], pair[1]
+    got = f"{kind_of(pair)} in batch {number}"
+    raise ValueError(message("Every batch needs to be a pair (Z, Y)", got=got, remedy="yield pairs"))
 
 
 def _compare_columns(number: int, name: str, first: Any, table: Any) -> None:

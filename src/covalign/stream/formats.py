@@ -12,6 +12,7 @@ import pandas as pd
 from scipy import sparse
 
 from covalign._core.files import check_readable
+from covalign._core.messages import kind_of
 from covalign._core.paths import is_zarr
 from covalign._core.user_arrays import in_pandas
 from covalign.stream.cell_ranger import from_cell_ranger, is_cell_ranger
@@ -131,7 +132,7 @@ def from_object(data: Any, name: str, key: str | None = None, **options: Any) ->
         return FrameRows(data, name, **options)
     if isinstance(data, list | tuple) or hasattr(data, "__array__"):
         return ArrayRows(_as_array(data, name), name, **options)
-    raise unknown_source(name, type(data).__name__)
+    raise unknown_source(name, kind_of(data))
 
 
 def _as_array(data: Any, name: str) -> Any:
@@ -140,4 +141,4 @@ def _as_array(data: Any, name: str) -> Any:
     except MemoryError:
         raise
     except Exception:  # ragged lists, and what a class of the user raises
-        raise unknown_source(name, type(data).__name__) from None
+        raise unknown_source(name, kind_of(data)) from None

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from covalign._core.messages import counted
 from covalign.study.contenders import members
 from covalign.study.profiles import Profile
 from covalign.study.results_store import Store, rows
@@ -54,11 +55,6 @@ def claim(name: str, where: str, *experiments: str) -> Callable[[Callable[..., F
 def spread(values: pd.Series) -> str:
     """Mean and standard deviation."""
     return f"{values.mean():.3f} ± {values.std():.3f}" if len(values) > 1 else f"{values.mean():.3f}"
-
-
-def counted(count: int, noun: str) -> str:
-    """1 repetition, 2 repetitions."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def runs(frame: pd.DataFrame, *methods: str) -> str:

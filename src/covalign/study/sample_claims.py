@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from covalign.study.claim_verdicts import Found, along, claim, counted, runs
+from covalign._core.messages import counted
+from covalign.study.claim_verdicts import Found, along, claim, runs
 from covalign.study.profiles import SIMULATED, Profile
 from covalign.study.results_store import at_setting, means
 

@@ -12,6 +12,7 @@ from pandas.api import types
 from covalign._core.data_errors import too_few_observed
 from covalign._core.messages import AS_CATEGORY, AS_LEVELS, AS_NUMBERS, DECLARE_ALL, listed, message
 from covalign._core.number_range import check_large
+from covalign._core.user_arrays import exact_numbers
 from covalign.tables.table_columns import gap_mark, odd_cell
 
 
@@ -138,7 +139,16 @@ def apply_short(column: Column, values: pd.Series) -> NDArray[np.float64]:
 
 
 def _numbers(column: Column, values: pd.Series) -> NDArray[np.float64]:
-    numbers = pd.to_numeric(values).to_numpy(dtype=np.float64)
+    try:
+        exact = types.is_numeric_dtype(values.dtype) or types.is_bool_dtype(values.dtype)
+        made = values if exact else exact_numbers(values)
+        if types.is_complex_dtype(made.dtype) or not (exact or isinstance(made.dtype, np.dtype)):
+            raise TypeError
+        numbers = made.to_numpy(dtype=np.float64)
+    except (TypeError, ValueError):
+        problem = f"column {column.source!r} needs numbers as in the rows of the fit"
+        got = str(values.dtype) if values.dtype != object else "other objects"
+        raise ValueError(message(problem, got=got, remedy="convert it")) from None
     if not np.isfinite(numbers).all():
         infinite = int(np.isinf(numbers).sum())
         if infinite:

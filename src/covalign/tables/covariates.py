@@ -26,7 +26,7 @@ from covalign._core.data_errors import (
     too_few_observed,
 )
 from covalign._core.linalg import dense
-from covalign._core.messages import DECLARE_FIRST, listed, message, shown
+from covalign._core.messages import DECLARE_FIRST, kind_of, listed, message, shown
 from covalign._core.number_range import LARGEST
 from covalign._core.user_arrays import check_names, in_pandas, inferred, numbers, numbers_among_objects, plain
 from covalign.stream import Kept, is_source
@@ -326,7 +326,7 @@ def _in_order_of(name: str, values: pd.Series, order: list[Any]) -> pd.Series:
 def _frame(table: Any) -> pd.DataFrame:
     if isinstance(table, pd.DataFrame):
         return table
-    problem, got = "covariates need to be a DataFrame here", f"a {type(table).__name__}"
+    problem, got = "covariates need to be a DataFrame here", kind_of(table)
     raise ValueError(message(problem, got=got, remedy="use covalign.covariates.as_frame"))
 
 

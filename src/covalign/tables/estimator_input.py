@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy import sparse
 
 from covalign._core.linalg import dense
 from covalign._core.user_arrays import plain
@@ -115,6 +116,8 @@ def open_tables(
 
     Views that are streamed stay so if their rows have the same names; else they are loaded to be joined.
     """
+    if sparse.issparse(X) and X.format == "dok":  # scipy keeps it as a dict
+        X = X.tocsr()
     given = named_views(X)
     if not any(files.is_path(item) for item in (*given.values(), y)):
         return X, y

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covalign._core.files import data_not_found, reading
-from covalign._core.messages import listed, message
+from covalign._core.messages import kind_of, listed, message, shown, text_of
 from covalign._core.paths import exists
 
 NEED = "a file of gene sets (.gmt or .gmt.gz)"
@@ -34,7 +34,7 @@ def gene_sets(sets: Any) -> dict[str, list[str]]:
     if not isinstance(sets, Mapping):
         remedy = "pass {'set': ['gene', ...]} or 'h.all.gmt'"
         need = "gene_sets needs a dict of sets, or the path of a GMT file"
-        raise ValueError(message(need, got=f"a {type(sets).__name__}", remedy=remedy))
+        raise ValueError(message(need, got=kind_of(sets), remedy=remedy))
     if not sets:
         raise ValueError(message("gene_sets needs at least one set", got="none", remedy="pass {'set': ['gene', ...]}"))
     return {str(name): _distinct(name, names) for name, names in sets.items()}
@@ -91,7 +91,7 @@ def nothing_matches(sets: Mapping[str, list[str]], features: Mapping[str, Iterab
 
 
 def _distinct(name: Any, names: Any) -> list[str]:
-    if isinstance(names, str) or not isinstance(names, Iterable):
-        got, remedy = f"{names!r} in set {str(name)!r}", "pass a list of names"
+    if isinstance(names, str | bytes) or not isinstance(names, Iterable) or getattr(names, "ndim", 1) != 1:
+        got, remedy = f"{shown(names)} in set {str(name)!r}", "pass a list of names"
         raise ValueError(message("a gene set needs several names", got=got, remedy=remedy))
-    return list(dict.fromkeys(str(one) for one in names if str(one)))
+    return [name for name in dict.fromkeys(map(text_of, names)) if name]

@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from covalign._core.linalg import Array, dense
-from covalign._core.messages import listed, message
+from covalign._core.messages import listed, message, shown
 from covalign._core.user_arrays import in_pandas, plain
 from covalign.exceptions import NotHeldOutWarning, UngroupedRowsWarning
 from covalign.stream.folds import fold_of_groups
@@ -23,6 +23,7 @@ from covalign.tables.join import in_order
 
 COLUMN = "group number"  # of encoded covariates, the last one
 FEW = 5  # groups: fewer say little
+OWNERS = re.compile(r"(?<![a-z])(?:donor|patient|subject|individual|participant|animal|mouse)(?![a-z])")
 LIKELY = re.compile(r"(^|[^a-z])(donor|patient|subject|individual|participant|animal|mouse|sample|batch)s?([^a-z]|$)")
 
 
@@ -41,7 +42,7 @@ def separated(Y: Any, groups: Any, confounders: Any = None) -> tuple[Any, Any]:
     if isinstance(named, list | tuple) and groups in columns and groups in named:
         return Y, Y[Y.columns[columns.index(groups)]]
     if groups not in columns:
-        need = f"groups given by name need the column {groups!r}"
+        need = f"groups given by name need the column {listed([groups])}"
         remedy = "add it to Y, or pass one label for every row"
         got = f"{listed(columns)} in Y" if columns else "a Y without column names"
         raise ValueError(message(need, got=got, remedy=remedy, wrong=[groups], known=columns))
@@ -108,7 +109,7 @@ def _as_series(groups: Any) -> pd.Series:
         return groups
     if np.isscalar(groups):
         remedy = "pass one column, or the name of a column of Y"
-        raise ValueError(message("groups need one label for every row", got=repr(groups), remedy=remedy))
+        raise ValueError(message("groups need one label for every row", got=shown(groups), remedy=remedy))
     if isinstance(groups, list | tuple | range):  # as objects, or numpy would write a gap among text as "nan"
         values = np.asarray(groups, dtype=object)
     else:
@@ -141,6 +142,15 @@ def likely_column(Y: pd.DataFrame, *others: Any) -> tuple[str, str] | None:
                 pairs = len(np.unique(codes * (values.max() + 2) + values))
                 if pairs == len(levels) and len(np.unique(values)) > 1:
                     return str(name), str(covariate)
+    return None
+
+
+def owners_in(Y: pd.DataFrame) -> str | None:
+    """The first column called donor, patient or the like that names several rows each time; None if there is none."""
+    for name in Y.columns:
+        labels = Y[name]
+        if OWNERS.search(str(name).lower()) and labels.notna().all() and 2 < labels.nunique() <= len(labels) / 2:
+            return str(name)
     return None
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from covalign._core.messages import KEEP_FIRST, MATCH_PREFIX, listed, message
+from covalign._core.messages import KEEP_FIRST, MATCH_PREFIX, listed, message, shown
 
 MATCHES = ("exact", "prefix", "first")
 
@@ -35,7 +35,7 @@ EXACT = NameRule()
 def check_rule(rule: NameRule) -> NameRule:
     """The rule, if it is one."""
     if rule.match not in MATCHES:
-        raise ValueError(message(f"match needs to be one of {listed(MATCHES)}", got=repr(rule.match)))
+        raise ValueError(message(f"match needs to be one of {listed(MATCHES)}", got=shown(rule.match)))
     if rule.strip is not None:
         try:
             re.compile(rule.strip)

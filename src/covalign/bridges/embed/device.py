@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from covalign._core.checks import not_one_of
+from covalign._core.checks import check_choice, check_text
 from covalign._core.extras import optional
-from covalign._core.messages import message
+from covalign._core.messages import listed, message
 
 DTYPES = ("float32", "float16", "bfloat16")
 
@@ -26,6 +26,7 @@ def import_transformers() -> Any:
 
 def choose(device: str) -> Any:
     """The device of this name; ``"auto"`` is a CUDA GPU, else Apple's GPU, else the CPU."""
+    check_text("device", device, "for example 'auto', 'cuda' or 'cpu'")
     torch = import_torch()
     known = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
     there = [name for name, available in known.items() if available]
@@ -34,15 +35,13 @@ def choose(device: str) -> Any:
     if device.partition(":")[0] in there:
         with suppress(RuntimeError):
             return torch.device(device)
-    problem = f"torch sees no device {device!r} here, only {', '.join(there)}"
+    problem = f"torch sees no device {listed([device])} here, only {', '.join(there)}"
     raise ValueError(message(problem, remedy="Choose one of these or 'auto', or install a build of torch for it"))
 
 
 def precision(dtype: str) -> Any:
     """The torch type of that name."""
-    if dtype not in DTYPES:
-        raise not_one_of("dtype", dtype, DTYPES)
-    return getattr(import_torch(), dtype)
+    return getattr(import_torch(), check_choice("dtype", dtype, DTYPES))
 
 
 @contextmanager

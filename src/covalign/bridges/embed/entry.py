@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from covalign._core.checks import check_count, check_flag
-from covalign._core.files import data_not_found, hidden_name, target_exists
+from covalign._core.checks import check_count, check_flag, check_flags
+from covalign._core.files import data_not_found, hidden_name, output_path, target_exists
 from covalign._core.messages import message
 from covalign._core.paths import exists, is_folder
 from covalign.bridges.embed import device as devices
@@ -113,6 +113,7 @@ def texts(
 
 def _embed(items: Items, job: Job, encoder: Callable[[Path, Any, Any], Any], kind: str) -> Embedded:
     """Embed images or texts. All arguments are checked before the model is loaded."""
+    check_flags(offline=job.offline, skip_broken=job.skip_broken, overwrite=job.overwrite)
     batch_size = check_count("batch_size", job.batch_size)
     workers = check_count("workers", min(4, os.cpu_count() or 1) if job.workers is None else job.workers)
     output = _checked(job.output)
@@ -165,7 +166,7 @@ def _checked(output: Any) -> Path | None:
     """A path that can be written to."""
     if output is None:
         return None
-    path = Path(output)
+    path = output_path(output)
     if path.suffix not in (".npz", ".npy"):
         problem = f"output needs the suffix .npz (with labels) or .npy (the numbers alone), got {str(path)!r}"
         raise ValueError(message(problem, remedy="Choose one of these"))

@@ -12,8 +12,8 @@ from typing import Any
 import pandas as pd
 
 from covalign._core.data_errors import table_without_column
-from covalign._core.files import data_not_found, unreadable_data
-from covalign._core.messages import listed, message
+from covalign._core.files import data_not_found, path_to_read, unreadable_data
+from covalign._core.messages import listed, message, shown
 from covalign._core.paths import is_file, is_folder
 from covalign.tables.table_files import csv_table
 
@@ -59,8 +59,9 @@ def list_images(
     A list of paths has no labels. Paths of a CSV are relative to ``root`` (the CSV's folder).
     """
     if isinstance(source, list | tuple):
-        return Items([str(path) for path in source], [Path(path) for path in source], _unlabelled(map(str, source)))
-    source = Path(source)
+        paths = [path_to_read(path, "an image") for path in source]
+        return Items([str(path) for path in source], paths, _unlabelled(map(str, source)))
+    source = path_to_read(source, "a folder of images, or a CSV of their paths")
     if is_folder(source):
         annotated = [folder for folder in (source / "val", source) if is_file(folder / "val_annotations.txt")]
         return _tiny_imagenet(annotated[0]) if annotated else _folder(source)
@@ -117,8 +118,12 @@ def list_texts(source: Any, text_column: str | None = None, label_columns: Seque
     """The texts of a CSV's column, the other columns as labels; or a list of texts, without labels."""
     if isinstance(source, list | tuple):
         names = [str(i) for i in range(len(source))]
-        return Items(names, [str(text) for text in source], _unlabelled(names, "row"))
-    file = Path(source)
+        wrong = [text for text in source if not isinstance(text, str)]
+        if wrong:
+            problem, remedy = "source needs a list of texts", "drop what is no text"
+            raise ValueError(message(problem, got=shown(wrong[0]), remedy=remedy))
+        return Items(names, list(source), _unlabelled(names, "row"))
+    file = path_to_read(source, "a CSV with a column of texts")
     if not is_file(file):
         raise data_not_found(file, "a CSV with a column of texts")
     texts, labels = _csv(file, ("text" if text_column is None else text_column,), label_columns)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from covalign._core.extras import optional
-from covalign._core.files import data_not_found, unreadable_data
+from covalign._core.files import data_not_found, path_to_read, unreadable_data
 from covalign._core.messages import listed, message
 from covalign._core.paths import is_file, is_folder
 from covalign.exceptions import WeightsNotFoundError
@@ -17,6 +17,7 @@ from covalign.exceptions import WeightsNotFoundError
 FILES = ["*.json", "*.txt", "*.model", "*.safetensors"]
 OTHER_FOLDERS = ("onnx", "openvino", "coreml")
 OTHER_FORMATS = [f"{folder}/*" for folder in OTHER_FOLDERS]
+LONGEST_NAME = 96  # of the hub
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.ckpt")
 
 
@@ -30,12 +31,13 @@ class Located(NamedTuple):
 
 def locate(model: Any, revision: str | None = None, cache: Any = None, offline: bool = False) -> Located:
     """The folder of ``model``: a folder, or a name on the hub, from the cache if it is complete there."""
-    folder = Path(model)
+    folder = path_to_read(model, "a folder with a model, or its name on the Hugging Face hub")
     if is_folder(folder):
         _refuse_unsafe(folder)
         return Located(folder, str(model), _checksum(folder))
     name = str(model)
-    if folder.is_absolute() or name.startswith(".") or name.count("/") > 1 or not name:
+    strange = len(name) > LONGEST_NAME or not (name.isascii() and name.isprintable())
+    if folder.is_absolute() or name.startswith(".") or name.count("/") > 1 or not name or strange:
         raise data_not_found(name, "a folder with a model, or its name on the Hugging Face hub")
     snapshot = _cached(name, revision, cache) or _downloaded(name, revision, cache, offline)
     _refuse_unsafe(snapshot)

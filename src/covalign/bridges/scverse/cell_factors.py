@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from covalign._core.checks import check_flags
 from covalign._core.messages import listed, message
 from covalign.bridges.scverse import elements, slots
 from covalign.bridges.scverse.slots import ALONE
@@ -127,6 +128,8 @@ def ifa(
     >>> ca.scverse.loadings(adata)["age"].abs().nlargest(3).shape
     (3,)
     """
+    check_flags(as_frame=as_frame, return_model=return_model)
+    check_settings(settings)
     views = _views(data, modalities, use_rep, layer, mask_var)
     asked = elements.Asked.of(covariates, confounders, groups)
     places = [(name, view.part.varm) for name, view in views.items() if view.element.of_var]
@@ -154,9 +157,11 @@ def _views(
     data: Any, modalities: str | Sequence[str] | None, use_rep: Any, layer: Any, mask_var: Any
 ) -> dict[str, View]:
     if not elements.is_mudata(data):
+        if modalities is not None or any(isinstance(what, Mapping) for what in (use_rep, layer, mask_var)):
+            need, remedy = "modalities are those of a MuData", "leave modalities out, and give no dict of them"
+            raise ValueError(message(need, got="an AnnData, which is one modality", remedy=remedy))
         return {ALONE: View.of(data, "data", _rep(use_rep, layer, ALONE), _of(mask_var, ALONE, "auto"))}
-    asked = [modalities] if isinstance(modalities, str) else modalities
-    wanted = list(data.mod) if asked is None else [str(name) for name in asked]
+    wanted = list(data.mod) if modalities is None else elements.names_of(modalities)
     named = [m for what in (use_rep, layer, mask_var) if isinstance(what, Mapping) for m in what]
     wrong = [name for name in dict.fromkeys([*wanted, *named]) if name not in data.mod]
     if wrong or not wanted:
@@ -171,6 +176,15 @@ def _views(
         m: View.of(data.mod[m], f"modality {m!r}", _rep(use_rep, layer, m), _of(mask_var, m, "auto"), by_name)
         for m in wanted
     }
+
+
+def check_settings(settings: Mapping[str, Any]) -> None:
+    """Refuse what is no parameter of the factor model."""
+    known = list(InformedFactorAnalysis().get_params())
+    wrong = [name for name in settings if name not in known]
+    if wrong:
+        text = f"InformedFactorAnalysis has no parameter {listed(wrong)}"
+        raise ValueError(message(text, remedy="Correct the name", wrong=wrong, known=known))
 
 
 def _of(given: Any, modality: str, otherwise: Any) -> Any:

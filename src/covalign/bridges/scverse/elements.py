@@ -11,9 +11,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
+from covalign._core.checks import check_text
 from covalign._core.extras import optional
 from covalign._core.linalg import Array, dense
-from covalign._core.messages import listed, message
+from covalign._core.messages import kind_of, listed, message, shown, text_of
 from covalign.exceptions import RawCountsWarning
 from covalign.stream.formats import from_object
 from covalign.stream.source import Table
@@ -52,8 +53,11 @@ class Element(NamedTuple):
 
 def representation(use_rep: str | None, layer: str | None, otherwise: str) -> str:
     """The array that ``use_rep`` or ``layer`` names, for ``element``."""
+    for what, name in (("use_rep", use_rep), ("layer", layer)):
+        if name is not None:
+            check_text(what, name, "it is the name of an array of the object")
     if use_rep is not None and layer is not None:
-        got = f"use_rep={use_rep!r} and layer={layer!r}"
+        got = f"use_rep={shown(use_rep)} and layer={shown(layer)}"
         raise ValueError(message("use_rep and layer exclude each other", got=got, remedy="give one of them"))
     if layer is not None:
         return f"layers/{layer}"
@@ -82,7 +86,7 @@ def is_mudata(data: Any) -> bool:
             "put the rows into anndata.AnnData(X, obs=...), or use LatentAligner or InformedFactorAnalysis, which take "
             "arrays and tables"
         )
-        raise ValueError(message("data needs to be an AnnData or a MuData", got=type(data).__name__, remedy=remedy))
+        raise ValueError(message("data needs to be an AnnData or a MuData", got=kind_of(data), remedy=remedy))
     if data.axis != 0:
         need = "the modalities of a MuData need to share cells (axis=0)"
         raise ValueError(
@@ -134,7 +138,9 @@ def _unknown_representation(data: Any, rep: Any, where: str) -> ValueError:
     remedy = there_are(have)
     if holders:
         remedy += f". Give the modality that has it, mdata[{holders[0]!r}]"
-    return ValueError(message(f"{where} has no array {str(rep)!r} for use_rep", remedy=remedy, wrong=[rep], known=have))
+    return ValueError(
+        message(f"{where} has no array {listed([rep])} for use_rep", remedy=remedy, wrong=[rep], known=have)
+    )
 
 
 class Asked(NamedTuple):
@@ -149,9 +155,9 @@ class Asked(NamedTuple):
         """Lists, also where one name was given alone; refused where a name occurs twice or no covariate is named."""
         if not (groups is None or isinstance(groups, str)):
             need, remedy = "groups needs the name of a column of obs", "put the labels into obs, groups='donor'"
-            raise ValueError(message(need, got=type(groups).__name__, remedy=remedy))
-        asked = cls(_listed(covariates), _listed(confounders), groups)
-        both = [*asked.covariates, *asked.confounders, *_listed(groups)]
+            raise ValueError(message(need, got=kind_of(groups), remedy=remedy))
+        asked = cls(names_of(covariates), names_of(confounders), groups)
+        both = [*asked.covariates, *asked.confounders, *names_of(groups)]
         twice = [name for name in dict.fromkeys(both) if both.count(name) > 1]
         if not asked.covariates:
             remedy = "Name at least one column of obs, covariates=['age']"
@@ -163,7 +169,7 @@ class Asked(NamedTuple):
 
     def tables(self, data: Any) -> tuple[pd.DataFrame, pd.DataFrame | None, pd.Series | None]:
         """Covariates, confounders and groups (None if there are none) of all cells in the order of obs."""
-        frame = obs_columns(data, [*self.covariates, *self.confounders, *_listed(self.groups)])
+        frame = obs_columns(data, [*self.covariates, *self.confounders, *names_of(self.groups)])
         confounders = frame[self.confounders] if self.confounders else None
         return frame[self.covariates], confounders, None if self.groups is None else frame[self.groups]
 
@@ -173,9 +179,11 @@ class Asked(NamedTuple):
             grouping.warn(None, grouping.likely_column(Y, loaded(data.obs)), stacklevel=4)
 
 
-def _listed(names: Any) -> list[str]:
-    alone = isinstance(names, str) or not isinstance(names, Iterable)
-    return [] if names is None else [str(name) for name in ([names] if alone else names)]
+def names_of(names: Any) -> list[str]:
+    """One name, or several, as a list of text."""
+    several = isinstance(names, Iterable) and not isinstance(names, str | bytes | Mapping)
+    several = several and getattr(names, "ndim", 1) == 1
+    return [] if names is None else [text_of(name) for name in (names if several else [names])]
 
 
 def obs_columns(data: Any, names: Sequence[str]) -> pd.DataFrame:
@@ -265,9 +273,13 @@ def chosen_features(data: Any, mask: Any, where: str, lenient: bool) -> NDArray[
             raise _not_a_mask(where, n, "a Series whose index does not name each of them once")
         mask = mask.reindex(data.var_names)
     try:
+        if np.ndim(mask) != 1:
+            raise _not_a_mask(where, n, kind_of(mask))
         keep = pd.array(np.asarray(mask, dtype=object), dtype="boolean").fillna(False).to_numpy(dtype=bool)
-    except (TypeError, ValueError):
-        raise _not_a_mask(where, n, f"values of type {np.asarray(mask).dtype}") from None
+    except Exception:  # objects of a user's class may raise anything
+        raise _not_a_mask(
+            where, n, f"values of type {mask.dtype}" if hasattr(mask, "dtype") else kind_of(mask)
+        ) from None
     if keep.shape != (n,):
         raise _not_a_mask(where, n, f"shape {keep.shape}")
     if not keep.any():
@@ -279,7 +291,9 @@ def unknown_mask(name: str, have: Iterable[Any], where: str) -> ValueError:
     """A column of var that is not there."""
     have = list(have)
     remedy = f"{there_are(have)}; mask_var=None takes all features"
-    return ValueError(message(f"var of {where} has no column {name!r}", remedy=remedy, wrong=[name], known=have))
+    return ValueError(
+        message(f"var of {where} has no column {listed([name])}", remedy=remedy, wrong=[name], known=have)
+    )
 
 
 def _not_a_mask(where: str, need: int, got: str) -> ValueError:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from covalign._core.checks import check_flags
 from covalign._core.messages import listed, message
 from covalign.aligner.latent import LatentAligner
 from covalign.bridges.scverse import elements, slots
@@ -88,6 +89,7 @@ def align(
     ['in_sample', 'held_out', 'se', 'low', 'high', 'rows']
     """
     elements.is_mudata(data)
+    check_flags(store_model=store_model, as_frame=as_frame, return_model=return_model)
     asked = elements.Asked.of(covariates, confounders, groups)
     key = slots.check_place(data, key_added, copy)
     rep = elements.representation(use_rep, layer, "X_pca")
@@ -150,8 +152,8 @@ def aligner(data: Any, key: str = "X_aligned") -> LatentAligner:
     try:
         arrays = {str(name): np.asarray(value) for name, value in stored["arrays"].items()}
         return LatentAligner._restored(json.loads(str(stored["meta"])), arrays)
-    except (KeyError, TypeError, IndexError, ValueError, AttributeError, AssertionError) as error:
-        text = f"the aligner stored under {key!r} cannot be read ({type(error).__name__}: {error})"
+    except Exception as error:  # whatever was written in its place
+        text = f"the aligner stored under {key!r} is damaged"
         raise ValueError(message(text, remedy="Run align again")) from error
 
 
@@ -172,6 +174,7 @@ def transform(data: Any, like: Any, key: str = "X_aligned", *, as_frame: bool = 
     (50, 2)
     """
     elements.is_mudata(data)
+    check_flags(as_frame=as_frame)
     known, model = slots.entry(like, key), aligner(like, key)
     slots.check_place(data, key, copy)
     params: Mapping[str, Any] = known["params"]

@@ -17,10 +17,10 @@ import numpy as np
 import pandas as pd
 
 import covalign as package
-from covalign._core.checks import check_flag
+from covalign._core.checks import check_flag, check_text
 from covalign._core.extras import optional
 from covalign._core.linalg import Array
-from covalign._core.messages import message
+from covalign._core.messages import listed, message, shown
 from covalign.bridges.scverse.elements import is_mudata, there_are
 from covalign.persist.values import plain
 from covalign.stream.h5ad import pulling
@@ -80,9 +80,9 @@ def loadings(data: Any, key: str = "X_ifa", modality: str | None = None) -> pd.D
     """
     labels, have = list(names(data, key).values()), sorted(with_loadings(entry(data, key)))
     wanted = have[0] if modality is None and len(have) == 1 else modality
-    if wanted not in have:
+    if not isinstance(wanted, str) or wanted not in have:
         remedy = f"{there_are(have)}; name one, loadings(mdata, {key!r}, 'rna')"
-        problem = f"no loadings of modality {wanted!r} are stored under {key!r}"
+        problem = f"no loadings of modality {listed([wanted])} are stored under {key!r}"
         raise ValueError(message(problem, remedy=remedy, wrong=[wanted], known=have))
     part = data.mod[wanted] if is_mudata(data) else data
     return pd.DataFrame(np.asarray(part.varm[uns_key(key)]), index=part.var_names, columns=labels)
@@ -119,17 +119,28 @@ def uns_key(key: str) -> str:
 def entry(data: Any, key: str) -> Mapping[str, Any]:
     """The description of ``obsm[key]`` in ``uns``."""
     is_mudata(data)
+    check_text("key", key, "it is the key_added of align(...) or ifa(...)")
     found = data.uns.get(uns_key(key))
     if key in data.obsm and describes(found, key):
+        width = data.obsm[key].shape[1:]
+        if any(_shape(found.get(what)) != width for what in ("columns", "names")):
+            text = f"what is stored under {listed([key])} is damaged: it has other columns than their names"
+            raise ValueError(message(text, remedy="Run align or ifa again"))
         return found  # type: ignore[no-any-return]
     have = [k for k in data.obsm if describes(data.uns.get(uns_key(k)), k)]
     remedy = f"{there_are(have)}; align(...) and ifa(...) write results"
-    raise ValueError(message(f"there is no result of covalign under {key!r}", remedy=remedy, wrong=[key], known=have))
+    raise ValueError(
+        message(f"there is no result of covalign under {listed([key])}", remedy=remedy, wrong=[key], known=have)
+    )
+
+
+def _shape(names: Any) -> tuple[int, ...]:
+    return names.shape if isinstance(names, np.ndarray) else (len(names),) if isinstance(names, list) else ()
 
 
 def is_ours(found: Any) -> bool:
     """Whether covalign wrote this."""
-    return isinstance(found, Mapping) and "covalign" in found
+    return isinstance(found, Mapping) and "covalign" in found and isinstance(found.get("params"), Mapping)
 
 
 def describes(found: Any, key: str) -> bool:
@@ -168,8 +179,8 @@ def check_place(data: Any, key: Any, copy: bool, varm: Iterable[tuple[str, Any]]
 def checked_key(key: Any) -> str:
     """A name under which obsm can be written to a file."""
     if isinstance(key, str) and key not in ("", ".", "X_") and "/" not in key and "\0" not in key:
-        return key
-    raise ValueError(message("key_added needs a name without '/'", got=repr(key), remedy="for example 'X_aligned'"))
+        return check_text("key_added", key, "for example 'X_aligned'")
+    raise ValueError(message("key_added needs a name without '/'", got=shown(key), remedy="for example 'X_aligned'"))
 
 
 def commit(data: Any, key: str, results: Results, *, copy: bool, as_frame: bool, model: Any = None) -> Any:

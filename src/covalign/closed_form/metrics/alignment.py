@@ -6,6 +6,7 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
+from covalign._core.checks import check_flags
 from covalign._core.data_errors import constant_covariates, no_covariates, too_few_rows, too_many_covariates
 from covalign._core.linalg import Array, is_constant
 from covalign._core.messages import listed, message
@@ -27,6 +28,7 @@ def alignment(Z: Any, Y: Any = None, *, per_covariate: bool = False) -> float | 
     >>> metrics.alignment([[0, 0], [1, 2], [2, 4]], [[1, 9], [3, 8], [5, 7]], per_covariate=True).round(12).tolist()
     [1.0, -1.0]
     """
+    check_flags(per_covariate=per_covariate)
     m = moments_of(Z, Y)
     k, p = m.cov_zy.shape
     if p > k:

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import entr
 
+from covalign._core.checks import check_seed
 from covalign._core.data_errors import too_few_rows_for_folds
 from covalign._core.linalg import Array, is_constant, whitener
 from covalign.closed_form.measures import inverse_sd
@@ -90,7 +91,7 @@ def cross_validated_lasso(Z: Any, Y: Any, m: Moments, random_state: Any) -> tupl
         raise too_few_rows_for_folds(len(Y), 2 * FOLDS)
     Z = ((Z.toarray() if sparse.issparse(Z) else Z) - m.mean_z) * inverse_sd(m.mean_z, np.diag(m.cov_z))
     Y = (Y - m.mean_y) * inverse_sd(m.mean_y, np.diag(m.cov_y))
-    folds = KFold(FOLDS, shuffle=True, random_state=random_state)
+    folds = KFold(FOLDS, shuffle=True, random_state=check_seed(random_state))
     R, r2 = np.zeros(m.cov_zy.shape), np.zeros(Y.shape[1])
     for p in np.flatnonzero(Y.any(axis=0)):
         coefficients, predictions = importances_and_predictions(Z, Y[:, p], folds)

@@ -6,10 +6,11 @@ from numbers import Real
 
 import numpy as np
 
-from covalign._core.checks import check_lam, check_regime
+from covalign._core.checks import check_lam, check_max_coupling, check_regime
 from covalign._core.data_errors import no_exclusive
 from covalign._core.linalg import Array, rank_cutoff, to_correlation, unit_rows
 from covalign._core.messages import message, shown
+from covalign._core.user_arrays import as_matrix
 from covalign.closed_form.crowded import only_strongest
 from covalign.closed_form.measures import off_diagonal_squares
 from covalign.closed_form.regimes.polar import Polar, checked_polar, whitened_polar
@@ -130,8 +131,12 @@ def lam_within(M: Array, max_coupling: float, C: Array | None = None) -> float:
     >>> round(ca.regimes.coupling(ca.regimes.tunable(m, lam), m), 6)
     0.5
     """
+    M, max_coupling = as_matrix(M, "M"), check_max_coupling(max_coupling)
     if M.shape[-1] > len(M):
         raise only_strongest(M.shape[-1], len(M))
+    if M.size == 0 or M.shape[0] != M.shape[1] or not np.isfinite(M).all():
+        problem, got = "lam_within needs the matrix M of a Polar", f"shape {M.shape}, or NaN or infinity (inf)"
+        raise ValueError(message(problem, got=got, remedy="use whitened_polar(moments).M"))
     S = np.eye(len(M)) if C is None else C
 
     def coupling_at(lam: Array) -> Array:

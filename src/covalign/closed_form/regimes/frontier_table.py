@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ import pandas as pd
 from covalign._core.checks import check_lam, listed_lams
 from covalign._core.data_errors import no_exclusive
 from covalign._core.linalg import Array, to_correlation
+from covalign._core.messages import message, shown
 from covalign.closed_form.crowded import only_strongest
 from covalign.closed_form.regimes.four_regimes import mixing
 from covalign.closed_form.regimes.map_measures import coupling, mean_or_nan, observed_alignment
@@ -115,7 +117,7 @@ def matrices(
         settings = [("exclusive", np.nan)] if polar.M_inverse is not None else []
         ends = [] if polar.crowded else [("independent", 0.0), ("tunable", 0.5)]
         settings = [*settings, *ends, ("strongest", 1.0)]
-    frames = []
+    frames, settings = [], _checked_settings(settings)
     for regime, lam in settings:
         of = reduced.transform(mixing(polar, regime, lam))
         sd_z, sd_y = np.sqrt(np.diag(of.cov_z)), np.sqrt(np.diag(of.cov_y))
@@ -124,3 +126,12 @@ def matrices(
             tidy = {"row": np.tile(names, len(names)), "column": np.repeat(names, len(names)), "value": C.T.ravel()}
             frames.append(pd.DataFrame({"regime": regime, "lam": lam, "matrix": matrix, **tidy}))
     return pd.concat(frames, ignore_index=True)
+
+
+def _checked_settings(settings: Any) -> list[tuple[str, float]]:
+    several = isinstance(settings, Iterable) and not isinstance(settings, str | bytes | Mapping)
+    pairs = list(settings) if several and getattr(settings, "ndim", 1) > 0 else []
+    if not pairs or not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs):
+        problem, remedy = "settings needs pairs of a regime and lambda", 'for example [("tunable", 0.5)]'
+        raise ValueError(message(problem, got=shown(settings), remedy=remedy))
+    return [tuple(pair) for pair in pairs]

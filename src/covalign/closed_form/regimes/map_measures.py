@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from covalign._core.linalg import Array, dense, is_constant, to_correlation, whitener
-from covalign._core.messages import message
-from covalign._core.user_arrays import numbers, plain
+from covalign._core.checks import check_positions
+from covalign._core.linalg import Array, is_constant, to_correlation, whitener
+from covalign._core.user_arrays import as_matrix
 from covalign.closed_form.measures import correlation, explained_share, off_diagonal_squares
 from covalign.closed_form.regimes.polar import checked_moments
 from covalign.moments.incomplete import Rows
@@ -19,13 +19,7 @@ from covalign.moments.moments import Moments
 
 def _map(T: Any, m: Any) -> Array:
     """T as a matrix with a column for every dimension of Z."""
-    k = len(checked_moments(m).cov_z)
-    if not (isinstance(T, np.ndarray) and T.ndim == 2 and T.dtype == np.float64):
-        T = np.asarray(dense(numbers(plain(T, "T"), "T")))
-    if T.ndim != 2 or T.shape[1] != k:
-        problem = f"T needs a column for each of the {k} dimensions of Z"
-        raise ValueError(message(problem, got=f"shape {T.shape}", remedy="pass a map of these moments, such as T_"))
-    return np.asarray(T, dtype=np.float64)
+    return as_matrix(T, "T", len(checked_moments(m).cov_z))
 
 
 def alignment(T: Array, m: Moments) -> Array:
@@ -67,7 +61,7 @@ def eta_squared(T: Array, m: Moments, columns: Sequence[int]) -> Array:
     >>> bool(abs(ca.regimes.eta_squared(T[:1], m, [1, 2])).max() < 1e-9)  # uncorrelated with both
     True
     """
-    at = list(columns)
+    T, at = _map(T, m), check_positions("columns", columns, len(m.mean_y))
     S_y = m.cov_y[np.ix_(at, at)]
     W = whitener(S_y, is_constant(m.mean_y[at], np.diag(S_y)))
     variance = np.sum((T @ m.cov_z) * T, axis=1)
@@ -88,7 +82,7 @@ def canonical_alignment(T: Array, m: Moments, columns: Sequence[int]) -> float:
     >>> abs(both[0] - both[1]) < 1e-9
     True
     """
-    at = list(columns)
+    T, at = _map(T, m), check_positions("columns", columns, len(m.mean_y))
     S_y, S_z = m.cov_y[np.ix_(at, at)], T @ m.cov_z @ T.T
     W_y = whitener(S_y, is_constant(m.mean_y[at], np.diag(S_y)))
     W_z = whitener(S_z, is_constant(T @ m.mean_z, np.diag(S_z)))

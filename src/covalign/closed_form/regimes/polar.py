@@ -19,7 +19,7 @@ from covalign._core.linalg import (
     rank_cutoff,
     regular_cholesky,
 )
-from covalign._core.messages import message
+from covalign._core.messages import kind_of, message
 from covalign._core.threads import one_thread
 from covalign.closed_form.crowded import unit_columns
 from covalign.moments.incomplete import IncompleteMoments
@@ -108,14 +108,14 @@ def whitened_polar(m: Moments, shrinkage: float = 0.0, scale: str = "raw") -> Po
 def checked_moments(m: Any) -> Moments:
     if isinstance(m, Moments | IncompleteMoments):
         return m  # type: ignore[return-value]  # where covariates have gaps, alignment and coupling are defined, too
-    problem, got = "regimes need the moments of Z and Y", f"a {type(m).__name__}"
+    problem, got = "regimes need the moments of Z and Y", kind_of(m)
     raise ValueError(message(problem, got=got, remedy="pass covalign.Moments.from_arrays(Z, Y)"))
 
 
 def checked_polar(polar: Any) -> Polar:
     if isinstance(polar, Polar):
         return polar
-    problem, got = "a regime needs the polar form of moments", f"a {type(polar).__name__}"
+    problem, got = "a regime needs the polar form of moments", kind_of(polar)
     raise ValueError(message(problem, got=got, remedy="pass covalign.regimes.whitened_polar(moments)"))
 
 

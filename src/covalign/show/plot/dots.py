@@ -47,7 +47,7 @@ def enrichment(frame: pd.DataFrame, ax: Axes | None = None, *, n: int = 5, title
     >>> ax = ca.plot.enrichment(fa.enrichment({"first": range(10), "second": range(10, 20)}))
     """
     columns = ["view", "factor", "set", "statistic", "p", "q"]
-    required("enrichment", frame, columns, "enrichment(gene_sets)")
+    frame = required("enrichment", frame, columns, "enrichment(gene_sets)", title)
     check_count("n", n)
     factors = list(dict.fromkeys(frame["factor"]))
     blocks = {str(view): _best(one, n) for view, one in frame.groupby("view", sort=False)}

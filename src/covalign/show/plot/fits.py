@@ -10,7 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.ticker import MaxNLocator, PercentFormatter, StrMethodFormatter
 
-from covalign._core.messages import listed, message
+from covalign._core.checks import check_flag
+from covalign._core.messages import counted, listed, message
 from covalign.show.plot.style import (
     CATEGORY_COLOURS,
     FAINT,
@@ -41,9 +42,9 @@ def bound(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None = No
     >>> s = ca.simulate.scenario("PN", n_samples=100, n_factors=6)
     >>> ax = ca.plot.bound(ca.InformedFactorAnalysis(6).fit(s.X, s.Y).bound_frame())
     """
-    required("bound", frame, ["sweep", "below_end", "converged"], "bound_frame()")
+    frame = required("bound", frame, ["sweep", "below_end", "converged"], "bound_frame()", title, ["sweep"])
+    converged, sweeps = check_flag("converged", frame["converged"].iloc[-1]), int(frame["sweep"].iloc[-1])
     ax = axes_of(ax, (4.6, 3.0))
-    converged, sweeps = bool(frame["converged"].iloc[-1]), int(frame["sweep"].iloc[-1])
     colour = REGIME_COLOURS["independent" if converged else "strongest"]
     above = frame[frame["below_end"] > 0]
     dots: dict[str, Any] = {"marker": "o", "ms": 3.5} if len(above) <= 60 else {}
@@ -52,7 +53,7 @@ def bound(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None = No
         ax.set_yscale("log")
     else:
         ax.set_yticks([])
-    said = f"{'converged' if converged else 'not converged'}, {sweeps:,} sweep{'s' if sweeps > 1 else ''}"
+    said = f"{'converged' if converged else 'not converged'}, {counted(sweeps, 'sweep')}"
     ax.text(0.98, 0.96, said, transform=ax.transAxes, ha="right", va="top", fontsize=8, color=colour)
     ax.set_xlim(min(0.5, sweeps / 100), sweeps + max(0.5, sweeps / 50))
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8, min_n_ticks=1))
@@ -70,7 +71,15 @@ def missing(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None = 
     >>> s.Y[:30, 0] = float("nan")
     >>> ax = ca.plot.missing(ca.InformedFactorAnalysis(6).fit(s.X, s.Y).missing_frame())
     """
-    required("missing", frame, ["pattern", "samples", "kind", "name", "observed"], "missing_frame()")
+    frame = required(
+        "missing", frame, ["pattern", "samples", "kind", "name", "observed"], "missing_frame()", title, ["samples"]
+    )
+    if frame.duplicated(["pattern", "kind", "name"]).any() or frame["samples"].min() < 0:
+        problem, got = (
+            "plot.missing needs one row for every pattern and name",
+            "several, or negative numbers of samples",
+        )
+        raise ValueError(message(problem, got=got, remedy="pass what missing_frame() returns"))
     sizes = frame.drop_duplicates("pattern").set_index("pattern")["samples"]
     edges = np.concatenate([[0], np.cumsum(sizes.to_numpy())])
     kinds = [kind for kind in ("view", "covariate") if (frame["kind"] == kind).any()]
@@ -132,7 +141,7 @@ def top_features(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | No
     >>> fa = ca.InformedFactorAnalysis(6).fit(s.X, s.Y)
     >>> ax = ca.plot.top_features(fa.loadings_frame("y0", n=5))
     """
-    required("top_features", frame, ["feature", "loading", "std"], "loadings_frame('age', n=10)")
+    frame = required("top_features", frame, ["feature", "loading", "std"], "loadings_frame('age', n=10)", title)
     if "factor" in frame and frame["factor"].nunique() > 1:
         problem = f"plot.top_features needs the loadings of one factor, got those of {listed(frame['factor'].unique())}"
         remedy = "Choose one, as in loadings_frame('age', n=10), or draw plot.loadings"

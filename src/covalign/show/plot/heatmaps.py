@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter
 
-from covalign._core.messages import listed, message
+from covalign._core.messages import kind_of, listed, message
 from covalign.show.plot.style import (
     BETWEEN,
     INK,
@@ -27,6 +27,8 @@ from covalign.show.plot.style import (
     finish,
     fitting,
     name_rows,
+    numbers_of,
+    one_of,
     required,
     short,
     shorts,
@@ -59,12 +61,16 @@ def variance_explained(
     >>> fa = ca.InformedFactorAnalysis(6).fit(s.X, s.Y)
     >>> ax = ca.plot.variance_explained(fa.variance_explained(), totals=fa.total_variance_explained())
     """
-    required("variance_explained", frame, [], "variance_explained()")
+    frame = required("variance_explained", frame, [], "variance_explained()", title)
     most = float(np.nanmax(frame.to_numpy(dtype=float), initial=0.0)) or 1.0
     blocks = [Block(None, frame, SHARE, (0.0, most), _percent)]
     ax = _sized(ax, blocks, beside=1.7 if totals is not None else 0.75, cell=0.36)
     (image,) = _stack(ax, blocks)
     if totals is not None:
+        if not isinstance(totals, pd.Series):
+            problem, remedy = "totals needs a Series of numbers", "pass what total_variance_explained() returns"
+            raise ValueError(message(problem, got=kind_of(totals), remedy=remedy))
+        totals = numbers_of("variance_explained", totals)
         absent = frame.index.difference(totals.index)
         if len(absent):
             problem = f"plot.variance_explained needs a total for every view, got none for {listed(absent)}"
@@ -101,7 +107,7 @@ def loadings(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None =
     >>> fa = ca.InformedFactorAnalysis(6).fit(s.X, s.Y)
     >>> ax = ca.plot.loadings(fa.loadings_frame(n=3))
     """
-    required("loadings", frame, ["view", "feature", "factor", "loading"], "loadings_frame(n=5)")
+    frame = required("loadings", frame, ["view", "feature", "factor", "loading"], "loadings_frame(n=5)", title)
     most = float(np.nanmax(np.abs(frame["loading"].to_numpy(dtype=float)), initial=0.0)) or 1.0
     blocks = [
         Block(short(view, 40), _wide(one, "feature", "factor", "loading"), SIGNED, (-most, most), None)
@@ -122,11 +128,14 @@ def association(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | Non
     >>> fa = ca.InformedFactorAnalysis(6).fit(s.X, s.Y)
     >>> ax = ca.plot.association(ca.metrics.association(fa.factors_frame(), s.Y))
     """
-    required("association", frame, ["factor", "covariate", "measure", "value"], "metrics.association(Z, Y)")
+    frame = required(
+        "association", frame, ["factor", "covariate", "measure", "value"], "metrics.association(Z, Y)", title
+    )
     looks = {
         "correlation": ("numbers: correlation", SIGNED, (-1.0, 1.0), "correlation"),
         "eta_squared": ("categories: η²", BETWEEN, (0.0, 1.0), "η², share between levels"),
     }
+    one_of("association", frame["measure"], looks)
     blocks, labels = [], []
     for measure, (heading, colours, limits, label) in looks.items():
         one = frame[frame["measure"] == measure]

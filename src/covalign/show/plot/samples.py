@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 import matplotlib as mpl
@@ -12,7 +13,8 @@ from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 from pandas.api import types
 
-from covalign._core.messages import listed, message
+from covalign._core.messages import listed, message, shown
+from covalign._core.user_arrays import plain
 from covalign.show.plot.style import (
     CATEGORY_COLOURS,
     FAINT,
@@ -55,9 +57,9 @@ def factors(
     >>> fa = ca.InformedFactorAnalysis(6).fit(s.X, s.Y)
     >>> ax = ca.plot.factors(fa.factors_frame(), x="y0", y="y1", colour=s.Y[:, 0])
     """
-    required("factors", frame, [], FRAME)
+    frame = required("factors", frame, [], FRAME, title)
     for argument, name in (("x", x), ("y", y)):
-        if name not in frame.columns:
+        if not isinstance(name, Hashable) or name not in frame.columns:
             raise _no_such_factor("factors", argument, name, frame.columns)
     shade = None if colour is None else _matched("factors", "colour", frame, colour)
     ax = axes_of(ax, (4.2 + _room(shade), 3.6))
@@ -141,8 +143,8 @@ def factor_by_category(
     >>> fa = ca.InformedFactorAnalysis(6).fit(s.X, s.Y)
     >>> ax = ca.plot.factor_by_category(fa.factors_frame(), factor="y0", category=["a", "b"] * 50)
     """
-    required("factor_by_category", frame, [], FRAME)
-    if factor not in frame.columns:
+    frame = required("factor_by_category", frame, [], FRAME, title)
+    if not isinstance(factor, Hashable) or factor not in frame.columns:
         raise _no_such_factor("factor_by_category", "factor", factor, frame.columns)
     group = _matched("factor_by_category", "category", frame, category)
     if _is_number(group) and group.notna().any():
@@ -189,12 +191,16 @@ def _matched(figure: str, argument: str, frame: pd.DataFrame, values: Any) -> pd
     if isinstance(values, pd.DataFrame) and values.shape[1] == 1:
         values = values.iloc[:, 0]
     if not isinstance(values, pd.Series):
+        values = values if np.isscalar(values) else plain(values, argument)
         if np.shape(values) != (len(frame),):
             shape = " x ".join(map(str, np.shape(values))) or "1"
             problem = f"plot.{figure} needs {argument} for its {len(frame)} samples"
             remedy = "pass a Series with the samples as index, or as many values as samples"
             raise ValueError(message(problem, got=f"{shape} values without their names", remedy=remedy))
         return pd.Series(values, index=frame.index, name="")
+    if not all(isinstance(value, Hashable) for value in values):
+        problem = f"plot.{figure} needs {argument} to be numbers or text"
+        raise ValueError(message(problem, got="other objects", remedy="pass a number or a level for every sample"))
     named: pd.Series = values.rename("" if values.name is None else str(values.name))
     if values.index.equals(frame.index):
         return named
@@ -236,4 +242,4 @@ def _colours(values: pd.Series, count: int) -> tuple[list[Any], list[str]]:
 
 def _no_such_factor(figure: str, argument: str, name: Any, known: Any) -> ValueError:
     problem = f"plot.{figure} needs {argument} to be a column of its frame ({listed(known, 8)})"
-    return ValueError(message(problem, got=repr(name), remedy="choose one", wrong=[name], known=known))
+    return ValueError(message(problem, got=shown(name), remedy="choose one", wrong=[name], known=known))

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from covalign._core.checks import as_float, check_text, is_real
 from covalign._core.extras import missing_extra
-from covalign._core.messages import listed, message
+from covalign._core.messages import kind_of, listed, message, shown, text_of
+from covalign._core.number_range import LARGEST
 
 try:
     import matplotlib as mpl
     import matplotlib.pyplot as plt
     from matplotlib.axes import Axes
+    from matplotlib.mathtext import MathTextParser
     from matplotlib.transforms import Bbox
 except ImportError:
     raise missing_extra("matplotlib", "plot") from None
@@ -31,6 +34,25 @@ REGIME_LABELS = {
     "independent": r"independent $T_0$",
     "tunable": r"tunable $T_\lambda$",
     "strongest": r"strongest $T_1$",
+}
+# Columns of tidy frames that are drawn as numbers.
+NUMBERS = {
+    *(
+        "in_sample",
+        "held_out",
+        "se",
+        "low",
+        "high",
+        "value",
+        "sweep",
+        "below_end",
+        "samples",
+        "observed",
+        "loading",
+        "std",
+    ),
+    *("statistic", "p", "q", "lam", "alignment", "coupling", "held_out_alignment", "held_out_alignment_se"),
+    *("held_out_coupling", "exact_alignment", "alignment_se", "alignment_in_sample", "coupling_in_sample"),
 }
 CATEGORY_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#5F4B3B", "#E5D42A")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")  # the next shape if there are more levels than colours
@@ -61,7 +83,7 @@ def axes_of(ax: Axes | None, size: tuple[float, float]) -> Axes:
     """The user's Axes, or those of a new figure of this size."""
     if ax is not None and not isinstance(ax, Axes):
         remedy = "pass Axes from plt.subplots(), or leave ax out for a new figure"
-        raise ValueError(message("ax needs matplotlib Axes", got=f"a {type(ax).__name__}", remedy=remedy))
+        raise ValueError(message("ax needs matplotlib Axes", got=kind_of(ax), remedy=remedy))
     return plt.subplots(figsize=size, layout="constrained")[1] if ax is None else ax
 
 
@@ -70,8 +92,17 @@ def finish(ax: Axes, title: str | None, pad: float = 8) -> Axes:
     ax.spines[["top", "right"]].set_visible(False)
     ax.tick_params(labelsize=8)
     if title:
-        ax.set_title(title, loc="left", fontsize=10, pad=pad)
+        ax.set_title(drawable(title), loc="left", fontsize=10, pad=pad)
     return ax
+
+
+def drawable(text: str) -> str:
+    """A title, in which $ is a dollar where matplotlib cannot read the text as mathematics."""
+    try:
+        MathTextParser("path").parse(text) if mpl.cbook.is_math_text(text) else None
+    except ValueError:
+        return text.replace("$", r"\$")
+    return text
 
 
 def short(name: Any, most: int = 22) -> str:
@@ -104,16 +135,62 @@ def decimals(value: float) -> str:
     return text.replace("0.", ".", 1) if text.lstrip("−").startswith("0.") else text
 
 
-def required(figure: str, frame: Any, columns: Iterable[str], source: str) -> None:
-    """Raise an error unless this is a frame with these columns and at least one row."""
+def required(
+    figure: str, frame: Any, columns: Sequence[str], source: str, title: Any, counts: Sequence[str] = ()
+) -> pd.DataFrame:
+    """A frame with these columns and at least one row, what it draws as numbers; an error if it is something else.
+
+    Without ``columns`` every column is a number. ``counts`` have no gaps.
+    """
+    if title is not None:
+        check_text("title", title, "None draws no title")
     if not isinstance(frame, pd.DataFrame) or not set(columns) <= set(frame.columns):
-        got = f"one with {listed(frame.columns, 8)}" if hasattr(frame, "columns") else f"a {type(frame).__name__}"
+        got = f"one with {listed(frame.columns, 8)}" if hasattr(frame, "columns") else kind_of(frame)
         need = f" with the columns {listed(columns, 8)}" if columns else ""
         problem = f"plot.{figure} needs a DataFrame{need}"
         raise ValueError(message(problem, got=got, remedy=f"pass what {source} returns"))
     if frame.empty:
         problem = f"plot.{figure} needs at least one row and column"
         raise ValueError(message(problem, got="none", remedy=f"pass what {source} returns"))
+    if not frame.columns.is_unique or frame.columns.nlevels > 1:
+        got = listed(frame.columns[frame.columns.duplicated()]) + " more than once"
+        problem = f"plot.{figure} needs columns that each have one name"
+        raise ValueError(message(problem, got=got if frame.columns.nlevels == 1 else "several", remedy="rename them"))
+    made = frame.copy(deep=False)
+    for name in NUMBERS & set(frame.columns) if columns else frame.columns:
+        made[name] = numbers_of(figure, frame[name], gaps=name not in counts)
+    for name in set(columns) - NUMBERS:
+        if not all(isinstance(value, Hashable) for value in frame[name]):
+            problem = f"plot.{figure} needs text or numbers in column {name!r}"
+            raise ValueError(message(problem, got="other objects", remedy=f"pass what {source} returns"))
+    return made
+
+
+def one_of(figure: str, values: pd.Series, known: Iterable[str]) -> None:
+    """Refuse names that the figure does not know."""
+    wrong = [value for value in values.unique() if value not in known]
+    if wrong:
+        problem = f"plot.{figure} needs {listed(known)} in column {values.name!r}"
+        raise ValueError(
+            message(problem, got=listed(wrong), remedy="leave out the other rows", wrong=wrong, known=known)
+        )
+
+
+def numbers_of(figure: str, column: pd.Series, gaps: bool = True) -> pd.Series:
+    """A column as floats, NaN where it has a gap."""
+    try:
+        values = column.astype(object).where(column.notna(), np.nan).to_numpy(dtype=np.float64)
+        real = not any(isinstance(value, str | bytes | complex) for value in column)
+    except Exception:  # objects of a user's class may raise anything
+        real = False
+    if not real or (np.abs(values) > LARGEST).any() or not (gaps or np.isfinite(values).all()):
+        need = "finite numbers or gaps" if gaps else "numbers without gaps"
+        problem = f"plot.{figure} needs {need} in column {text_of(column.name)!r}"
+        wrong = [value for value in column if not is_real(value) or not abs(as_float(value)) <= LARGEST]
+        raise ValueError(
+            message(problem, got=shown(wrong[0]) if wrong else "others", remedy="convert or drop the column")
+        )
+    return pd.Series(values, column.index, name=column.name)
 
 
 def colour_map(name: str) -> Any:

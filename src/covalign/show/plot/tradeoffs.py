@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from covalign._core.messages import message
+from covalign._core.messages import kind_of, message
 from covalign.show.plot.style import (
     FAINT,
     INK,
@@ -19,7 +19,9 @@ from covalign.show.plot.style import (
     SIGNED,
     axes_of,
     decimals,
+    drawable,
     finish,
+    one_of,
     required,
     short,
     shorts,
@@ -41,7 +43,8 @@ def frontier(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None =
     >>> ca.plot.frontier(ca.regimes.frontier(m)).get_xlabel()[:8]
     'coupling'
     """
-    required("frontier", frame, ["regime", "lam", "alignment", "coupling"], "model.frontier()")
+    frame = required("frontier", frame, ["regime", "lam", "alignment", "coupling"], "model.frontier()", title)
+    one_of("frontier", frame["regime"], REGIME_COLOURS)
     ax = axes_of(ax, (4.6, 3.4))
     columns = _frontier_columns(frame)
     for kind, (alignment, coupling, se) in columns.items():
@@ -116,10 +119,18 @@ def matrices(frame: pd.DataFrame, axes: Any = None, *, title: str | None = None)
     >>> ca.plot.matrices(ca.regimes.matrices(m)).shape  # two matrices, four regimes
     (2, 4)
     """
-    required("matrices", frame, ["regime", "lam", "matrix", "row", "column", "value"], "regimes.matrices(moments)")
+    frame = required(
+        "matrices", frame, ["regime", "lam", "matrix", "row", "column", "value"], "regimes.matrices(moments)", title
+    )
+    one_of("matrices", frame["regime"], REGIME_COLOURS)
     settings = frame[["regime", "lam"]].drop_duplicates().to_records(index=False)
     kinds = list(dict.fromkeys(frame["matrix"]))
     names = list(dict.fromkeys(frame["row"]))
+    grids = {
+        (i, j): _square(_rows_of(frame, kind, regime, lam), names)
+        for i, kind in enumerate(kinds)
+        for j, (regime, lam) in enumerate(settings)
+    }
     if axes is None:
         size = max(1.7, min(3.2, 0.16 * len(names)))
         for_names = 0.065 * max(len(short(name)) for name in names)
@@ -129,25 +140,39 @@ def matrices(frame: pd.DataFrame, axes: Any = None, *, title: str | None = None)
     image = None
     for i, kind in enumerate(kinds):
         for j, (regime, lam) in enumerate(settings):
-            one = frame[(frame["matrix"] == kind) & (frame["regime"] == regime)]
-            one = one[one["lam"].isna()] if np.isnan(lam) else one[one["lam"] == lam]
-            grid = one.pivot(index="row", columns="column", values="value").loc[names, names]
-            image = _heatmap(axes[i, j], grid, names if j == 0 else [], names if i == len(kinds) - 1 else [])
+            image = _heatmap(axes[i, j], grids[i, j], names if j == 0 else [], names if i == len(kinds) - 1 else [])
             if i == 0:
                 label = rf"$T_\lambda$, $\lambda = {lam:g}$" if regime == "tunable" else REGIME_LABELS[regime]
                 axes[i, j].set_title(label, fontsize=9, color=REGIME_COLOURS[regime])
         axes[i, 0].set_ylabel(kind.replace("z~", r"$\tilde z$").replace("y)", "$y$)"), fontsize=9)
     styled_bar(axes[0, 0].figure.colorbar(image, ax=axes, shrink=0.6, aspect=30, pad=0.01), "correlation")
     if title:
-        axes[0, 0].figure.suptitle(title, x=0.01, ha="left", fontsize=10)
+        axes[0, 0].figure.suptitle(drawable(title), x=0.01, ha="left", fontsize=10)
     return axes
+
+
+def _rows_of(frame: pd.DataFrame, kind: Any, regime: str, lam: float) -> pd.DataFrame:
+    one = frame[(frame["matrix"] == kind) & (frame["regime"] == regime)]
+    found: pd.DataFrame = one[one["lam"].isna() if np.isnan(lam) else one["lam"] == lam]
+    return found
+
+
+def _square(one: pd.DataFrame, names: list[Any]) -> pd.DataFrame:
+    """A value for every pair of names."""
+    pairs = pd.MultiIndex.from_product([names, names])
+    values = one.set_index(["row", "column"])["value"]
+    if not values.index.is_unique or len(values.index.symmetric_difference(pairs)):
+        problem = "plot.matrices needs one value for every row and column of a matrix"
+        raise ValueError(message(problem, got="other pairs", remedy="pass what regimes.matrices(moments) returns"))
+    square: pd.DataFrame = values.loc[pairs].unstack().loc[names, names]
+    return square
 
 
 def _grid_of(axes: Any, shape: tuple[int, int]) -> Any:
     """As many Axes as matrices, in rows and columns."""
     given = np.asarray(axes, dtype=object).ravel()
     if len(given) != shape[0] * shape[1] or not all(isinstance(ax, Axes) for ax in given):
-        got = f"{axes.shape[0]} x {axes.shape[1]}" if getattr(axes, "ndim", 0) == 2 else f"a {type(axes).__name__}"
+        got = f"{axes.shape[0]} x {axes.shape[1]}" if getattr(axes, "ndim", 0) == 2 else kind_of(axes)
         problem = f"plot.matrices needs {shape[0]} x {shape[1]} matplotlib Axes"
         remedy = f"pass those of plt.subplots({shape[0]}, {shape[1]}), or leave axes out for a new figure"
         raise ValueError(message(problem, got=got, remedy=remedy))
@@ -178,7 +203,7 @@ def alignment(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None 
     >>> ca.plot.alignment(al.summary()).get_xlabel()[:9]
     'alignment'
     """
-    required("alignment", frame, ["in_sample", "held_out", "se"], "summary()")
+    frame = required("alignment", frame, ["in_sample", "held_out", "se"], "summary()", title)
     ax = axes_of(ax, (4.6, 0.8 + 0.26 * len(frame)))
     at = np.arange(len(frame))[::-1]
     ax.hlines(at, 0, 1, color="#EEEEEE", lw=0.8, zorder=0)

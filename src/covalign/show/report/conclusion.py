@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from covalign._core.messages import counted, in_words
 from covalign.closed_form.aligned_model import overfitting
 from covalign.closed_form.crowded import least_coupling
 from covalign.closed_form.pooled_correlation import LEVEL, SMALL, VERDICTS, verdict
@@ -163,7 +164,7 @@ def _far_off(weights: dict[str, Any] | None) -> list[str]:
         return []
     named = [f"{called(one['name'])} ({one['weight']:.2g} in {called(one['view'])})" for one in weights["samples"]]
     count = weights["count"]
-    one = f"{count} sample{'s' if count > 1 else ''} of {weights['of']:,} {'are' if count > 1 else 'is'} far off and "
+    one = f"{counted(count, 'sample')} of {weights['of']:,} {'are' if count > 1 else 'is'} far off and "
     count_less = "count" if count > 1 else "counts"
     return [f"{one}{count_less} less than {weights['below']:g} in a view: {_few(named, count)}."]
 
@@ -176,7 +177,7 @@ def _few(items: Sequence[str], count: int | None = None) -> str:
     count = len(items) if count is None else count
     if count > NAMED:
         return f"{', '.join(items[:NAMED])} and {count - NAMED} more"
-    return " and ".join([", ".join(items[:-1]), items[-1]]) if len(items) > 1 else items[0]
+    return in_words(items)
 
 
 def _setting(facts: dict[str, Any]) -> str:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import html
 import json
 import re
+from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import covalign
-from covalign._core.checks import check_flag
+from covalign._core.checks import check_flag, check_text
 from covalign._core.files import output_path, target_exists, write_text
 from covalign._core.json_values import json_value
-from covalign._core.messages import message
+from covalign._core.messages import counted, kind_of, message
 from covalign._core.paths import exists
 from covalign.aligner.latent import LatentAligner
 from covalign.closed_form.regimes import SCALED
@@ -53,6 +54,7 @@ def write(
     >>> report.write(ca.LatentAligner().fit(s.Z, s.Y), file).name
     'report.html'
     """
+    title, command = _texts(title, command)
     target = output_path(path)
     if not check_flag("overwrite", overwrite) and exists(target):
         raise target_exists(target)
@@ -77,7 +79,7 @@ def summary(model: Any, gene_sets: Any = None) -> dict[str, Any]:
         facts = factors.of_model(model, gene_sets)
     elif not isinstance(model, LatentAligner):
         problem = "a report needs a fitted LatentAligner or InformedFactorAnalysis"
-        raise ValueError(message(problem, got=f"a {type(model).__name__}", remedy="pass one of these"))
+        raise ValueError(message(problem, got=kind_of(model), remedy="pass one of these"))
     elif gene_sets is not None:
         problem = "gene_sets needs a fitted InformedFactorAnalysis, which has loadings"
         raise ValueError(message(problem, got="a LatentAligner", remedy="leave gene_sets out"))
@@ -95,6 +97,10 @@ def page(facts: dict[str, Any], title: str) -> str:
     >>> "<title>Mice" in report.page(report.summary(ca.LatentAligner().fit(s.Z, s.Y)), "Mice")
     True
     """
+    if not isinstance(facts, Mapping) or "covariates" not in facts:
+        problem, remedy = "facts needs what report.summary(model) returns", "pass that dict"
+        raise ValueError(message(problem, got=kind_of(facts), remedy=remedy))
+    title, _ = _texts(title, "")
     is_model = "factors" in facts
     names = [*SCRIPTS, *(FACTOR_SCRIPTS if is_model else ()), LAST_SCRIPT]
     parts = {
@@ -117,9 +123,15 @@ def page(facts: dict[str, Any], title: str) -> str:
     return "".join(parts[piece] if i % 2 else piece for i, piece in enumerate(pieces))
 
 
+def _texts(title: Any, command: Any) -> tuple[str, str]:
+    """The heading and the command, as text that a file can hold."""
+    heading = check_text("title", title, "it is the heading of the report")
+    return heading, check_text("command", command, "it is the command line that fits the model")
+
+
 def _subtitle(facts: dict[str, Any]) -> str:
     p = len(facts["covariates"])
-    named = f"{p} covariate{'s' if p > 1 else ''}"
+    named = counted(p, "covariate")
     in_groups = "" if facts["groups"] is None else f" in {facts['groups']:,} groups"
     if "factors" in facts:
         views = facts["factors"]["views"]

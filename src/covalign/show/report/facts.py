@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import ast
 import math
+import shlex
 from collections.abc import Sequence
 from typing import Any
 
@@ -94,20 +95,23 @@ def of_estimator(
 
 
 def limits(budget: Budget, names: Sequence[str]) -> dict[str, str]:
-    """What ``at(exact=True)`` was asked for: as words, and as arguments in Python."""
+    """What ``at(exact=True)`` was asked for: as words, as arguments in Python, and as options of ``covalign align``."""
     pairs = [(names[a], names[b]) for a, b in budget.uncoupled]
-    words, code = [], []
+    words, code, flags = [], [], ["--exact"]
     if math.isfinite(budget.max_coupling):
         words.append(f"a coupling of at most {budget.max_coupling:g}")
         code.append(f"max_coupling={budget.max_coupling!r}")
+        flags += ["--max-coupling", f"{budget.max_coupling!r}"]
     if pairs:
         words.append(f"no correlation between {' and between '.join(f'{a} and {b}' for a, b in pairs)}")
         code.append(f"uncoupled={pairs!r}")
+        flags += [text for a, b in pairs for text in ("--uncoupled", f"{a},{b}")]
     if budget.weights is not None:
         weighted = {name: float(f"{weight:.4g}") for name, weight in zip(names, budget.weights, strict=True)}
         words.append(f"the weights {', '.join(f'{weight:g} of {name}' for name, weight in weighted.items())}")
         code.append(f"weights={weighted!r}")
-    return {"words": ", ".join(words), "code": ", ".join([*code, "exact=True"])}
+        flags += [text for name, weight in weighted.items() for text in ("--weight", f"{name}={weight:g}")]
+    return {"words": ", ".join(words), "code": ", ".join([*code, "exact=True"]), "flags": shlex.join(flags)}
 
 
 def of_rows(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from typing import Any
 
-from covalign._core.messages import message
+from covalign._core.checks import check_count, check_text
 from covalign.show.report.document import page, summary
 
 
@@ -37,6 +37,6 @@ def show(model: Any, *, title: str = "covalign report", height: int = 800, gene_
     >>> ca.report.show(ca.LatentAligner().fit(s.Z, s.Y), title="Mice")
     Mice (a notebook shows it; report.write writes it to a file)
     """
-    if isinstance(height, bool) or not isinstance(height, int) or height < 1:
-        raise ValueError(message("height needs a whole number of pixels", got=repr(height), remedy="for example 800"))
+    height = check_count("height", height, remedy="it is that of the frame in pixels, for example 800")
+    title = check_text("title", title, "it is the heading of the report")
     return Inline(page(summary(model, gene_sets), title), title, height)

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import t
 
+from covalign._core.messages import counted, in_words
 from covalign.study.arena import entrants
 from covalign.study.arena.collection import CONDITIONS
 from covalign.study.arena.entrants import FEATURES, NO_T, THEN_T
@@ -76,7 +77,7 @@ def lost_in(found: Results, name: str, condition: str) -> str | None:
     best = [str(name) for name in areas.loc[lost.index].idxmax(axis=1)]
     shown = zip(lost.head(SHOWN).items(), best[:SHOWN], strict=True)
     worst = [f"{gap:.2f} on {data} to {spoken(to)}" for (data, gap), to in shown]
-    return f"{where}{', most of all ' if len(lost) > SHOWN else ': '}{joined(worst)}"
+    return f"{where}{', most of all ' if len(lost) > SHOWN else ': '}{in_words(worst)}"
 
 
 # -- which to take ----------------------------------------------------------------------------------------------------
@@ -110,13 +111,13 @@ def recommended(areas: pd.DataFrame) -> str:
     alike = [other for other in others if not differs(areas, first, other)]
     texts = [f"take {spoken(first)}, {behind[first]:.3f} behind the best method on average"]
     if alike:
-        names = joined([f"{spoken(other)} ({behind[other]:.3f} behind)" for other in alike])
+        names = in_words([f"{spoken(other)} ({behind[other]:.3f} behind)" for other in alike])
         texts.append(f"{capital(names)} {'is' if len(alike) == 1 else 'are'} as good as these data sets can tell")
     texts += [
         f"{capital(spoken(other))} ({behind[other]:.3f} behind) is worse" for other in others if other not in alike
     ]
     texts += [
-        f"{capital(spoken(name))} has no number on {joined(sorted(areas.index[areas[name].isna()]))}"
+        f"{capital(spoken(name))} has no number on {in_words(sorted(areas.index[areas[name].isna()]))}"
         for name in (first, *others)
         if areas[name].isna().any()
     ]
@@ -145,7 +146,8 @@ def others(found: Results) -> Iterator[str]:
     spent = found.wide[found.wide["condition"] == "complete"].groupby("method")["seconds"].median()
     quick = [f"{spoken(name)} {spent[name]:.2g} s" for name in (*OURS, "PCA", "PLS", *PACKAGES) if name in spent]
     if quick:
-        yield f"**Seconds of computation of one fit** (median of the complete data sets of a method): {joined(quick)}."
+        times = in_words(quick)
+        yield f"**Seconds of computation of one fit** (median of the complete data sets of a method): {times}."
 
 
 def duel(areas: pd.DataFrame, ours: str, other: str) -> str:
@@ -172,7 +174,7 @@ def after_representations(found: Results) -> Iterator[str]:
         yield (
             f"**You have a representation already**: put T after it. The area is larger with T in "
             f"{(every > TIE).sum()} of {len(every)} pairs of a method and a complete data set, and smaller in "
-            f"{(every < -TIE).sum()}. Mean change, and number of data sets: {joined(texts)}."
+            f"{(every < -TIE).sum()}. Mean change, and number of data sets: {in_words(texts)}."
         )
 
 
@@ -188,7 +190,7 @@ def against_package(found: Results, name: str) -> Iterator[str]:
     for failing, what in ((name, f"{name} failed"), (name + THEN_T, "T could not follow it")):
         data = found.failed[(found.failed["method"] == failing) & (found.failed["condition"] == "complete")]["data"]
         if len(data):
-            texts.append(f"{what} on {joined(list(dict.fromkeys(data)))}")
+            texts.append(f"{what} on {in_words(list(dict.fromkeys(data)))}")
     yield ". ".join(texts) + "."
 
 
@@ -202,7 +204,7 @@ def filled_in(found: Results) -> Iterator[str]:
     if not errors.empty:
         texts = [f"{name} {value:.2f}" for name, value in errors.mean().sort_values().items()]
         yield (
-            f"**You want missing cells filled in**: the error of hidden cells of new samples is {joined(texts)}; "
+            f"**You want missing cells filled in**: the error of hidden cells of new samples is {in_words(texts)}; "
             f"the mean of the feature has 1 ({counted(len(errors), 'data set')} that all of these have)."
         )
 
@@ -218,16 +220,6 @@ def spoken(name: str) -> str:
 def capital(text: str) -> str:
     """A sentence begins with a capital, unless it begins with the name iFA or iVAE."""
     return text if text.startswith(("iFA", "iVAE")) else text[:1].upper() + text[1:]
-
-
-def joined(parts: list[str]) -> str:
-    """a, b and c."""
-    return " and ".join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else "".join(parts)
-
-
-def counted(count: int, noun: str) -> str:
-    """1 data set, 2 data sets."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def number(value: Any, digits: int = 3) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from covalign._core.checks import check_flags, check_lam
 from covalign._core.linalg import Array
 from covalign.aligner.latent import LatentAligner
 from covalign.exceptions import NotHeldOutWarning, SingularTransformWarning
@@ -36,6 +37,11 @@ class IFA(BuiltIn):
 
     lam: float | None = None
     exclusive: bool = False
+
+    def __post_init__(self) -> None:
+        """Raise an error unless this is a regime."""
+        check_flags(exclusive=self.exclusive)
+        object.__setattr__(self, "lam", None if self.lam is None else check_lam(self.lam))
 
     @property
     def name(self) -> str:
@@ -74,6 +80,11 @@ class Aligned(BuiltIn):
 
     lam: float
     components: bool = True
+
+    def __post_init__(self) -> None:
+        """Raise an error unless this is a regime."""
+        check_flags(components=self.components)
+        object.__setattr__(self, "lam", check_lam(self.lam))
 
     @property
     def name(self) -> str:

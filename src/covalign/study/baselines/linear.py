@@ -20,9 +20,8 @@ from scipy.spatial.distance import cdist, pdist
 from sklearn import decomposition
 from sklearn.cross_decomposition import PLSRegression
 
-from covalign._core.checks import not_one_of
+from covalign._core.checks import check_choice, check_number
 from covalign._core.linalg import Array, orthonormal_range, range_eigh, rank_cutoff
-from covalign._core.messages import message
 from covalign.study.baselines.method import BuiltIn, Fitted, split, stacked, versions_of
 
 DENSE = 2000  # of larger kernels, at most DENSE^2 entries are in memory at once
@@ -122,9 +121,10 @@ class BairSPCA(_Linear):
 
     def __post_init__(self) -> None:
         """Raise an error unless this is a quantile."""
-        if not 0 <= self.quantile <= 1:
-            remedy = "0.5 keeps the better half of the features"
-            raise ValueError(message("quantile needs a number in [0, 1]", got=repr(self.quantile), remedy=remedy))
+        remedy = "0.5 keeps the better half of the features"
+        object.__setattr__(
+            self, "quantile", check_number(self.quantile, "quantile needs a number in [0, 1]", remedy, 1)
+        )
 
     @property
     def name(self) -> str:
@@ -158,8 +158,7 @@ class BarshanSPCA(_Linear):
 
     def __post_init__(self) -> None:
         """Raise an error about an unknown kernel."""
-        if self.kernel not in KERNELS:
-            raise not_one_of("kernel", self.kernel, KERNELS)
+        check_choice("kernel", self.kernel, KERNELS)
 
     @property
     def name(self) -> str:

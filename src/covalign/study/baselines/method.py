@@ -13,8 +13,11 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 from scipy import sparse
 
+from covalign._core.checks import check_count
 from covalign._core.data_errors import no_views, not_finite, too_many_factors_asked
 from covalign._core.linalg import Array, is_constant
+from covalign._core.messages import kind_of, message
+from covalign._core.number_range import check_large
 from covalign.closed_form import metrics
 from covalign.moments.numeric_rows import as_rows
 from covalign.tables.covariates import encode, match_rows
@@ -131,6 +134,11 @@ def run(
     >>> pca.method, pca.paired, pca.factors.shape, pca.informed.shape
     ('PCA', False, (200, 10), (200, 5))
     """
+    if isinstance(method, type) or not all(hasattr(method, name) for name in ("name", "paired", "absent", "fit")):
+        problem, remedy = "method needs one of covalign.baselines", "for example covalign.baselines.PCA()"
+        raise ValueError(message(problem, got=kind_of(method), remedy=remedy))
+    n_factors, budget = check_count("n_factors", n_factors), check_count("budget", budget)
+    seed = check_count("seed", seed, least=0, most=2**32 - 1)
     why = method.absent()
     if why is not None:
         raise ValueError(f"{method.name} cannot run here: {why}")
@@ -182,7 +190,7 @@ def standardised_views(X: Any, Y: Any) -> tuple[dict[str, Array], Array]:
 
 def named_views(X: Any, Y: Any) -> tuple[dict[str, Array], Array]:
     """Views and encoded covariates as arrays, in the units of the data."""
-    views = dict(X) if isinstance(X, Mapping) else {"X": X}
+    views = dict(X) if isinstance(X, Mapping) and not sparse.issparse(X) else {"X": X}
     if not views:
         raise no_views()
     first = next(iter(views.values()))
@@ -191,6 +199,7 @@ def named_views(X: Any, Y: Any) -> tuple[dict[str, Array], Array]:
     for name, values in views.items():
         rows, _ = as_rows(match_rows(first, values), covariates)
         rows = np.asarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64)
+        check_large(f"view {name!r}", range(rows.shape[1]), rows)
         if not np.isfinite(rows).all():
             raise not_finite(str(name), str(int(np.flatnonzero(~np.isfinite(rows).all(axis=0))[0])))
         out[str(name)] = rows
