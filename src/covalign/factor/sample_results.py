@@ -76,8 +76,8 @@ class SampleResults(AlignedModel):
     def factor_std_(self) -> Array:
         """Standard deviations of ``factors_`` (n x K), for informed factors with that of their rotation.
 
-        On simulated data ``factors_ -+ 1.645 factor_std_`` contains the true informed factor 84 to 93 times in 100, 78
-        times where covariates leave a direction unseen (docs/notes.md). A free factor has only its own standard
+        On simulated data ``factors_ -+ 1.645 factor_std_`` contains the true informed factor 83 to 92 times in 100
+        (docs/notes.md). A free factor has only its own standard
         deviation, as no rotation of it is the true one. Computed when first asked for. With a supervision above 1, that
         takes a fit with supervision 1, and intervals contain the distance to its factors; they are NaN if the rows are
         not in memory.
