@@ -53,6 +53,8 @@ def pack(model: Any) -> tuple[dict[str, Any], dict[str, Array]]:
     if engine is not problem.data:
         arrays["data.sizes"] = problem.data.sizes
     arrays |= _pack_state("now", model._state) | _pack_state("stage1", model._stage_1)
+    if table.reach is not None:
+        arrays["table.reach"] = table.reach
     if model._regression is not None:
         arrays["regression.of_x"] = model._regression.of_x
     if realigned is not None:
@@ -103,7 +105,8 @@ def unpack(meta: dict[str, Any], arrays: dict[str, Array], model: Any) -> Any:
         for i, (name, names) in enumerate(meta["views"].items())
     }
     samples = None if meta["samples"] is None else list(map(unpacked, meta["samples"]))
-    table = Table(views, meta["single"], samples, arrays["table.mean_y"], arrays["table.sd_y"], nuisance)
+    of_y, reach = (arrays["table.mean_y"], arrays["table.sd_y"]), arrays.get("table.reach")
+    table = Table(views, meta["single"], samples, *of_y, nuisance, reach)
     (kind,) = [kind for kind in ENGINE_ARRAYS if kind.__name__ == meta["engine"]]
     saved: list[Any] = [arrays[f"data.{name}"] for name in ENGINE_ARRAYS[kind]]
     engine: Any = Gram(meta["n"], *saved) if kind is Gram else None

@@ -79,6 +79,19 @@ class SparseX:
         return squares_left(self.S, E, R) * self.weight**2
 
     @cached_property
+    def farthest(self) -> Array:
+        """The largest |x_nd| of every feature."""
+        if not self.left.shape[1]:
+            high, low = (np.asarray(part.todense()).ravel() for part in (self.S.max(axis=0), self.S.min(axis=0)))
+            return np.asarray(np.maximum(high - self.mean, self.mean - low) * self.weight)
+        found, step = np.zeros(len(self.mean)), max(1, AT_ONCE // len(self.mean))
+        for at in range(0, len(self), step):
+            here = slice(at, at + step)
+            X = self.S[here].toarray() - self.mean - self.left[here] @ self.right
+            np.maximum(found, np.abs(X).max(axis=0), out=found)
+        return found * self.weight
+
+    @cached_property
     def rows(self) -> Array:
         """XX' (n x n)."""
         scaled = self.S @ sparse.diags(self.weight)
