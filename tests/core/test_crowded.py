@@ -167,7 +167,11 @@ def test_fewer_rows_than_columns():
     assert isinstance(checked, validation.WideValidation)
     predicted = al.transform(wide)
     np.testing.assert_allclose(predicted.std(axis=0), 1, atol=1e-8)
-    held, rho, D = checked.held_out(al._polar(), [Ridge(0.1)] * 5, False), 0.1, regimes.penalty(merged(al._folds))
+    held, rho, D = (
+        checked.held_out(al._polar(), [Ridge(0.1)] * 5, Ridge(0.1), False),
+        0.1,
+        regimes.penalty(merged(al._folds)),
+    )
     z, y, zy = [], [], []  # of left-out rows, from the map of every training set
     for of, split in zip(held.folds, splits(al._folds, 5), strict=True):
         T = regimes.mixing(of.polar, "strongest") @ of.polar.T_0

@@ -349,10 +349,10 @@ def test_permutations_solve_their_own_problems(aligner, data):
     assert table["by_chance"]["overall"] > below["overall"] - 0.01
 
 
-def test_a_report_says_that_it_has_none(aligner, tmp_path):
+def test_a_report_shows_the_exact_regime(aligner):
     best = aligner.at(max_coupling=0.2, exact=True)
-    with pytest.raises(ValueError, match="a report shows the regimes"):
-        ca.report.write(best, tmp_path / "r.html")
+    shown = ca.report.summary(best)
+    assert (shown["regime"], shown["limits"]["words"] != "") == ("exact", True)
 
 
 def test_names_are_checked_in_one_place():

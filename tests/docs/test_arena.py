@@ -10,6 +10,7 @@ import pytest
 from covalign.study.arena import arena_page, collection, entrants, standings, tournament
 from covalign.study.profiles import ARENA
 from covalign.study.results_store import Store
+from tests.conftest import thorough
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 STORE = Store(DOCS / "arena")
@@ -81,7 +82,7 @@ def test_ranks_are_those_of_the_areas(results):
     pd.testing.assert_frame_equal(again, results.ranks)
 
 
-@pytest.mark.parametrize("method", ["iFA", "PCA", entrants.FEATURES, "MOFA"])
+@pytest.mark.parametrize("method", ["PCA", entrants.FEATURES, *thorough("iFA", "MOFA")])
 def test_a_run_of_one_method_has_a_page(results, tmp_path, method):
     head, *lines = STORE.path("arena").read_text().splitlines()
     some = [line for line in lines if line.replace('"', "").startswith(f"arena,{method}")]

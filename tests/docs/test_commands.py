@@ -189,10 +189,11 @@ def smaller_study(monkeypatch):
 
 @pytest.fixture
 def smaller_measurements(monkeypatch):
-    """The machine is measured with few features."""
+    """The machine is measured with few features and a small file."""
     from covalign.study import costs
 
-    measured = costs.measured
+    measured, disk = costs.measured, costs._disk
+    monkeypatch.setattr(costs, "_disk", lambda: disk(2**20))
     monkeypatch.setattr(costs, "measured", lambda job, **known: measured(job._replace(n_features=8), **known))
 
 

@@ -236,3 +236,46 @@ def test_every_promise_names_a_test_that_exists():
     assert [f"{file}::{test}" for file, test in named_tests if f"def {test}(" not in sources[file]] == []
     rows = [line for line in page.splitlines() if line.startswith("| ") and not line.startswith("| promise")]
     assert [row for row in rows if "::test_" not in row] == []
+
+
+# -- the trace --------------------------------------------------------------------------------------------------------
+
+
+def entered(work) -> list[str]:
+    """The files of covalign that a call enters, in the order of the first entry."""
+    work()  # once before, as importing a module enters it, too
+    found: dict[str, None] = {}
+    home = str(Path(covalign.__file__).parent) + "/"
+
+    def see(frame, event, _):
+        if event == "call" and frame.f_code.co_filename.startswith(home):
+            found.setdefault(frame.f_code.co_filename.removeprefix(home).removesuffix(".py"))
+
+    sys.setprofile(see)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return list(found)
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "fit"),
+    [
+        ("LatentAligner.fit(array)", "(wide data)", lambda s: covalign.LatentAligner().fit(s.Z, s.Y)),
+        (
+            "InformedFactorAnalysis.fit",
+            "a path takes",
+            lambda s: covalign.InformedFactorAnalysis(7, supervision=1.0, max_iter=20).fit(s.X, s.Y),
+        ),
+    ],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_fit_travels_as_the_page_of_architecture_says(begin, end, fit):
+    trace = (DOCS / "architecture.md").read_text().partition("## How fit travels")[2].partition(begin)[2]
+    words = re.sub(r"\([^)]*\)", "", trace.partition(end)[0]).split("->")
+    files = [word.split()[0] for word in words]
+    seen = entered(lambda: fit(covalign.simulate.scenario("PN", n_samples=200, random_state=1)))
+    order = [[f"/{file}".endswith(f"/{name}") for file in seen].index(True) for name in files]
+    assert len(order) > 15
+    assert order == sorted(order), [files[i] for i in range(1, len(order)) if order[i] < order[i - 1]]

@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -98,8 +99,13 @@ def test_a_budget_of_coupling():
 
 def test_the_exact_trade_off():
     words = ["--max-coupling", "0.1", "--exact", "--weight", "dose=3", "--uncoupled", "age,dose"]
-    answer = json.loads(run("align", "Z.npy", "covariates.csv", "-o", "o.npy", *words, "--json").stdout)
+    more = ["-o", "o.npy", "--report", "exact.html", "--json"]
+    answer = json.loads(run("align", "Z.npy", "covariates.csv", *more, *words).stdout)
     want = expected().at(max_coupling=0.1, exact=True, weights={"dose": 3}, uncoupled=[("age", "dose")])
+    flags = shlex.split(ca.report.summary(want)["limits"]["flags"])
+    again = json.loads(run("align", "Z.npy", "covariates.csv", "-o", "p.npy", "--json", *flags).stdout)
+    assert again["coupling"] == pytest.approx(answer["coupling"], abs=1e-4)  # weights are written with four digits
+    assert 'covalign align Z.npy covariates.csv"' in Path("exact.html").read_text()  # the regime's flags follow it
     assert (answer["regime"], answer["lam"]) == ("exact", None)
     assert answer["gap"] == want.gap_
     the_same(np.load("o.npy"), want.transform(data()[0]))
@@ -184,7 +190,7 @@ def test_gaps_are_pairs_unless_told_otherwise():
         (["--exact", "--max-coupling", "1", "--weight", "dose"], "--weight needs NAME=NUMBER"),
         (["--exact", "--max-coupling", "1", "--weight", "dos=2"], "Did you mean 'dose'"),
         (["--exact", "--uncoupled", "age"], "--uncoupled needs NAME,NAME"),
-        (["--exact", "--max-coupling", "1", "--report", "r.html"], "--exact excludes"),
+        (["--exact", "--max-coupling", "1", "--regime", "strongest"], "--max-coupling"),
         (["--lam", "2"], "between 0"),
         (["--shrinkage", "much"], "'auto' or a number"),
         (["--regime", "strong"], "strongest"),

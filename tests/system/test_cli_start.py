@@ -141,7 +141,7 @@ def test_any_encoding_of_the_terminal(words, code, encoding):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
-@pytest.mark.parametrize("words", [["--help"], ["--version"], ["simulate", "PN", "-o", "new", "--json"]])
+@pytest.mark.parametrize("words", [["--help"], ["simulate", "PN", "-o", "new", "--json"], *thorough(["--version"])])
 def test_an_answer_that_cannot_be_written_is_one_line(words):
     with open("/dev/full", "w") as full:
         code, _, err = covalign(*words, stdout=full)

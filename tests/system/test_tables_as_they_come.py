@@ -8,6 +8,7 @@ import sys
 import warnings
 import zipfile
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -509,6 +510,36 @@ def test_check_of_a_folder_finds_views_covariates_and_gene_sets(folder):
     assert "needs tables of features and a table of covariates, got an empty" in run("check", "empty", code=2).stderr
 
 
+def test_check_of_a_folder_takes_sheets_marks_and_decimal_commas(folder):
+    """A workbook whose first sheet is a note, "-" among numbers, decimal commas, samples as columns."""
+    pytest.importorskip("openpyxl", reason="openpyxl is not installed")
+    rna, protein = study()[0].values()
+    for name in ("rna", "protein"):
+        Path(f"{name}.csv").unlink()
+    rna.T.to_csv("Rna level 3.txt", sep=";", decimal=",")
+    odd = protein.astype(object)
+    odd.iloc[3, 1] = "-"
+    with pd.ExcelWriter("assays.xlsx") as book:
+        pd.DataFrame({"Note": ["from the core facility", "normalised"]}).to_excel(
+            book, sheet_name="Read me", index=False
+        )
+        odd.to_excel(book, sheet_name="protein")
+        (protein + 1).T.to_excel(book, sheet_name="phospho")
+    found = run("check", ".")
+    assert "note: assays.xlsx::Read me is not used: it has no table of several rows and columns" in found.stderr
+    assert "These texts are read as missing values: '-' (--na)." in found.stdout
+    words = shlex.split(found.stdout.splitlines()[-1])[1:]
+    views = [text for flag, text in pairwise(words) if flag == "--view"]
+    assert views == ["Rna level 3=Rna level 3.txt", "protein=assays.xlsx::protein", "phospho=assays.xlsx::phospho"]
+    run(*words[:-2], *QUICK[2:])
+    model = ca.load("model.covalign")
+    assert model._rows.X.shape == (N, rna.shape[1] + 2 * protein.shape[1])
+    assert np.isnan(model._rows.X).sum() == 1
+    np.testing.assert_allclose(model._rows.X[:, 0], rna.iloc[:, 0], rtol=1e-9)
+    first = run("check", "--view", "protein=assays.xlsx", "--covariates", "clinic.csv", code=2).stderr
+    assert "This is its first sheet, 'Read me'. Name another: assays.xlsx::protein." in first
+
+
 @pytest.mark.parametrize(
     ("time", "event", "survival"),
     [
@@ -720,3 +751,22 @@ def test_a_new_fit_forgets_how_tables_were_read():
         warnings.simplefilter("ignore")
         model.fit(*study()).save("n.covalign")
     assert ca.load("n.covalign")._reading is None
+
+
+@pytest.mark.parametrize(("asked", "grouped"), [([], True), (["-c", "age", "-c", "donor"], False)])
+def test_check_holds_the_rows_of_a_donor_out_together(asked, grouped):
+    study()[1].assign(donor=[f"d{i % 8}" for i in range(N)]).to_csv("clinic.csv", index_label="patient")
+    said = run("check", *VIEWS, *asked).stdout
+    words = shlex.split(said.splitlines()[-1])
+    assert ("--groups" in words) == grouped
+    assert (("-c", "donor") in pairwise(words)) != grouped
+    assert "--groups donor holds them out together" in said
+    run(*words[1:-2], *QUICK[2:], "--n-factors", "9")
+    assert ca.load("model.covalign").n_groups_ == (8 if grouped else None)
+
+
+def test_a_covariate_that_a_view_has_as_a_feature_is_named():
+    study()[1].rename(columns={"dose": "RNA3"}).to_csv("clinic.csv", index_label="patient")
+    said = "covariate 'RNA3' is also feature 'rna3' of rna: a factor may be nothing but that feature"
+    assert said in run("check", *VIEWS).stderr
+    assert said in fitted()[2]

@@ -76,8 +76,8 @@ def align(
         files = check_outputs(outputs, [z, covariates], force=force, needed=True)
         option_values.check_setting(regime, lam, max_coupling)
         limits = option_values.limits(exact, weight, uncoupled, max_coupling)
-        if exact and (lam is not None or regime is not Regime.tunable or report_file is not None):
-            raise ValueError(message("--exact excludes --lam, --regime and --report", remedy="Leave one of them out"))
+        if exact and (lam is not None or regime is not Regime.tunable):
+            raise ValueError(message("--exact excludes --lam and --regime", remedy="Leave one of them out"))
         chosen = option_values.shrinkage_of(shrinkage)
         folds = option_values.checked_folds(folds)
         reading = tables.reading()

@@ -60,6 +60,7 @@ def check(
 
         from covalign.cli.data_files import aligned_views
         from covalign.tables import overview
+        from covalign.tables.groups import owners_in
         from covalign.tables.survival import likely_survival
         from covalign.tables.table_columns import with_gaps
 
@@ -68,8 +69,11 @@ def check(
 
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
-            study, reading = first_that_opens(opened, reading)
-        gaps = [text for text in overview.marks(study.table) if text not in reading.na]
+            study, reading = marked(opened, reading)
+        gaps = [
+            *reading.na[len(tables.na or ()) :],
+            *(text for text in overview.marks(study.table) if text not in reading.na),
+        ]
         study = study._replace(table=with_gaps(study.table, gaps))
         _, Y = aligned_views(study, tables.by_position, needed=False)
         samples = None if tables.by_position or study.together else study.table.index
@@ -77,8 +81,13 @@ def check(
         known = {str(name): overview.of_column(str(name), Y[name]) for name in Y.columns}
         known = {name: {**facts, "why": facts["why"] and in_flags(facts["why"])} for name, facts in known.items()}
         survival = None if covariate else likely_survival(known, Y)
-        grouped = [] if tables.groups is None else [tables.groups]
+        likely = None
+        if tables.groups is None:
+            likely = owners_in(Y) if study.likely is None else study.likely[0]
+        grouped = [name for name in (tables.groups, likely) if name is not None and name not in (covariate or ())]
         chosen = usable(known, [*(confounder or []), *grouped, *(survival or ())])
+        if likely in grouped and likely in known:
+            ctx.params["groups"] = likely
         words = [word for text in gaps for word in ("--na", text)]
         words += suggested(found, known, chosen, reading, data is not None)
         again = shell_line.again(ctx, "fit", without=("covariate", "match"))
@@ -86,7 +95,7 @@ def check(
         facts = {
             **{"samples": len(Y), "views": found, "covariates": known},
             "notes": [in_flags(one.message) for one in said],
-            "likely_groups": None if study.likely is None else study.likely[0],
+            "likely_groups": likely,
             **{"marks_of_gaps": gaps, "survival": survival, "table": study.where},
             "command": " ".join([again, shell_line.line(*words, *tested, *WRITTEN).removeprefix("covalign").strip()]),
         }
@@ -110,6 +119,20 @@ def files_in(
     views = [f"{name}={path}" for name, path in found.views.items()]
     ctx.params.update(data=None, view=views, covariates=found.covariates)
     return None, found.views, found.covariates, found.sets
+
+
+def marked(opened: Any, reading: Reading) -> tuple[Study, Reading]:
+    """``first_that_opens``; texts among the numbers of views that seem to mark gaps are taken for such."""
+    from covalign.tables.overview import is_mark_among_numbers
+    from covalign.tables.table_columns import OddCellError
+
+    while True:
+        try:
+            return first_that_opens(opened, reading)
+        except OddCellError as error:
+            if error.text in reading.na or not is_mark_among_numbers(error.text):
+                raise
+            reading = reading._replace(na=[*reading.na, error.text])
 
 
 def first_that_opens(opened: Any, reading: Reading) -> tuple[Study, Reading]:
@@ -190,5 +213,5 @@ def page(facts: dict[str, Any]) -> list[str]:
         later = shell_line.line("associations", WRITTEN[1], facts["table"], "--survival", f"{time},{event}")
         lines.append(f"{time!r} and {event!r} look like survival, which cannot be a covariate. After fit: {later}")
     if facts["likely_groups"] is not None:
-        lines.append(f"Rows may belong together: --groups {facts['likely_groups']} would hold them out together.")
+        lines.append(f"Rows may belong together: --groups {facts['likely_groups']} holds them out together.")
     return [*lines, "", "Suggested command:", facts["command"]]

@@ -11,6 +11,8 @@ import typer
 
 from covalign.cli.options import DATA, METHOD
 
+REGIME = ("regime", "lam", "max_coupling", "exact", "weight", "uncoupled")  # options that choose the regime
+
 
 def again(ctx: typer.Context, name: str, panels: Sequence[str] = (DATA,), without: Sequence[str] = ()) -> str:
     """The command line ``covalign name`` with the same arguments, and the same options of some panels."""
@@ -39,7 +41,7 @@ def line(*words: Any) -> str:
 
 def refit(ctx: typer.Context) -> str:
     """The command line that fits the same model, without its regime: the report shows one for every regime."""
-    return again(ctx, str(ctx.info_name), (DATA, METHOD), ("regime", "lam", "max_coupling"))
+    return again(ctx, str(ctx.info_name), (DATA, METHOD), REGIME)
 
 
 def _plain(value: Any) -> str:

@@ -37,11 +37,13 @@ from covalign.factor.fit_search import Best, Search, warn_if_not_converged
 from covalign.factor.fitted_rows import Rows as RowsInMemory
 from covalign.factor.held_out_factors import HeldOutFactors
 from covalign.factor.inference import sweeps, updates
+from covalign.factor.inference.engines import Sparse
 from covalign.factor.inference.heavy_tails import Scaled
 from covalign.factor.inference.kernel import kernel_of
 from covalign.factor.inference.n_factors import ACTIVE_SHARE
 from covalign.factor.inference.patterns import Gapped
 from covalign.factor.inference.realignment import Realigned
+from covalign.factor.inference.sparse_gaps import SparseGapped
 from covalign.factor.inference.state import Problem, State, cannot_resume
 from covalign.factor.inference.sweeps import Fit
 from covalign.factor.results import Tables
@@ -275,6 +277,8 @@ class InformedFactorAnalysis(RegimesOfFactors, HeldOutFactors, Findings, SampleR
             raise _needs_complete(engine)
         if self.noise == "student":
             engine = _scaled(table, rows, np.asarray(engine.yy / n))
+        if self.regime_from == "features":
+            table = _with_reach(table, engine, rows)
         full = self.posterior == "full"
         problem = Problem(engine, n, p, k, table.bounds, full, float(self.beta_prior), coordinates=coordinates)
         if resume and self._realigned is not None:
@@ -597,6 +601,16 @@ def _scaled(table: Table, rows: Any, S_y: Array) -> Scaled:
         raise ValueError(message(need, remedy="use noise='gaussian', or load the rows"))
     ((_, parts, Y, C),) = rows.chunks(table)
     return Scaled.of_views(table.standardised(parts, C), Y, S_y, table.bounds)
+
+
+def _with_reach(table: Table, engine: Any, rows: Any) -> Table:
+    """The table of a fit that knows its most distant cells: its rows are in memory, or sparse."""
+    plain = engine.plain if isinstance(engine, Scaled) else engine
+    if not isinstance(rows, RowsInMemory) and not isinstance(plain, Sparse | SparseGapped):
+        return table
+    sparse: Any = plain
+    farthest = table.farthest(rows.X) if isinstance(rows, RowsInMemory) else sparse.X.farthest
+    return table.reaching(farthest, plain.xx / (plain.counts if isinstance(plain, Gapped) else len(rows.Y)))
 
 
 def _needs_complete(data: Gapped) -> ValueError:

@@ -173,7 +173,7 @@ class Placer:
         dof = [None if stage.state.scales is None else stage.state.scales.dof for stage in self.stages]
         scales = [(name, view.names, view.mean, view.sd) for name, view in table.views.items()]
         std = None if self.std is None else (self.std.rows, self.std.T, self.std.n, self.std.bend)
-        return [self.maps, of_stages, dof, scales, std, new.present, new.Y, new.C, *table.nuisance[1:]]
+        return [self.maps, table.reach, of_stages, dof, scales, std, new.present, new.Y, new.C, *table.nuisance[1:]]
 
     def __call__(self, here: slice, parts: dict[str, Any]) -> Array:
         """E[z_n], followed by the standard deviations if they are computed."""
@@ -184,12 +184,24 @@ class Placer:
         Y, C = None if self.new.Y is None else self.new.Y[here], self.new.C[here]
         linear = all(stage.state.scales is None for stage in self.stages)
         if linear and all(finite) and (Y is None or np.isfinite(Y.sum())):
-            mapped = [of.shift + self.new.table.mapped(parts, C, of.of_x) for of in self.maps]
+            table = self.new.table
+            if table.within_reach(parts, C):
+                mapped = [of.shift + table.mapped(parts, C, of.of_x) for of in self.maps]
+            else:
+                mapped = self._limited(parts, C)
             means = mapped if Y is None else [z + Y @ of.of_y for z, of in zip(mapped, self.maps, strict=True)]
             own = np.broadcast_to(np.diag(self.maps[-1].cov), means[-1].shape)
         else:
             means, own = self._placed(parts, Y, C)
         return means[-1] if self.std is None else np.hstack([means[-1], self.std(own, means[0])])
+
+    def _limited(self, parts: dict[str, Any], C: Array) -> list[Array]:
+        """Linear maps of rows with cells that may be out of reach, some rows at a time."""
+        table, made = self.new.table, list[list[Array]]()
+        for at in slices(len(C), table.bounds[-1].stop):
+            X = np.nan_to_num(table.standardised({name: part[at] for name, part in parts.items()}, C[at]))
+            made.append([of.shift + X @ of.of_x for of in self.maps])
+        return [np.vstack(stage) for stage in zip(*made, strict=True)]
 
     def _placed(self, parts: dict[str, Any], Y: Array | None, C: Array) -> tuple[list[Array], Array]:
         """Means and variances if cells are missing, some rows at a time."""

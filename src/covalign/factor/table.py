@@ -22,6 +22,9 @@ class ViewScale(NamedTuple):
     sd: Array
 
 
+FAR = 6.0  # standard deviations: how far any cell of a new sample may lie from the mean
+
+
 class Table(NamedTuple):
     """What a fit keeps of its data besides sums."""
 
@@ -31,6 +34,37 @@ class Table(NamedTuple):
     mean_y: Array
     sd_y: Array
     nuisance: Nuisance
+    reach: Array | None = None  # the largest standardised cell of each feature that counts as it is; None: any
+
+    def farthest(self, X: Array) -> Array:
+        """The largest deviation of each feature in rows without what confounders explain, standardised."""
+        scales = self.views.values()
+        mean, sd = (np.concatenate([getattr(view, name) for view in scales]) for name in ("mean", "sd"))
+        gaps = bool(np.isnan(X.sum()))
+        high, low = (np.nanmax(X, axis=0), np.nanmin(X, axis=0)) if gaps else (X.max(axis=0), X.min(axis=0))
+        return np.asarray(np.maximum(high - mean, mean - low) / sd)
+
+    def reaching(self, farthest: Array, variance: Array) -> Table:
+        """With the reach of a fit: its most distant cell of each feature, and at least ``FAR`` standard deviations.
+
+        A cell of a new sample that is further away counts as that far: a linear map would follow it anywhere.
+        """
+        return self._replace(reach=np.maximum(FAR * np.sqrt(variance), farthest * (1 + 1e-9)))
+
+    def within_reach(self, parts: Mapping[str, Any], C: Array) -> bool:
+        """Whether all cells of rows without gaps count as they are; False if only a closer look could tell."""
+        if self.reach is None or not len(C):
+            return True
+        if C.shape[1]:
+            return False
+        for (name, view), where in zip(self.views.items(), self.bounds, strict=True):
+            if name in parts:
+                far = self.reach[where] * view.sd
+                X = parts[name]
+                high, low = (np.asarray(dense(extreme)).ravel() for extreme in (X.max(axis=0), X.min(axis=0)))
+                if np.any(high > view.mean + far) or np.any(low < view.mean - far):
+                    return False
+        return True
 
     @property
     def encoding(self) -> Encoding:
@@ -53,6 +87,8 @@ class Table(NamedTuple):
     def standardised(self, parts: Mapping[str, Any], C: Array | None) -> Array:
         """Rows of some views, standardised as in the fit, all views side by side, NaN where a cell is missing.
 
+        No cell is beyond the reach.
+
         ``C`` is None if what confounders explain is already subtracted.
         """
         n, out = next(iter(parts.values())).shape[0], []
@@ -62,7 +98,8 @@ class Table(NamedTuple):
                 continue
             explained = 0.0 if C is None else self.nuisance.of_x(C, where)
             out.append((dense(parts[name]) - explained - view.mean) / view.sd)
-        return np.hstack(out)
+        X = np.hstack(out)
+        return X if self.reach is None else np.clip(X, -self.reach, self.reach, out=X)
 
     def mapped(self, parts: Mapping[str, Any], C: Array | None, of_x: Array) -> Array:
         """``standardised(parts, C) @ of_x`` for views without gaps, from X as it is stored; absent views count as 0."""

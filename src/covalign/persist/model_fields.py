@@ -186,6 +186,8 @@ def check_factor(meta: dict[str, Any], arrays: dict[str, Array]) -> None:
     _check_data(found, meta["engine"])
     for prefix in ("now", "stage1"):
         _check_state(found, prefix, of_views, gaps=meta["engine"].endswith("Gapped"))
+    if "table.reach" in arrays:
+        found.numbers("table.reach", "d", low=0)
     if "regression.of_x" in arrays:
         found.numbers("regression.of_x", "d p")
     if ("regression.of_x" in arrays) != (meta.get("regression_share", 0.0) > 0):

@@ -23,6 +23,7 @@ from covalign.tables.join import in_order
 
 COLUMN = "group number"  # of encoded covariates, the last one
 FEW = 5  # groups: fewer say little
+OWNERS = re.compile(r"(?<![a-z])(?:donor|patient|subject|individual|participant|animal|mouse)(?![a-z])")
 LIKELY = re.compile(r"(^|[^a-z])(donor|patient|subject|individual|participant|animal|mouse|sample|batch)s?([^a-z]|$)")
 
 
@@ -141,6 +142,15 @@ def likely_column(Y: pd.DataFrame, *others: Any) -> tuple[str, str] | None:
                 pairs = len(np.unique(codes * (values.max() + 2) + values))
                 if pairs == len(levels) and len(np.unique(values)) > 1:
                     return str(name), str(covariate)
+    return None
+
+
+def owners_in(Y: pd.DataFrame) -> str | None:
+    """The first column called donor, patient or the like that names several rows each time; None if there is none."""
+    for name in Y.columns:
+        labels = Y[name]
+        if OWNERS.search(str(name).lower()) and labels.notna().all() and 2 < labels.nunique() <= len(labels) / 2:
+            return str(name)
     return None
 
 

@@ -97,6 +97,11 @@ def of_column(name: str, values: pd.Series) -> dict[str, Any]:
     return {**facts, "kind": kind, "levels": levels, "order": likely_order(levels or []), "columns": len(column.names)}
 
 
+def is_mark_among_numbers(text: str) -> bool:
+    """Whether a text among numbers seems to mark a gap."""
+    return re.fullmatch(MARK_AMONG_NUMBERS, text, flags=re.IGNORECASE) is not None
+
+
 def marks(table: pd.DataFrame) -> list[str]:
     """Texts that seem to mark gaps: among numbers, or as a level such as [Not Available]."""
     found: list[str] = []

@@ -105,6 +105,8 @@ def _opened(
     if is_foreign(path):
         try:
             return from_frame(files.read_table(path, index, na), str(path), without, only)
+        except table_columns.OddCellError:
+            raise
         except ValueError as why:
             raise ValueError(f"{str(why).removesuffix('.')}{other_sheets(path)}.") from why
     if is_mtx(file_of(path)) or is_cell_ranger(file_of(path)):
@@ -283,7 +285,20 @@ def open_study(
         problem = f"transpose needs covariates in a table of their own, and they are read from {str(source)!r}"
         raise ValueError(message(problem, remedy=GIVE_COVARIATES))
     found = arranged(views, known, str(source), layout._replace(by_name=layout.by_name and not together))
-    return Study(found.views, found.table, str(source), together, [*notes, *found.notes], likely)
+    alike = [] if together else also_features(found.table, found.views)
+    return Study(found.views, found.table, str(source), together, [*notes, *found.notes, *alike], likely)
+
+
+def also_features(table: pd.DataFrame, views: Mapping[str, Representation]) -> list[str]:
+    """A note for every covariate that a view has, too: its factor would be that feature."""
+    columns, notes = {str(name).casefold(): str(name) for name in table.columns}, []
+    for name, view in views.items():
+        for feature in () if view.features is None else map(str, view.features):
+            column = columns.get(feature.casefold())
+            if column is not None:
+                where = f"feature {feature!r} of {name or view.where}"
+                notes.append(f"covariate {column!r} is also {where}: a factor may be nothing but that feature")
+    return notes
 
 
 def _columns_beside(path: Path, names: Sequence[str], index: str | None, na: Sequence[str]) -> pd.DataFrame:

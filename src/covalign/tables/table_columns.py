@@ -13,6 +13,14 @@ from pandas.api import types
 from covalign._core.messages import listed, message, shown
 
 
+class OddCellError(ValueError):
+    """A cell of a view that is no number, although most of its column are; ``text`` is what it holds."""
+
+    def __init__(self, said: str, text: str) -> None:
+        super().__init__(said)
+        self.text = text
+
+
 def marks(na: Any) -> tuple[str, ...]:
     """Texts that mark a gap."""
     texts = (na,) if isinstance(na, str) else tuple(na) if isinstance(na, list | tuple | set) else (na,)
@@ -42,7 +50,8 @@ def refuse_text(frame: pd.DataFrame, where: str) -> None:
         if cell is not None:
             row, text = cell
             problem, got = f"{where} needs numbers in every column", f"{text!r} in row {row!r} of column {str(name)!r}"
-            raise ValueError(message(problem, got=got, remedy=f"leave cells without a number empty; {gap_mark(text)}"))
+            remedy = f"leave cells without a number empty; {gap_mark(text)}"
+            raise OddCellError(message(problem, got=got, remedy=remedy), text)
 
 
 def gap_mark(text: str) -> str:

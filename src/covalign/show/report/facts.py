@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import ast
 import math
+import shlex
 from collections.abc import Sequence
 from typing import Any
 
@@ -94,20 +95,23 @@ def of_estimator(
 
 
 def limits(budget: Budget, names: Sequence[str]) -> dict[str, str]:
-    """What ``at(exact=True)`` was asked for: as words, and as arguments in Python."""
+    """What ``at(exact=True)`` was asked for: as words, as arguments in Python, and as options of ``covalign align``."""
     pairs = [(names[a], names[b]) for a, b in budget.uncoupled]
-    words, code = [], []
+    words, code, flags = [], [], ["--exact"]
     if math.isfinite(budget.max_coupling):
         words.append(f"a coupling of at most {budget.max_coupling:g}")
         code.append(f"max_coupling={budget.max_coupling!r}")
+        flags += ["--max-coupling", f"{budget.max_coupling!r}"]
     if pairs:
         words.append(f"no correlation between {' and between '.join(f'{a} and {b}' for a, b in pairs)}")
         code.append(f"uncoupled={pairs!r}")
+        flags += [text for a, b in pairs for text in ("--uncoupled", f"{a},{b}")]
     if budget.weights is not None:
         weighted = {name: float(f"{weight:.4g}") for name, weight in zip(names, budget.weights, strict=True)}
         words.append(f"the weights {', '.join(f'{weight:g} of {name}' for name, weight in weighted.items())}")
         code.append(f"weights={weighted!r}")
-    return {"words": ", ".join(words), "code": ", ".join([*code, "exact=True"])}
+        flags += [text for name, weight in weighted.items() for text in ("--weight", f"{name}={weight:g}")]
+    return {"words": ", ".join(words), "code": ", ".join([*code, "exact=True"]), "flags": shlex.join(flags)}
 
 
 def of_rows(
@@ -133,6 +137,7 @@ def of_rows(
         "held_out_exclusive": held is not None and held.all_exclusive,
         "why_not_held_out": why_not_held_out,
         "gain": list(usual_gain(len(folds)) if held is None or held.gain is None else held.gain),
+        "columns": 0 if held is None else held.columns,
     }
 
 
@@ -326,7 +331,8 @@ def _held_out(facts: dict[str, Any], regime: str, lam: float) -> dict[str, Any]:
         C = np.array([_symmetric(part["C"]) for part in of["parts"]])
         left_out.append(CoupledFold(n, F @ C @ F.T, F @ F.T, of["n_train"]))
     whole = mixing(facts["fitted"], regime, lam)
-    coupling = coupling_on_new_rows(coupling_of(whole @ whole.T), left_out, facts["groups"] is not None)
+    among = coupling_of(whole @ whole.T)
+    coupling = coupling_on_new_rows(among, left_out, facts["groups"] is not None, facts["columns"])
     return {**dict(zip(("alignment", "se", "low", "high"), found, strict=True)), "coupling": coupling}
 
 

@@ -36,6 +36,7 @@ const frontier = (() => {
     const across = Math.max(...curve.map((found) => found.coupling));
     const texts = [];
     if (across * 1.05 < leastAcross) texts.push(`Coupling runs only from ${plain(first.coupling)} to ${plain(across)} here; the axis reaches ${leastAcross}, so that this is not magnified.`);
+    if (facts.learns && curve.some((found) => found.heldOut && found.heldOut.meanLow >= height(found.heldOut) - 1e-9)) texts.push(`The interval is that of the map, which has seen all rows; the line is that of fits without a fold, so it may lie at the lower edge.`);
     if (Math.abs(high - low) < 0.01) texts.push(`Mean alignment on the fitted ${live.rows} changes by ${shown(high - low, 4)} along λ.`);
     return texts.join(" ");
   }

@@ -104,7 +104,7 @@
     if (turn !== null) lines.push(`${name} = ${turn}`);
     lines.push(isModel ? "fa.factors_, fa.summary()" : `named = aligner.transform(Z${facts.confounders.length ? ", confounders=C" : ""})`);
     if (facts.command) {
-      const setting = ["as fitted", "exact"].includes(regime) ? "" : budget !== null && !isModel ? ` --max-coupling ${budget}`
+      const setting = regime === "as fitted" ? "" : regime === "exact" ? ` ${facts.limits.flags}` : budget !== null && !isModel ? ` --max-coupling ${budget}`
         : regime === "tunable" ? ` --lam ${Number(lam.toPrecision(12))}` : ` --regime ${regime}`;
       lines.push("", "# or, in a shell:", ...`${facts.command}${setting}`.split(/\r?\n|\r/).map((line) => `# ${line}`));
     }
