@@ -1,4 +1,4 @@
-"""Commands without standard streams, on a full output and in a folder that is gone: a line of ours, and no traceback."""
+"""Commands without standard streams, on a full output, in a folder that is gone: a line of ours, no traceback."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+
+from tests.conftest import thorough
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="shells and devices of Linux")
 
@@ -35,7 +37,7 @@ def shell(line, folder):
     return done
 
 
-@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&- <&-"])
+@pytest.mark.parametrize("closed", [">&- 2>&- <&-", *thorough(">&-", "2>&-", "<&-")])
 def test_closed_streams(closed, tables):
     """The result is written, and nothing of the answer gets into it."""
     done = shell(f"COVALIGN align Z.csv Y.csv -o out.csv --force {closed}", tables)
@@ -43,7 +45,7 @@ def test_closed_streams(closed, tables):
     assert pd.read_csv(tables / "out.csv", index_col=0).shape == (40, 1)
 
 
-@pytest.mark.parametrize("arguments", ["--help", "align Z.csv Y.csv -o out.csv --force --json"])
+@pytest.mark.parametrize("arguments", ["--help", *thorough("align Z.csv Y.csv -o out.csv --force --json")])
 def test_a_full_output_is_said_in_our_words(arguments, tables):
     done = shell(f"COVALIGN {arguments} > /dev/full", tables)
     assert done.returncode == 1
@@ -58,9 +60,10 @@ def test_a_working_folder_that_is_gone(tables, tmp_path):
     assert "The working folder does not exist any more. Change to another folder." in done.stderr
 
 
-@pytest.mark.parametrize(
-    "setting", ["LC_ALL=C PYTHONUTF8=0", "PYTHONIOENCODING=ascii", "HOME=/nonexistent TZ=Mars/Sea", "PYTHONOPTIMIZE=2"]
-)
+SETTINGS = ["LC_ALL=C PYTHONUTF8=0", "PYTHONIOENCODING=ascii", "HOME=/nonexistent TZ=Mars/Sea", "PYTHONOPTIMIZE=2"]
+
+
+@pytest.mark.parametrize("setting", thorough(*SETTINGS))
 def test_settings_of_other_machines(setting, tables):
     assert shell(f"{setting} COVALIGN align Z.csv Y.csv -o out.csv --force", tables).returncode == 0
     assert os.path.getsize(tables / "out.csv") > 0
