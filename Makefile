@@ -42,9 +42,10 @@ check: setup
 	$(RUN) -m mypy
 	$(RUN) -m pytest -q tests/core/test_architecture.py
 
-# One table: shapes of real work, each next to its reference and the ratio that is wanted; less than 15 minutes.
+# One table: shapes of real work, each next to its reference and the ratio that is wanted; and cost against size.
 bench: setup
 	$(RUN) benchmarks/shapes.py --write docs
+	$(RUN) benchmarks/cost.py --write docs
 
 bench-all: bench
 	$(RUN) benchmarks/aligner.py

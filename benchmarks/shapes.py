@@ -10,6 +10,7 @@ puts the table into shapes.csv and benchmarks.md of a folder.
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
 import os
 import subprocess
@@ -20,13 +21,14 @@ import warnings
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from timing import Work, median_seconds
+from timing import Work, median_seconds, peak_megabytes
 
 import covalign as ca
+from covalign.stream.memory import SparseRows
 
 
 class Measure(NamedTuple):
@@ -106,16 +108,20 @@ def command(measure: Measure) -> Iterator[Row]:
 
 
 def many_classes(measure: Measure) -> Iterator[Row]:
-    """100,000 x 768 features of 700 classes (there can be no more covariates than columns), next to Z.T @ Z."""
-    Z, Y = features(100_000, 768, 701)
-    exact, fitted = Z.astype(np.float64), [ca.LatentAligner()]
+    """100,000 x 768 features of 700 classes, and of 1,000, which have the strongest regime; next to Z.T @ Z."""
+    for classes, regime in ((700, "tunable"), (1000, "strongest")):
+        Z, Y = features(100_000, 768, classes + 1)
+        exact, fitted = Z.astype(np.float64), [ca.LatentAligner()]
 
-    def fit() -> None:
-        fitted[0] = ca.LatentAligner().fit(Z, Y)
+        def fit(Z: Any = Z, Y: Any = Y, regime: str = regime, fitted: list[ca.LatentAligner] = fitted) -> None:
+            fitted[0] = ca.LatentAligner(regime).fit(Z, Y)
 
-    took = measure({"product": lambda: exact.T @ exact, "fit": fit, "summary": lambda: fitted[0].summary()})
-    yield Row("700 classes: fit", "Z.T @ Z in float64", took["fit"], took["product"], 2)
-    yield Row("700 classes: summary()", "fit", took["summary"], took["fit"], 0.1)
+        def summary(fitted: list[ca.LatentAligner] = fitted) -> None:
+            fitted[0].summary()
+
+        took = measure({"product": lambda exact=exact: exact.T @ exact, "fit": fit, "summary": summary})
+        yield Row(f"{classes:,} classes: fit", "Z.T @ Z in float64", took["fit"], took["product"], 2)
+        yield Row(f"{classes:,} classes: summary()", "fit", took["summary"], took["fit"], 0.1)
 
 
 def single(measure: Measure) -> Iterator[Row]:
@@ -176,14 +182,26 @@ def complete(measure: Measure) -> Iterator[Row]:
     yield Row("iFA, 500 x 100: summary()", "fit", took["summary"], took["fit"], 1.5)
 
 
+def counts(n: int, d: int, seed: int = 0) -> tuple[dict[str, Any], np.ndarray]:
+    """Logarithms of sparse counts in two views, 5 % of them not zero, with 15 components, and three covariates."""
+    from scipy import sparse
+
+    rng = np.random.default_rng(seed)
+    H = rng.gamma(2.0, 0.5, (n, 15))
+    W = rng.gamma(0.3, 1.0, (15, d))
+    rate = 0.055 / (H[:500] @ W).mean()
+    parts = [sparse.csr_matrix(np.log1p(rng.poisson(rate * H[i : i + 500] @ W))) for i in range(0, n, 500)]
+    X, cut = sparse.vstack(parts, format="csr"), 2 * d // 5
+    return {"rna": X[:, :cut], "atac": X[:, cut:]}, H[:, :3] + 0.5 * rng.normal(size=(n, 3))
+
+
 def sparse_features(measure: Measure) -> Iterator[Row]:
     """1,000 x 50,000 sparse features in two views, next to a truncated SVD of the same rank."""
     from scipy import sparse
     from sklearn.utils.extmath import randomized_svd
 
-    rng = np.random.default_rng(0)
-    X = sparse.random(1000, 50_000, 0.05, "csr", random_state=0)
-    Y, views = rng.normal(size=(1000, 3)), {"rna": X[:, :20_000], "atac": X[:, 20_000:]}
+    views, Y = counts(1000, 50_000)
+    X = sparse.hstack(list(views.values()), format="csr")
     took = measure(
         {
             "svd": lambda: randomized_svd(X, 20, random_state=0),
@@ -191,6 +209,43 @@ def sparse_features(measure: Measure) -> Iterator[Row]:
         }
     )
     yield Row("iFA, 1,000 x 50,000 sparse, 20 factors", "randomised SVD, rank 20", took["fit"], took["svd"], 3)
+
+
+def sparse_views(measure: Measure) -> Iterator[Row]:
+    """8,000 x 20,000 sparse features; a third of the samples lack a view, and there are confounders: time, memory."""
+    from scipy import sparse
+    from sklearn.utils.extmath import randomized_svd
+
+    views, Y = counts(8000, 20_000)
+    X, C = sparse.hstack(list(views.values()), format="csr"), np.random.default_rng(1).normal(size=(8000, 2))
+    there = np.random.default_rng(2).random(8000) > 0.33
+    names = pd.Index([f"cell{i}" for i in range(8000)])
+    tables = {
+        "rna": SparseRows(views["rna"], "rna", index=names),
+        "atac": SparseRows(views["atac"][there], "atac", index=names[there]),
+    }
+    del views
+    held = [table.stored for table in tables.values()]
+    stored = sum(S.data.nbytes + S.indices.nbytes + S.indptr.nbytes for S in held)
+    frame = pd.DataFrame(Y, index=names)
+
+    def fit() -> None:
+        ca.InformedFactorAnalysis(20).fit(tables, frame, confounders=pd.DataFrame(C, index=names))
+
+    once = measure._replace(repeats=1)
+    before = memory_now()
+    took = once({"fit": fit})
+    grown = peak_megabytes() - before
+    took |= once({"svd": lambda: randomized_svd(X, 20, random_state=0)})
+    yield Row("iFA, 8,000 x 20,000 sparse, views missing", "randomised SVD, rank 20", took["fit"], took["svd"], 3)
+    yield Row("the same, MB with the data", "MB of the data", grown + stored / 1e6, stored / 1e6, 2)
+
+
+def memory_now() -> float:
+    """Megabytes of this process; what it freed goes back to the system, and the peak is counted from here."""
+    ctypes.CDLL(None).malloc_trim(0)
+    Path("/proc/self/clear_refs").write_text("5")
+    return peak_megabytes()
 
 
 def columns(measure: Measure) -> Iterator[Row]:
@@ -236,6 +291,7 @@ SHAPES: dict[str, Callable[[Measure], Iterator[Row]]] = {
     "blocks": blocks,
     "cells": cells,
     "sparse_features": sparse_features,
+    "sparse_views": sparse_views,
     "columns": columns,
     "start": start,
 }

@@ -59,6 +59,7 @@ same names, and all figures are of these.
 FIT = """\
 fa = ca.InformedFactorAnalysis(n_factors=10).fit(views, clinic[["ER-alpha", "subtype"]])
 fa = fa.realign(lam=0.5)
+placed = fa.set_output(transform="pandas").transform(views)  # tumours where features alone place them, as new ones
 """
 
 
@@ -102,26 +103,26 @@ ca.plot.enrichment(fa.enrichment(sets, "mrna"))""",
         "factors_number",
         "Tumours by two factors, coloured by a number. Hollow points have an unknown value.",
         """\
-ca.plot.factors(fa.factors_frame(), x="ER-alpha", y="subtype_Her2", colour=clinic["ER-alpha"])""",
+ca.plot.factors(placed, x="ER-alpha", y="subtype_Her2", colour=clinic["ER-alpha"])""",
     ),
     Figure(
         "factors_category",
         "The same tumours, coloured by a category.",
         """\
-ca.plot.factors(fa.factors_frame(), x="ER-alpha", y="subtype_Her2", colour=clinic["subtype"])""",
+ca.plot.factors(placed, x="ER-alpha", y="subtype_Her2", colour=clinic["subtype"])""",
     ),
     Figure(
         "factor_by_category",
         "One factor by the levels of a category. Tumours of unknown level are separate.",
         """\
-ca.plot.factor_by_category(fa.factors_frame(), factor="subtype_Her2", category=clinic["subtype"])""",
+ca.plot.factor_by_category(placed, factor="subtype_Her2", category=clinic["subtype"])""",
     ),
     Figure(
         "association",
         "Associations of every factor with all known variables, also those that the model did not use: correlations "
         "with numbers, η² of categories. Each uses the tumours that have both values.",
         """\
-ca.plot.association(ca.metrics.association(fa.factors_frame(), clinic))""",
+ca.plot.association(ca.metrics.association(placed, clinic))""",
     ),
     Figure(
         "bound",

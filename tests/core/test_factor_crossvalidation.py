@@ -169,3 +169,10 @@ def test_a_model_of_few_samples_has_a_summary_and_says_why_nothing_is_held_out(n
     assert "unknown" in model._repr_html_()
     with pytest.raises(CannotHoldOutError, match="needs at least 20"):
         model._judged()
+
+
+def test_frames_as_outputs_leave_the_held_out_numbers_as_they_are():
+    data = ca.simulate.scenario("PN", n_samples=60, n_features=12, n_covariates=2)
+    fitted = [ca.InformedFactorAnalysis(4, folds=2, supervision=1).fit(data.X, data.Y) for _ in range(2)]
+    fitted[1].set_output(transform="pandas")
+    pd.testing.assert_frame_equal(fitted[0].summary(), fitted[1].summary())

@@ -145,7 +145,7 @@ def test_a_table_of_many_rows_stays_sparse(monkeypatch):
 
 def test_many_rows_start_without_a_matrix_of_rows_by_rows():
     views, *_ = counts(n=100)
-    X = SparseX.of(sparse.csr_matrix(views["rna"]), views["rna"].mean(axis=0), np.ones(90))
+    X = SparseX.of([sparse.csr_matrix(views["rna"])], views["rna"].mean(axis=0), np.ones(90))
     values, vectors = X.leading(3)
     expected, exact = np.linalg.eigh(X.rows)
     np.testing.assert_allclose(values, expected[::-1][:3], rtol=1e-3)

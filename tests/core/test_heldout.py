@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 import covalign as ca
+from covalign._core.linalg import to_correlation
 from covalign.closed_form import heldout, regimes, shrinkage
 from covalign.closed_form.fold_packing import packed
 from covalign.closed_form.ridge_path import error_of, ridge_path
@@ -110,10 +111,22 @@ def test_held_out_coupling_from_rows(lam):
         z = (Z[fold == f] - train.mean_z) @ T.T
         z /= np.sqrt(np.mean(z**2, axis=0))
         C = z.T @ z / len(z)
-        among = sum(2 * (1 - (1 - C[p, q] ** 2) * len(z) / (len(z) - 1)) for p, q in [(0, 1), (0, 2), (1, 2)])
+        rest = 1 - C[np.triu_indices(3, 1)] ** 2
+        among = 2 * np.sum((1 - rest * len(z) / (len(z) - 1)) * (1 + 2 * rest / (len(z) + 2)))
         own = squares(np.corrcoef((Z[fold != f] @ T.T).T))
-        expected += len(z) / 240 * (among - own) * (240 - len(z)) / 240
+        expected += len(z) / 240 * (among - own) * (1 - len(z) / 240 * (1 - 8 / 240))
     assert frame["coupling"].iloc[0] == pytest.approx(max(0, expected), abs=1e-9)
+
+
+@pytest.mark.parametrize("true", [0.0, 0.3, 0.7])
+def test_the_squared_correlation_of_few_rows_is_fair(true):
+    m, z = 15, np.random.default_rng(0).normal(size=(6000, 15, 2))
+    z[:, :, 1] = true * z[:, :, 0] + np.sqrt(1 - true**2) * z[:, :, 1]
+    C = np.einsum("rmp,rmq->rpq", z, z) / m
+    found = [heldout.coupling_of_rows(heldout.CoupledFold(np.array([m]), c[None], np.eye(2), 100)) for c in C]
+    assert np.mean(found) == pytest.approx(2 * true**2, abs=0.03)
+    squares = np.array([to_correlation(c)[0, 1] ** 2 for c in C])
+    assert np.mean(2 * (1 - (1 - squares) * m / (m - 1))) < 2 * true**2 + 0.01 - 0.06 * (true == 0.7)
 
 
 @pytest.mark.parametrize("n_groups", [5, 7, 30])

@@ -378,6 +378,7 @@ def test_missing_shows_patterns_as_wide_as_their_samples(patterns):
         np.testing.assert_array_equal(np.diff(band.get_coordinates()[0, :, 0]), widths)
         assert f"{widths[(one['observed'] > 0).to_numpy()].sum():,}" in [t.get_text() for t in ax.texts]
     assert ax.get_xlim() == (0, widths.sum())
+    assert not any("." in t.get_text() for t in ax.texts)  # samples are whole
     draw(ax)
 
 

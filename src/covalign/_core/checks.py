@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
@@ -156,6 +157,15 @@ def check_flags(**flags: Any) -> None:
     """Refuse what is neither True nor False; the arguments have the names of the flags."""
     for name, value in flags.items():
         check_flag(name, value)
+
+
+def check_pattern(what: str, pattern: str) -> None:
+    """Refuse text that is no regular expression."""
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        got, remedy = f"{pattern!r} ({error})", "write for example '-01A$'"
+        raise ValueError(message(f"{what} needs a regular expression", got=got, remedy=remedy)) from None
 
 
 def not_one_of(what: str, got: Any, known: Sequence[str]) -> ValueError:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 
 def json_value(value: Any) -> Any:
     """Dicts, lists, numbers and text; arrays become lists, NaN and infinity become None, anything else its text.
@@ -20,7 +18,7 @@ def json_value(value: Any) -> Any:
         return [json_value(item) for item in value]
     if hasattr(value, "tolist"):
         plain = value.tolist()
-        return json_value(float(value) if isinstance(plain, np.longdouble) else plain)
+        return json_value(float(value) if hasattr(plain, "tolist") else plain)  # a long double stays one
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if value is None or isinstance(value, bool | int | str) else str(value)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from covalign._core.messages import message
 from covalign.cli import options
 from covalign.cli.reading_options import Reading, check_views, levels_of, most_of
 
@@ -42,11 +40,9 @@ class TableOptions:
         for flag, names in (("--transpose", transpose), ("--log", log)):
             check_views(flag, names, views)
         if self.strip is not None:
-            try:
-                re.compile(self.strip)
-            except re.error as error:
-                got, remedy = f"{self.strip!r} ({error})", "write for example '-01A$'"
-                raise ValueError(message("--strip needs a regular expression", got=got, remedy=remedy)) from None
+            from covalign._core.checks import check_pattern
+
+            check_pattern("--strip", self.strip)
         most = dict(most_of(text) for text in top_variable or ())
         check_views("--top-variable", [*most], views)
         levels = dict(levels_of(text) for text in self.ordered or ())

@@ -53,6 +53,7 @@ class HeldOut(NamedTuple):
     folds: list[LeftOut]
     grouped: bool = False  # rows belong together, and parts are groups
     gain: Gain | None = None  # error of the model over that of the fits (``pooled_correlation.estimate``)
+    columns: int = 0  # of the rows, whose number limits what more rows take away from coupling
 
     @property
     def all_exclusive(self) -> bool:
@@ -74,7 +75,7 @@ class HeldOut(NamedTuple):
             fitted.append(np.diag(F @ of.polar.M))
             coupled.append(of.coupled(F))
         pairs, own = Pairs(*np.stack(sums, axis=1)), np.mean(fitted, axis=0)
-        coupling = coupling_on_new_rows(coupling_of(whole @ whole.T), coupled, self.grouped)
+        coupling = coupling_on_new_rows(coupling_of(whole @ whole.T), coupled, self.grouped, self.columns)
         each, mean = (of(pairs, own, k, self.grouped, self.gain) for of in (estimate, mean_estimate))
         return Measured(each, mean, coupling)
 
@@ -118,16 +119,19 @@ def coupling_of(cov: Array) -> float:
     return float(off_diagonal_squares(to_correlation(cov)))
 
 
-def coupling_on_new_rows(fitted: float, folds: Sequence[CoupledFold], grouped: bool = False) -> float:
+def coupling_on_new_rows(fitted: float, folds: Sequence[CoupledFold], grouped: bool = False, columns: int = 0) -> float:
     """The coupling c(n) of the fit to all n rows, from c_f on the rows left out of a fit to n_f rows.
 
-    Coupling beyond that of the fitted rows comes from errors of the fit, which go with 1 / n:
-    c(n) = c_fitted + mean_f (c_f - c_f,fitted) n_f / n.
+    Coupling beyond that of the fitted rows comes from errors of the fit, which go with 1 / n if rows have few columns.
+    If columns are no fewer than rows, P directions of noise have a coupling of P (P - 1) / K, whatever n is. In between
+    we take c(n) = c_fitted + mean_f (c_f - c_f,fitted) (1 - (1 - n_f / n) (1 - K / n)).
     """
     left_out = coupling_of_groups(folds) if grouped else [coupling_of_rows(of) for of in folds]
     n = sum(of.n.sum() for of in folds)
+    spare = 0.0 if n == 0 else max(0.0, 1 - columns / n)
     beyond = [
-        of.n.sum() / n * (c - coupling_of(of.own)) * (1 - of.share) for of, c in zip(folds, left_out, strict=True)
+        of.n.sum() / n * (c - coupling_of(of.own)) * (1 - of.share * spare)
+        for of, c in zip(folds, left_out, strict=True)
     ]
     return max(0.0, fitted + float(sum(beyond)))
 
@@ -137,12 +141,14 @@ def coupling_of_rows(of: CoupledFold) -> float:
 
     Of m rows, the square of a correlation C_pq is 1 / m on average where nothing couples, so
 
-        sum_{p != q} 1 - (1 - C_pq^2) m / (m - 1)
+        u_pq = 1 - (1 - C_pq^2) m / (m - 1)
 
-    is 0 on average there.
+    is 0 on average there. Where dimensions couple, it is too low by about 2 c^2 (1 - c^2) / (m + 2) for the true c, so
+    the estimate is the sum of u_pq (1 + 2 (1 - C_pq^2) / (m + 2)) over p != q (after Olkin and Pratt 1958).
     """
     C, rows = to_correlation(of.second_moment), max(float(of.n.sum()), 2.0)
-    return float(np.sum(1 - (1 - C[_off_diagonal(C)] ** 2) * rows / (rows - 1)))
+    rest = 1 - C[_off_diagonal(C)] ** 2
+    return float(np.sum((1 - rest * rows / (rows - 1)) * (1 + 2 * rest / (rows + 2))))
 
 
 def coupling_of_groups(folds: Sequence[CoupledFold]) -> list[float]:
@@ -223,7 +229,7 @@ def held_out(
     for split, polar in fitted:
         parts = reduced(split.parts, split.train.mean_z, polar, len(fitted))
         found.append(LeftOut(polar, parts, split.known, split.train.n or 0))
-    return HeldOut(whole, found, grouped, gain)
+    return HeldOut(whole, found, grouped, gain, len(made[0].train.mean_z))
 
 
 def reduced(parts: Sequence[Rows], mean: Array, polar: Polar, folds: int) -> list[Rows]:

@@ -302,7 +302,8 @@ class WideValidation:
             LeftOut(polar, reduced([self._parts[i] for i in of.left_out], mean, polar, len(found)), of.known, of.n)
             for of, mean, polar in found
         ]
-        return HeldOut(whole, folds, grouped, None if grouped else self._gain(overall, H))
+        gain = None if grouped else self._gain(overall, H)
+        return HeldOut(whole, folds, grouped, gain, self._rows.R.shape[1])
 
     def _gain(self, ridge: Ridge, H: Any) -> Gain:
         """``FoldValidation._gain``: lam H has the eigenvalues g of ``ridge_path.error_of``."""

@@ -172,7 +172,8 @@ def without(
     for i, share in enumerate(shares):
         if i:
             fit._regress(share)
-        z = fit.transform(new, confounders=None if C is None else C[test]) - fit._label_free_mean
+        placed = fit.transform(new, confounders=None if C is None else C[test])
+        z = np.asarray(placed) - fit._label_free_mean  # a frame after set_output
         try:
             polars = fit._polar(), fit._plain_polar()
         except ValueError as why:

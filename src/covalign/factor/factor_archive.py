@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -49,7 +48,9 @@ def pack(model: Any) -> tuple[dict[str, Any], dict[str, Array]]:
     engine = problem.data.plain if isinstance(problem.data, Scaled) else problem.data
     arrays |= {f"data.{name}": getattr(engine, name) for name in ENGINE_ARRAYS[type(engine)]}
     if isinstance(engine, Sparse | SparseGapped):
-        arrays |= {f"data.{of.name}": getattr(engine.X, of.name) for of in fields(SparseX)}
+        X, S = engine.X, engine.X.S
+        arrays |= {"data.values": S.data, "data.indices": S.indices, "data.indptr": S.indptr}
+        arrays |= {f"data.{name}": getattr(X, name) for name in ("mean", "weight", "left", "right")}
     if engine is not problem.data:
         arrays["data.sizes"] = problem.data.sizes
     arrays |= _pack_state("now", model._state) | _pack_state("stage1", model._stage_1)
@@ -142,7 +143,7 @@ def _sparse_x(arrays: dict[str, Array]) -> SparseX:
         shape=(len(arrays["data.indptr"]) - 1, len(arrays["data.mean"])),
     )
     given = (arrays.get(f"data.{name}") for name in ("mean", "weight", "left", "right"))
-    return SparseX.of(S, *given)  # type: ignore[arg-type]  # mean and weight are there
+    return SparseX.of([S], *given)  # type: ignore[arg-type]  # mean and weight are there
 
 
 def _pack_rows(rows: Any) -> dict[str, Array]:

@@ -76,8 +76,8 @@ class SampleResults(AlignedModel):
     def factor_std_(self) -> Array:
         """Standard deviations of ``factors_`` (n x K), for informed factors with that of their rotation.
 
-        On simulated data ``factors_ -+ 1.645 factor_std_`` contains the true informed factor 84 to 93 times in 100, 78
-        times where covariates leave a direction unseen (docs/notes.md). A free factor has only its own standard
+        On simulated data ``factors_ -+ 1.645 factor_std_`` contains the true informed factor 83 to 92 times in 100
+        (docs/notes.md). A free factor has only its own standard
         deviation, as no rotation of it is the true one. Computed when first asked for. With a supervision above 1, that
         takes a fit with supervision 1, and intervals contain the distance to its factors; they are NaN if the rows are
         not in memory.
@@ -196,8 +196,9 @@ class SampleResults(AlignedModel):
             return np.full(len(self.beta_), np.nan)
         if once is not self:
             return np.asarray(np.minimum(np.hypot(once.beta_std_, self.beta_ - once.beta_), 1.0))
-        gamma = rotation.gamma + uncertainty.of_noise(self._problem, self._stage_1)
-        return uncertainty.beta_std(self.beta_, gamma, self._rows.tails)
+        noise = uncertainty.Noise.of(self._problem, self._stage_1)
+        chance = uncertainty.by_chance(self.beta_, noise.chance, self._problem.k)
+        return uncertainty.beta_std(self.beta_, rotation.gamma + noise.gamma, self._rows.tails, chance)
 
     def _counted_once(self) -> Any:
         """The model with supervision 1: this one, or a fit to the same rows; None if they are not in memory.

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from covalign._core.data_errors import features_all_missing, too_few_rows
 from covalign._core.linalg import Array, is_explained
@@ -88,12 +87,10 @@ def measured(
     B = np.empty((0, d)) if nuisance is None else nuisance.B_x
     mean, variance = np.empty(d), np.empty(d)
     for part, where, there in zip(parts, bounds, present.T, strict=True):
-        own = part if there.all() else part[there]
-        mean[where], variance[where] = _moments(own, c[there], B[:, where])
+        mean[where], variance[where] = _moments(part, there, c, B[:, where])
 
     def engine(s: data.Scale) -> Sparse | SparseGapped:
-        S = parts[0] if len(parts) == 1 else sparse.hstack(parts, format="csr")
-        X = SparseX.of(S, mean, np.where(s.constant, 0.0, 1 / s.sd), *corrections(present, bounds, mean, c, B))
+        X = SparseX.of(parts, mean, np.where(s.constant, 0.0, 1 / s.sd), *corrections(present, bounds, mean, c, B))
         has_y = ~np.isnan(s.Y)
         if present.all() and has_y.all():
             return Sparse(X, s.Y)
@@ -103,14 +100,18 @@ def measured(
     return data.Measured(mean, variance, engine)
 
 
-def _moments(S: Any, c: Array, B: Array) -> tuple[Array, Array]:
-    """Means and variances of S - c B; what is explained fully is constant instead of rounding noise."""
-    average, one = np.asarray(S.sum(axis=0)).ravel() / S.shape[0], np.ones((S.shape[0], 1))
-    before = squares_left(S, one, average[None]) / S.shape[0]
+def _moments(S: Any, there: NDArray[np.bool_], c: Array, B: Array) -> tuple[Array, Array]:
+    """Means and variances of S - c B over the rows that have the view; others are empty.
+
+    What is explained fully is constant instead of rounding noise.
+    """
+    n, one = int(there.sum()), there[:, None].astype(np.float64)
+    average = np.asarray(S.sum(axis=0)).ravel() / n
+    before = squares_left(S, one, average[None], n) / n
     if c.shape[1] == 0:
         return average, before
-    mean = average - c.mean(axis=0) @ B
-    left = squares_left(S, np.hstack([one, c]), np.vstack([mean, B])) / S.shape[0]
+    mean = average - c[there].mean(axis=0) @ B
+    left = squares_left(S, np.hstack([one, one * c]), np.vstack([mean, B]), n) / n
     return mean, np.where(is_explained(left, before), 0.0, left)
 
 

@@ -163,7 +163,9 @@ class ByName(Source):
         there = self._at >= 0
         present = there.copy()
         present[there] = own[self._at[there]]
-        return placed(S[self._at[there]], np.flatnonzero(there), self.shape[0]), present
+        rows = self._at[there]
+        some = S if np.array_equal(rows, np.arange(S.shape[0])) else S[rows]  # the former is no copy
+        return placed(some, np.flatnonzero(there), self.shape[0]), present
 
 
 def by_name(sources: dict[str, Source]) -> dict[str, Source]:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from covalign._core.checks import check_pattern
 from covalign._core.messages import KEEP_FIRST, MATCH_PREFIX, listed, message, shown
 
 MATCHES = ("exact", "prefix", "first")
@@ -37,11 +38,7 @@ def check_rule(rule: NameRule) -> NameRule:
     if rule.match not in MATCHES:
         raise ValueError(message(f"match needs to be one of {listed(MATCHES)}", got=shown(rule.match)))
     if rule.strip is not None:
-        try:
-            re.compile(rule.strip)
-        except re.error as error:
-            got, remedy = f"{rule.strip!r} ({error})", "write for example '-01A$'"
-            raise ValueError(message("strip needs a regular expression", got=got, remedy=remedy)) from None
+        check_pattern("strip", rule.strip)
     return rule
 
 

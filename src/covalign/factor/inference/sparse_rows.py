@@ -7,18 +7,18 @@ those with S, less products with L and R.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from covalign._core.linalg import Array
 
-AT_ONCE = 2_000_000  # stored numbers in a temporary
+AT_ONCE = 200_000  # stored numbers in a temporary
 EXTRA, PASSES = 10, 4  # directions beyond those asked for, and products with XX'
 
 
@@ -26,46 +26,58 @@ EXTRA, PASSES = 10, 4  # directions beyond those asked for, and products with XX
 class SparseX:
     """X as a matrix: products, and the squares of its columns. Features that do not vary have w = 0."""
 
-    values: Array  # of S, by rows
-    indices: NDArray[np.integer[Any]]
-    indptr: NDArray[np.integer[Any]]
+    parts: tuple[Any, ...]  # S, csr matrices side by side: to join them would copy the data
     mean: Array  # m
     weight: Array  # w
     left: Array  # L (n x r)
     right: Array  # R (r x D)
 
     @classmethod
-    def of(cls, S: Any, mean: Array, weight: Array, left: Array | None = None, right: Array | None = None) -> SparseX:
-        """From a scipy matrix by rows."""
-        n, d = S.shape
-        left = np.empty((n, 0)) if left is None else left
-        right = np.empty((0, d)) if right is None else right
-        return cls(S.data, S.indices, S.indptr, mean, weight, left, right)
+    def of(
+        cls, parts: Sequence[Any], mean: Array, weight: Array, left: Array | None = None, right: Array | None = None
+    ) -> SparseX:
+        """From csr matrices side by side."""
+        left = np.empty((parts[0].shape[0], 0)) if left is None else left
+        right = np.empty((0, len(mean))) if right is None else right
+        return cls(tuple(parts), mean, weight, left, right)
 
     __array_ufunc__ = None  # numpy leaves products with X to this class
 
     def __len__(self) -> int:
-        return len(self.indptr) - 1
+        return int(self.parts[0].shape[0])
 
     @property
     def shape(self) -> tuple[int, int]:
         """n x D."""
         return len(self), len(self.mean)
 
-    @cached_property
+    @property
+    def bounds(self) -> list[slice]:
+        """The features of every part."""
+        ends = np.cumsum([0, *(part.shape[1] for part in self.parts)]).tolist()
+        return [slice(a, b) for a, b in pairwise(ends)]
+
+    @property
     def S(self) -> Any:
-        """As a scipy matrix."""
-        return sparse.csr_matrix((self.values, self.indices, self.indptr), shape=self.shape)
+        """As one scipy matrix."""
+        return self.parts[0] if len(self.parts) == 1 else sparse.hstack(self.parts, format="csr")
 
     def __matmul__(self, of_x: Array) -> Array:
         """X of_x."""
         of_s = self.weight[:, None] * of_x
-        return np.asarray(self.S @ of_s - self.mean @ of_s - self.left @ (self.right @ of_s))
+        found = -(self.mean @ of_s) - self.left @ (self.right @ of_s)
+        for part, where in zip(self.parts, self.bounds, strict=True):
+            found = found + part @ of_s[where]
+        return np.asarray(found)
 
     def back(self, Z: Array) -> Array:
         """X'Z."""
-        explained = np.outer(self.mean, Z.sum(axis=0)) + self.right.T @ (self.left.T @ Z)
-        return np.asarray((self.S.T @ Z - explained) * self.weight[:, None])
+        found = np.vstack([part.T @ Z for part in self.parts])
+        found -= np.outer(self.mean, Z.sum(axis=0))
+        if len(self.right):
+            found -= self.right.T @ (self.left.T @ Z)
+        found *= self.weight[:, None]
+        return found
 
     @property
     def T(self) -> Transposed:
@@ -76,7 +88,8 @@ class SparseX:
     def xx(self) -> Array:
         """x_d'x_d."""
         E, R = np.column_stack([np.ones(len(self)), self.left]), np.vstack([self.mean, self.right])
-        return squares_left(self.S, E, R) * self.weight**2
+        squares = [squares_left(part, E, R[:, at]) for part, at in zip(self.parts, self.bounds, strict=True)]
+        return np.concatenate(squares) * self.weight**2
 
     @cached_property
     def farthest(self) -> Array:
@@ -111,10 +124,9 @@ class SparseX:
     def beside(self, Y: Array) -> SparseX:
         """[X Y]."""
         p = Y.shape[1]
-        S = sparse.hstack([self.S, sparse.csr_matrix(Y)], format="csr")
         mean, weight = np.concatenate([self.mean, np.zeros(p)]), np.concatenate([self.weight, np.ones(p)])
         right = np.hstack([self.right, np.zeros((len(self.right), p))])
-        return replace(SparseX.of(S, mean, weight), left=self.left, right=right)
+        return SparseX((*self.parts, sparse.csr_matrix(Y)), mean, weight, self.left, right)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,8 +142,8 @@ class Transposed:
         return self.of.back(Z)
 
 
-def squares_left(S: Any, E: Array, R: Array) -> Array:
-    """sum_n (s_nd - e_n'r_d)^2 for every d, e_n a row of E and r_d a column of R.
+def squares_left(S: Any, E: Array, R: Array, n: int | None = None) -> Array:
+    """sum_n (s_nd - e_n'r_d)^2 for every d, e_n a row of E and r_d a column of R; n rows count, others are empty.
 
     What is stored counts as it is; all zeros of a feature that are not stored count r_d'(E'E - sum e_n e_n')r_d, the
     sum over the rows where it is stored.
@@ -150,7 +162,7 @@ def squares_left(S: Any, E: Array, R: Array) -> Array:
         stored += where.T @ pairs[rows]
     weights = (pairs.sum(axis=0) - stored) * np.where(i == j, 1.0, 2.0)
     zeros = np.sum(weights * (R[i] * R[j]).T, axis=1)
-    return np.asarray(found + np.where(count < len(E), np.maximum(zeros, 0.0), 0.0))
+    return np.asarray(found + np.where(count < (len(E) if n is None else n), np.maximum(zeros, 0.0), 0.0))
 
 
 def _parts(S: Any) -> Iterator[slice]:

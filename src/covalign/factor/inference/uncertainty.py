@@ -21,12 +21,15 @@ from covalign._core.linalg import Array
 from covalign.factor.inference import updates
 from covalign.factor.inference.kernel import kernel_of
 from covalign.factor.inference.patterns import Gapped
-from covalign.factor.inference.rotation import Landscape
+from covalign.factor.inference.rotation import GAMMA_MAX, Landscape, cayley
 from covalign.factor.inference.state import Problem, State
 
 # A turn of two factors by an angle phi has |E|^2 = 2 phi^2. If nothing is known of it, the turned factor is off by 2 on
 # average over the circle (two unrelated variables of unit variance), so phi^2 counts as 2 and |E|^2 as 4 at most.
 UNKNOWN = 1 / 4
+WIDTH = 1.6449  # standard deviations on either side of a 90 % interval
+SOFT, MOST_SOFT, LEAST_INFORMED = 50.0, 20, 0.05  # eigenvalues of -H, directions, and their share of informed rows
+GRID, LONGEST = np.linspace(-5.0, 5.0, 21), 3.5  # standard deviations, and |E|: about half a turn
 LEADING = 30  # factors whose turns among each other are followed: K^2 directions soon are too many for one matrix
 
 
@@ -40,6 +43,8 @@ class Laplace(NamedTuple):
 def laplace(problem: Problem, state: State) -> Laplace:
     """(-H + UNKNOWN I)^-1, H the Hessian of L by (R, gamma); where L is not concave nothing counts as known.
 
+    Along the softest eigenvectors exp L is far from Gaussian, with longer tails than its curvature says. There the
+    variance is the mean square by quadrature (``mean_square``), if that is larger.
     Free factors turn among themselves at little cost. That moves no informed factor, but to hold it would leave out
     what it has to do with turns that do. Only turns of free factors beyond the ``LEADING`` are held: free factors come
     in the order of what they explain, and these explain next to nothing.
@@ -50,11 +55,27 @@ def laplace(problem: Problem, state: State) -> Laplace:
     i, j = np.indices((k, k)).reshape(2, -1)
     moving = (np.minimum(i, j) < p) | (np.maximum(i, j) < LEADING)
     values, vectors = np.linalg.eigh(curvature.matrix(i[moving], j[moving]))
-    variances, rows = few_samples(problem.n, k) / (np.maximum(values, 0) + UNKNOWN), vectors[: p * k]
+    variances, rows = 1 / (np.maximum(values, 0) + UNKNOWN), vectors[: p * k]
+    informed = np.sum(rows**2, axis=0) + np.sum(vectors[-p:] ** 2, axis=0)
+    for soft in np.flatnonzero((values < SOFT) & (informed > LEAST_INFORMED))[:MOST_SOFT]:
+        E = np.zeros((k, k))
+        E[i[moving], j[moving]] = vectors[:-p, soft]
+        wide = mean_square(landscape, gamma, E, vectors[-p:, soft], float(np.sqrt(variances[soft])))
+        variances[soft] = np.clip(wide, variances[soft], 1 / UNKNOWN)
+    variances = few_samples(problem.n, k) * variances
     fewer = problem.n / known_samples(problem)  # L takes the covariates of all samples as known
     each = np.sqrt(np.repeat(fewer, k))
     of_rows = (rows * variances) @ rows.T * each * each[:, None]
     return Laplace(of_rows.reshape(p, k, p, k), fewer * (vectors[-p:] ** 2 @ variances))
+
+
+def mean_square(landscape: Landscape, gamma: Array, E: Array, delta: Array, sd: float) -> float:
+    """E[t^2] with the density exp L(R(t), gamma + t delta), R(t) the Cayley curve along E; the mode is at t = 0."""
+    t = np.clip(sd * GRID, -LONGEST, LONGEST)
+    ahead = np.clip(gamma + t[:, None] * delta, -GAMMA_MAX, GAMMA_MAX)
+    height = np.array([landscape.value(cayley(s * E), g) for s, g in zip(t, ahead, strict=True)])
+    weight = np.exp(height - height.max())
+    return float(weight @ t**2 / weight.sum())
 
 
 def known_samples(problem: Problem) -> Array:
@@ -64,26 +85,36 @@ def known_samples(problem: Problem) -> Array:
     return np.asarray(np.maximum(sizes @ kernel.known_covariates(problem), 1.0))
 
 
-def of_noise(problem: Problem, state: State) -> Array:
-    """What the noise of X adds to the variances of gamma; L takes the factors as known.
+class Noise(NamedTuple):
+    """What the noise of X adds to the variances of gamma, and q of ``by_chance``; L takes the factors as known."""
 
-    X says t_n = z_n + e_n with e_n ~ N(0, Q^-1), Q = sum_d E[tau_d] E[w_d] E[w_d]', so given y the informed part of t_n
-    has the mean beta y_n and, with A its inverse covariance, the information about beta (P x P)
+    gamma: Array
+    chance: Array
 
-        J = sum_n (S_y * A + 2 beta beta' * A * A),   A = (D^-1 + Q^-1)^-1 = Q - Q (D + Q)^-1 Q,   * by entries.
+    @classmethod
+    def of(cls, problem: Problem, state: State) -> Noise:
+        """From the information J about beta, z unknown.
 
-    Without noise A = D, J_c = N (1 + beta^2) / (1 - beta^2)^2. The result is the diagonal of J^-1 - J_c^-1, as gamma.
-    J + I in place of J: a covariate that X does not carry has a beta with a standard deviation of 1.
-    """
-    p, beta, kernel = problem.p, state.beta, kernel_of(problem)
-    views = tuple(v._replace(w=v.w._replace(scale=0 * v.w.scale)) for v in state.views[: len(problem.features)])
-    Q, sizes = kernel.evidence(problem, views)
-    Q, known, D = Q.reshape(-1, problem.k, problem.k), kernel.known_covariates(problem), updates.prior_precision
-    A = (Q - Q @ np.linalg.solve(np.diag(D(beta, problem.k)) + Q, Q))[:, :p, :p]
-    both = np.reshape(sizes, (-1, 1, 1)) * np.sqrt(known[:, :, None] * known[:, None, :])
-    J = np.sum(both * (problem.data.yy / problem.n * A + 2 * np.outer(beta, beta) * A**2), axis=0)
-    of_beta = np.diag(np.linalg.inv(J + np.eye(p))) - (1 - beta**2) ** 2 / (known_samples(problem) * (1 + beta**2))
-    return np.asarray(few_samples(problem.n, problem.k) * np.maximum(of_beta, 0.0) / (1 - beta**2) ** 2)
+        X says t_n = z_n + e_n with e_n ~ N(0, Q^-1), Q = sum_d E[tau_d] E[w_d] E[w_d]', so given y the informed part of
+        t_n has the mean beta y_n and, with A its inverse covariance, the information about beta (P x P)
+
+            J = sum_n (S_y * A + 2 beta beta' * A * A),   A = (D^-1 + Q^-1)^-1 = Q - Q (D + Q)^-1 Q,   * by entries.
+
+        Without noise A = D and J_c = N (1 + beta^2) / (1 - beta^2)^2: gamma is the diagonal of J^-1 - J_c^-1, as gamma,
+        and q = (K - 1) / sum_n (1 - beta^2) A. J + I in place of J: a covariate that X does not carry has a beta with a
+        standard deviation of 1.
+        """
+        p, k, beta, kernel = problem.p, problem.k, state.beta, kernel_of(problem)
+        views = tuple(v._replace(w=v.w._replace(scale=0 * v.w.scale)) for v in state.views[: len(problem.features)])
+        Q, sizes = kernel.evidence(problem, views)
+        Q, known = Q.reshape(-1, k, k), kernel.known_covariates(problem)
+        A = (Q - Q @ np.linalg.solve(np.diag(updates.prior_precision(beta, k)) + Q, Q))[:, :p, :p]
+        both = np.reshape(sizes, (-1, 1, 1)) * np.sqrt(known[:, :, None] * known[:, None, :])
+        J = np.sum(both * (problem.data.yy / problem.n * A + 2 * np.outer(beta, beta) * A**2), axis=0)
+        free, seen = 1 - beta**2, np.diag(np.sum(both * A, axis=0))
+        of_beta = np.diag(np.linalg.inv(J + np.eye(p))) - free**2 / (known_samples(problem) * (1 + beta**2))
+        of_gamma = few_samples(problem.n, k) * np.maximum(of_beta, 0.0) / free**2
+        return cls(of_gamma, (k - 1) / np.maximum(free * seen, 1.0))
 
 
 def few_samples(n: int, k: int) -> float:
@@ -135,11 +166,24 @@ class Tails(NamedTuple):
         return cls(np.nanmean(Y**4, axis=0), np.count_nonzero(~np.isnan(Y), axis=0).astype(np.float64))
 
 
-def beta_std(beta: Array, of_gamma: Array, tails: Tails) -> Array:
-    """(1 - beta^2) sqrt(Var(gamma) + beta^2 (kurtosis - 1) / (4 N)), by the delta method.
+def by_chance(beta: Array, q: Array, k: int) -> Array:
+    """How much of beta may be due to the choice of a direction among K factors, the one closest to the covariate.
+
+    That choice adds (1 - beta^2) q to beta^2, q = (K - 1) / N samples, more where X says little of the factor
+    (``Noise.chance``), with the standard deviation of a chi-square of K - 1 degrees of freedom. Where X says nothing of
+    a covariate, all of beta is of this kind.
+    """
+    added = (1 - beta**2) * q * (1 + WIDTH * np.sqrt(2 / max(k - 1, 1)))
+    return np.asarray(beta - np.sqrt(np.maximum(beta**2 - added, 0.0)))
+
+
+def beta_std(beta: Array, of_gamma: Array, tails: Tails, chance: Array) -> Array:
+    """(1 - beta^2) sqrt(Var(gamma) + beta^2 (kurtosis - 1) / (4 N)), by the delta method, and what is due to chance.
 
     beta is a correlation in the population, but y was divided by its standard deviation in the sample, whose logarithm
-    has the variance (kurtosis - 1) / (4 N); sinh gamma is proportional to it. 1 says that nothing is known.
+    has the variance (kurtosis - 1) / (4 N); sinh gamma is proportional to it.
+    A 90 % interval contains beta - ``chance``. 1 says that nothing is known.
     """
     of_scale = beta**2 * (tails.kurtosis - 1) / (4 * tails.counts)
-    return np.asarray(np.minimum((1 - beta**2) * np.sqrt(of_gamma + of_scale), 1.0))
+    own = (1 - beta**2) * np.sqrt(of_gamma + of_scale)
+    return np.asarray(np.minimum(np.hypot(own, chance / WIDTH), 1.0))

@@ -80,7 +80,7 @@ def missing(frame: pd.DataFrame, ax: Axes | None = None, *, title: str | None = 
             "several, or negative numbers of samples",
         )
         raise ValueError(message(problem, got=got, remedy="pass what missing_frame() returns"))
-    sizes = frame.drop_duplicates("pattern").set_index("pattern")["samples"]
+    sizes = frame.drop_duplicates("pattern").set_index("pattern")["samples"].round().astype(int)
     edges = np.concatenate([[0], np.cumsum(sizes.to_numpy())])
     kinds = [kind for kind in ("view", "covariate") if (frame["kind"] == kind).any()]
     count = len(frame[["kind", "name"]].drop_duplicates())

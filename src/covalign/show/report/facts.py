@@ -137,6 +137,7 @@ def of_rows(
         "held_out_exclusive": held is not None and held.all_exclusive,
         "why_not_held_out": why_not_held_out,
         "gain": list(usual_gain(len(folds)) if held is None or held.gain is None else held.gain),
+        "columns": 0 if held is None else held.columns,
     }
 
 
@@ -330,7 +331,8 @@ def _held_out(facts: dict[str, Any], regime: str, lam: float) -> dict[str, Any]:
         C = np.array([_symmetric(part["C"]) for part in of["parts"]])
         left_out.append(CoupledFold(n, F @ C @ F.T, F @ F.T, of["n_train"]))
     whole = mixing(facts["fitted"], regime, lam)
-    coupling = coupling_on_new_rows(coupling_of(whole @ whole.T), left_out, facts["groups"] is not None)
+    among = coupling_of(whole @ whole.T)
+    coupling = coupling_on_new_rows(among, left_out, facts["groups"] is not None, facts["columns"])
     return {**dict(zip(("alignment", "se", "low", "high"), found, strict=True)), "coupling": coupling}
 
 

@@ -253,7 +253,10 @@ const arithmetic = (() => {
   function couplingOfRows({ total, lower }) {
     const scale = lower.map((row, p) => inverseRoot(row[p]));
     const rows = Math.max(total, 2);
-    return offDiagonal(lower, (entry, p, q) => 1 - ((1 - (entry * scale[p] * scale[q]) ** 2) * rows) / (rows - 1));
+    return offDiagonal(lower, (entry, p, q) => {
+      const rest = 1 - (entry * scale[p] * scale[q]) ** 2;
+      return (1 - (rest * rows) / (rows - 1)) * (1 + (2 * rest) / (rows + 2));
+    });
   }
 
   const perGroup = (n) => n.reduce((sum, m) => sum + m * m, 0) / n.reduce((a, b) => a + b, 0) ** 2;
@@ -299,9 +302,10 @@ const arithmetic = (() => {
     const own = facts.folds.map((fold) => ownCorrelations(fold, regime, lam));
     const leftOut = facts.groups !== null ? couplingOfGroups(found, own) : found.map(couplingOfRows);
     const all = found.reduce((sum, { total }) => sum + total, 0);
+    const spare = Math.max(0, 1 - facts.columns / all);
     const beyond = facts.folds.reduce((sum, fold, i) => {
       const { total: n } = found[i];
-      return sum + (n / all) * (leftOut[i] - coupling(own[i])) * (fold.n_train / (fold.n_train + n));
+      return sum + (n / all) * (leftOut[i] - coupling(own[i])) * (1 - (n / (fold.n_train + n)) * spare);
     }, 0);
     return Math.max(0, coupling(ownCorrelations(facts.fitted, regime, lam)) + beyond);
   }
