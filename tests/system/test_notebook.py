@@ -75,8 +75,9 @@ def test_a_card_has_the_numbers_of_the_summary(model):
     assert [row[1] for row in rows] == [f"{value:.2f}" for value in summary["in_sample"]]
     assert [row[2] for row in rows] == [f"{value:.2f}" for value in summary["held_out"]]
     assert [row[3] for row in rows] == [f"{a:.2f} to {b:.2f}" for a, b in summary[["low", "high"]].to_numpy()]
+    assert [row[4] for row in rows] == model._verdicts(summary)
     assert rows[0][4] == "captured"
-    assert rows[2][4] == "not captured"
+    assert rows[2][4] != "captured"
     assert len(text) < 4000
     assert "http" not in text
 
@@ -142,7 +143,7 @@ def test_the_report_is_shown_in_a_frame(model):
     assert "allow-same-origin" not in frame.attributes["sandbox"]
     assert "height:500px" in frame.attributes["style"]
     for wrong in (0, True, "800"):
-        with pytest.raises(ValueError, match="height needs a whole number of pixels"):
+        with pytest.raises(ValueError, match=r"height needs a whole number of at least 1, got .* pixels"):
             ca.report.show(model, height=wrong)
 
 

@@ -81,7 +81,7 @@ def test_sweeps_are_free_of_rows():
         ({"n_samples": float("nan")}, "n_samples needs a whole number"),
         ({"n_features": 0}, "n_features needs a whole number"),
         ({"workers": 0}, "workers needs a whole number"),
-        ({"n_covariates": 21}, "21 covariates need"),
+        ({"n_covariates": 21, "n_factors": 30}, "21 covariates need"),
         ({"dtype": "int8"}, "dtype needs float32 or float64"),
         ({"n_factors": 0}, "n_factors needs a whole number"),
     ],
@@ -89,6 +89,12 @@ def test_sweeps_are_free_of_rows():
 def test_nonsense_is_refused(wrong, message):
     with pytest.raises(ValueError, match=message):
         planning.checked(**({"n_samples": 1e6, "n_features": 20, "n_covariates": 3} | wrong))
+
+
+def test_an_aligner_may_have_more_covariates_than_features():
+    job = planning.checked(n_samples=1e5, n_features=768, n_covariates=999)
+    assert job.q == 1767
+    assert planning.parts(job, planning.Rates(5e10, 1e8, 1e9, 1e9, 1e9)).keys() == {"sizes", "LatentAligner"}
 
 
 def test_units_suit_the_size():
@@ -136,7 +142,7 @@ def test_json_is_machine_readable(plan):
 
 def test_the_command_refuses_nonsense(plan):
     wrong = {
-        "--n-samples 1e9 --n-features 8 --n-covariates 9": "9 covariates",
+        "--n-samples 1e9 --n-features 8 --n-covariates 9 --n-factors 9": "9 covariates",
         "--n-samples 1 --n-features 8 --n-covariates 1 --read-gbs 0": "gigabytes",
     }
     for text, message in wrong.items():

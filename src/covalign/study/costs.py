@@ -108,7 +108,7 @@ def checked(
         raise too_many_folds(int(folds), f"at most {MOST_FOLDS}")
     if dtype not in ("float32", "float64"):
         raise ValueError(message("dtype needs float32 or float64, the precision of the stored data", got=repr(dtype)))
-    if n_covariates > n_features:
+    if n_factors is not None and n_covariates > n_features:  # the strongest regime of an aligner takes any number
         raise too_many_covariates(int(n_covariates), int(n_features))
     return Job(**{name: int(value) for name, value in numbers.items()}, itemsize=np.dtype(dtype).itemsize)
 
