@@ -142,7 +142,7 @@ def test_json_is_machine_readable(plan):
 
 def test_the_command_refuses_nonsense(plan):
     wrong = {
-        "--n-samples 1e9 --n-features 8 --n-covariates 9": "9 covariates",
+        "--n-samples 1e9 --n-features 8 --n-covariates 9 --n-factors 9": "9 covariates",
         "--n-samples 1 --n-features 8 --n-covariates 1 --read-gbs 0": "gigabytes",
     }
     for text, message in wrong.items():

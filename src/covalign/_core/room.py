@@ -8,6 +8,8 @@ from pathlib import Path
 
 from covalign._core.messages import message
 
+SMALL = 2**26  # bytes that every machine has: a small fit reads no file of the system
+
 
 def machine_bytes() -> float:
     """The memory of this machine in bytes; infinity where it is unknown."""
@@ -28,6 +30,8 @@ def free_bytes() -> float:
 
 def check_memory(what: str, need: float, remedy: str) -> None:
     """Refuse work that needs more bytes than the machine has left, before anything is allocated."""
+    if need <= SMALL:
+        return
     have = machine_bytes()
     if need > min(have, free_bytes()):
         problem = f"{what} needs about {min(need, 10**30) / 1e9:.3g} GB of memory"

@@ -44,7 +44,10 @@ def plain(data: Any, where: str) -> Any:
         if isinstance(data, np.ma.MaskedArray):
             return unmasked(data)
         return data if isinstance(data, np.memmap) else native(np.asarray(data))  # a subclass may compute otherwise
-    if isinstance(data, pd.DataFrame | pd.Series):
+    if isinstance(data, pd.Series):
+        foreign = isinstance(data.dtype, np.dtype) and not data.dtype.isnative
+        return pd.Series(native(data.to_numpy()), data.index, name=data.name) if foreign else data
+    if isinstance(data, pd.DataFrame):
         return _native_columns(data)
     if sparse.issparse(data):
         return checked_sparse(data, where)
@@ -67,18 +70,16 @@ def native(array: NDArray[Any]) -> NDArray[Any]:
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
-def _native_columns(data: Any) -> Any:
-    """The same for a table of pandas."""
-    dtypes = set(data.dtypes) if isinstance(data, pd.DataFrame) else {data.dtype}
-    if all(dtype.isnative for dtype in dtypes if isinstance(dtype, np.dtype)):
-        return data
-    if isinstance(data, pd.Series):
-        return pd.Series(native(data.to_numpy()), data.index, name=data.name)
-    data = data.copy(deep=False)
-    for i, dtype in enumerate(data.dtypes):
+def _native_columns(frame: pd.DataFrame) -> pd.DataFrame:
+    """The same for a table of pandas. Its blocks are asked, as ``frame.dtypes`` takes a percent of a small fit."""
+    blocks = getattr(getattr(frame, "_mgr", None), "blocks", ())
+    if all(getattr(block.dtype, "isnative", True) for block in blocks):
+        return frame
+    frame = frame.copy(deep=False)
+    for i, dtype in enumerate(frame.dtypes):
         if isinstance(dtype, np.dtype) and not dtype.isnative:
-            data.isetitem(i, native(data.iloc[:, i].to_numpy()))
-    return data
+            frame.isetitem(i, native(frame.iloc[:, i].to_numpy()))
+    return frame
 
 
 def in_pandas(data: Any, where: str = "Y") -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -94,6 +95,7 @@ class Commands(TyperGroup):
     def main(self, args: Any = None, *more: Any, **options: Any) -> Any:
         """Run a command line. No error ends in a traceback, and no character in an error of its encoding."""
         as_json = "--json" in (sys.argv[1:] if args is None else args)
+        _open_closed_streams()
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="backslashreplace")
@@ -103,11 +105,14 @@ class Commands(TyperGroup):
             stopped = _stop("interrupted", INTERRUPTED, as_json)
         except (AnswerLostError, OSError) as error:
             _forget_output()
-            stopped = _stop(f"the answer cannot be written to standard output ({error})", FAILED, as_json=False)
+            why = _system_words(error) if isinstance(error, OSError) else error
+            stopped = _stop(f"the answer cannot be written to standard output ({why})", FAILED, as_json=False)
         except Exception as error:
             if sys.flags.dev_mode:
                 raise
-            stopped = _stop(f"unexpected {type(error).__name__}: {error}; {DEFECT}", FAILED, as_json)
+            full = isinstance(error, ImportError) and re.search("failed to map|[Cc]annot allocate", str(error))
+            defect = f"unexpected {type(error).__name__}: {error}; {DEFECT}"
+            stopped = _stop(NO_MEMORY if full else defect, FAILED, as_json)
         sys.exit(stopped.exit_code)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -169,7 +174,7 @@ def say(*lines: Any) -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise AnswerLostError(error.strerror or str(error)) from error
+        raise AnswerLostError(_system_words(error)) from error
 
 
 def note(text: Any) -> None:
@@ -288,8 +293,10 @@ def answering(kept: str = "nothing was written", *, as_json: bool = False) -> It
         raise _stop(error, EXISTS, as_json) from None
     except MissingExtraError as error:
         raise _stop(error, MISSING_EXTRA, as_json) from None
-    except (ValueError, OSError) as error:
+    except ValueError as error:
         raise _stop(error, MISUSED, as_json) from None
+    except OSError as error:
+        raise _stop(_system_words(error), MISUSED, as_json) from None
     except MemoryError:
         raise _stop(f"{NO_MEMORY}; {kept}", FAILED, as_json) from None
     except (KeyboardInterrupt, Interrupted):
@@ -303,6 +310,23 @@ def _flushed(run: Any, *args: Any, **options: Any) -> Any:
     except SystemExit:
         sys.stdout.flush()
         raise
+
+
+def _open_closed_streams() -> None:
+    """Standard streams that the caller closed lead nowhere, or the next open file would take their place."""
+    while (nowhere := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(nowhere)
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115  # for the whole process
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
+
+
+def _system_words(error: OSError) -> str:
+    """What the system says, without its numbers."""
+    if isinstance(error, FileNotFoundError) and error.filename is None:
+        return message("The working folder does not exist any more", remedy="Change to another folder")
+    why = "its disk is full" if error.errno == errno.ENOSPC else error.strerror or str(error)
+    return why if error.filename is None else f"{str(error.filename)!r}: {why}"
 
 
 def _forget_output() -> None:

@@ -141,6 +141,8 @@ def apply_short(column: Column, values: pd.Series) -> NDArray[np.float64]:
 def _numbers(column: Column, values: pd.Series) -> NDArray[np.float64]:
     try:
         exact = types.is_numeric_dtype(values.dtype) or types.is_bool_dtype(values.dtype)
+        if not exact and not (types.is_object_dtype(values.dtype) or types.is_string_dtype(values.dtype)):
+            raise TypeError  # dates would become nanoseconds
         made = values if exact else exact_numbers(values)
         if types.is_complex_dtype(made.dtype) or not (exact or isinstance(made.dtype, np.dtype)):
             raise TypeError

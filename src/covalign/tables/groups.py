@@ -106,7 +106,7 @@ def _as_series(groups: Any) -> pd.Series:
     if isinstance(groups, pd.DataFrame):
         groups = groups.iloc[:, 0] if groups.shape[1] == 1 else groups
     if isinstance(groups, pd.Series):
-        return groups
+        return plain(groups, "groups")  # type: ignore[no-any-return]
     if np.isscalar(groups):
         remedy = "pass one column, or the name of a column of Y"
         raise ValueError(message("groups need one label for every row", got=shown(groups), remedy=remedy))
