@@ -81,7 +81,7 @@ $(PEERS)/.installed: peers.txt peers-no-deps.txt
 
 # The committed results: make study TCGA=folder EMBEDDINGS="name=path ..."; an interrupted run resumes.
 study: setup
-	$(VENV)/bin/covalign reproduce --reps 5 --slow-reps 1 --out docs/study --claims docs/claims.md \
+	$(VENV)/bin/covalign reproduce --reps 20 --slow-reps 1 --out docs/study --claims docs/claims.md \
 	  $(if $(TCGA),--tcga $(TCGA)) $(foreach e,$(EMBEDDINGS),--embeddings $(e))
 	cp docs/study/figures/steering.png docs/img/steering.png
 	sed -i.bak '/<!-- measured -->/q' docs/steering.md && rm docs/steering.md.bak

@@ -24,7 +24,8 @@ def reproduce(
     embeddings: options.Embeddings = None,
     list_names: Annotated[bool, flag(METHOD, "List the figures and tables and exit.", "--list")] = False,
     reps: Annotated[
-        int | None, option(METHOD, "INT", "Number of repetitions. Default: 20, as in the paper.", min=1)
+        int | None,
+        option(METHOD, "INT", "Number of repetitions. Default: 20, as in the paper. MOFA and iVAE: 5 at most.", min=1),
     ] = None,
     slow_reps: Annotated[
         int | None,

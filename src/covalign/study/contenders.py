@@ -17,6 +17,8 @@ FAST = (*CLASSICAL, "MOFA", "iVAE")
 LAMS = (0.0, 0.5, 1.0)
 WIDEST = 4096  # dimensions of a representation that is transformed as it is: their square must fit into memory
 SLOW = 30.0  # expected seconds of a fit: SOFA, MOFA-FLEX and MuVI
+SECONDS = ("MOFA", "iVAE")  # a fit takes seconds: they have at most FEWER repetitions
+FEWER = 5  # also of what needs a quiet machine, and of representations
 FAMILIES = {"iFA": "iFA", "PCA, then": "aligner", "ridge, then": "aligner"}
 
 # Methods that give no factors to a new sample whose covariates are unknown.
@@ -85,6 +87,11 @@ def _set(name: str) -> list[Method]:
 def slow(scaling_factors: tuple[float, ...]) -> list[str]:
     """Methods that take a minute per fit."""
     return [*(f"SOFA (sf={sf:g})" for sf in scaling_factors), "MOFA-FLEX", "MuVI"]
+
+
+def repetitions(name: str, reps: int) -> int:
+    """How many of the ``reps`` repetitions a method has: all, if a fit takes less than a second."""
+    return min(reps, FEWER) if name in SECONDS else reps
 
 
 def parameter(name: str) -> tuple[str, float] | None:

@@ -38,7 +38,7 @@ def tcga_units(profile: Profile, inputs: Inputs) -> list[Unit]:
         return []
     units = []
     for rep in range(profile.reps):
-        names = ["iFA", *contenders.FAST]
+        names = [name for name in ("iFA", *contenders.FAST) if rep < contenders.repetitions(name, profile.reps)]
         names += contenders.slow(profile.scaling_factors) if rep < profile.slow_reps else []
         for fold in range(profile.folds):
             at = setting(fold=fold, k=profile.real_k, budget=profile.real_budget)
@@ -76,7 +76,7 @@ def tcga(unit: Unit, profile: Profile, inputs: Inputs) -> Iterator[Row]:
 
 def embedding_units(profile: Profile, inputs: Inputs) -> list[Unit]:
     """Every representation, with new halves in each repetition."""
-    reps = min(profile.reps, 5)
+    reps = min(profile.reps, contenders.FEWER)
     return [Unit("embedding", name, setting(embedding=name), rep) for name in inputs.embeddings for rep in range(reps)]
 
 

@@ -38,8 +38,9 @@ def method_units(profile: Profile, inputs: Inputs) -> list[Unit]:
             in_panel = (alpha, b) in profile.panels(scenario)
             is_slow_there = in_panel and scenario in profile.slow_scenarios
             slow = contenders.slow(profile.scaling_factors) if is_slow_there else []
-            times = dict.fromkeys(("iFA", *contenders.FAST), profile.reps) | dict.fromkeys(slow, profile.slow_reps)
-            times["iVAE"] = profile.reps if in_panel else min(profile.reps, profile.slow_reps)
+            times = {name: contenders.repetitions(name, profile.reps) for name in ("iFA", *contenders.FAST)}
+            times |= dict.fromkeys(slow, profile.slow_reps)
+            times["iVAE"] = min(times["iVAE"], profile.reps if in_panel else profile.slow_reps)
             units += [Unit("methods", name, at, rep) for name, reps in times.items() for rep in range(reps)]
     return units
 
@@ -138,7 +139,7 @@ def runtime_units(profile: Profile, inputs: Inputs) -> list[Unit]:
     """Scenario 1, all methods, one after another for any number of jobs."""
     at = setting(scenario="PN", alpha=1.0, b=1.0, n=profile.n, budget=profile.budget)
     units = []
-    for rep in range(min(profile.reps, 5)):
+    for rep in range(min(profile.reps, contenders.FEWER)):
         units += [Unit("runtime", name, at, rep) for name in ("iFA", "iFA, the paper's", *contenders.FAST)]
         if rep < profile.slow_reps:
             units += [Unit("runtime", name, at, rep) for name in contenders.slow((0.1,))]

@@ -32,6 +32,7 @@ from covalign.bridges import datasets
 from covalign.closed_form import editing, regimes, simulate
 from covalign.closed_form.regimes import Polar
 from covalign.moments.moments import Moments
+from covalign.study import contenders
 from covalign.study.profiles import SIMULATED, Inputs, Profile
 from covalign.study.real_data import halves, numbers, polar_form, with_shrinkage
 from covalign.study.results_store import Row, Unit, setting
@@ -44,7 +45,7 @@ REFERENCES = (MEANS, WEIGHTS, ENCODING)
 
 def units(profile: Profile, inputs: Inputs) -> list[Unit]:
     """Every representation, and scenarios of weak and strong correlation, with new halves in each repetition."""
-    reps = range(min(profile.reps, 5))
+    reps = range(min(profile.reps, contenders.FEWER))
     made = [
         Unit("steering", name, setting(embedding=name, covariates=covariates), rep)
         for name in inputs.embeddings
