@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from covalign import LatentAligner
-from covalign.study.arena import bouts, collection, entrants, standings
+from covalign.study.arena import arena_advice, bouts, collection, entrants, standings
 from covalign.study.arena.collection import Case
 from covalign.study.arena.entrants import Rules
 from covalign.study.baselines.linear_decoder import posterior_means
@@ -111,6 +111,25 @@ def test_the_best_is_first_and_fewer_games_are_less_certain():
     assert ranks.loc["rare", "wins"] > ranks.loc["x", "wins"]
     assert ranks.loc["rare", "data"] == 2
     assert ((ranks["low"] <= ranks["wins"] + 1e-9) & (ranks["wins"] <= ranks["high"] + 1e-9)).all()
+
+
+def test_advice_tells_methods_apart_only_where_a_paired_test_does():
+    rng = np.random.default_rng(4)
+    base = rng.random(12)
+    areas = pd.DataFrame({"best": base, "alike": base + 0.1 * rng.standard_normal(12) - 0.01, "worse": base - 0.1})
+    areas["rare"] = np.where(np.arange(12) < 4, base, np.nan)
+    text = arena_advice.recommended(areas)
+    best, alike = (areas.max(axis=1) - areas[name] for name in ("best", "alike"))
+    assert text.startswith(f"take best, {best.mean():.3f} behind")
+    assert f"Alike ({alike.mean():.3f} behind) is as good as these data sets can tell" in text
+    assert ". Worse (" in text
+    assert text.endswith(" is worse.")
+    assert "rare" not in text, "it has a number on a third of the data sets"
+
+
+def test_a_paired_test_of_one_data_set_tells_nothing():
+    assert not arena_advice.differs(pd.DataFrame({"x": [0.9], "y": [0.1]}), "x", "y")
+    assert arena_advice.differs(pd.DataFrame({"x": [0.9, 0.8, 0.91], "y": [0.1, 0.0, 0.1]}), "x", "y")
 
 
 def test_only_repetitions_that_all_methods_have_are_compared():

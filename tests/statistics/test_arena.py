@@ -16,7 +16,7 @@ TOLERANCE = 0.01  # of a correlation on left-out rows: another machine rounds di
 JUDGED = ("area", "alignment at 0.1", "alignment at 0.5", "alignment at 1", "imputation error")
 
 
-@pytest.mark.parametrize("data", ["iris", "wine"])
+@pytest.mark.parametrize("data", ["iris", "wine", "diabetes", "breast_cancer"])
 @pytest.mark.parametrize("condition", ["complete", "cells"])
 def test_rows_run_again_give_the_committed_numbers(data, condition):
     frame = STORE.frame("arena")

@@ -184,9 +184,8 @@ def fit(
         views = reading_options.views_in(data, paths)
         reading = tables.reading(views, top_variable)
         reading_options.check_views("--no-scale", no_scale or (), views)
-        folds = option_values.checked_folds(folds)
+        folds, strength = option_values.checked_folds(folds), option_values.supervision_of(supervision)
         number = option_values.auto_or(int, "--n-factors", n_factors)
-        strength = option_values.supervision_of(supervision)
         check_inputs(data, *paths.values(), tables=[covariates])
 
         from sklearn.exceptions import ConvergenceWarning
@@ -215,8 +214,7 @@ def fit(
         counted_groups(study, Y, tables.groups, held_out=folds > 0)
         model.fit(X[SINGLE] if [*X] == [SINGLE] else X, Y, confounders=confounder or None, groups=tables.groups)
         model._reading = reading_of(study, reading, [*X], index=tables.index, key=tables.key)
-        converged = bool(model.converged_)
-        model = moved(model, regime, lam, max_coupling)
+        converged, model = bool(model.converged_), moved(model, regime, lam, max_coupling)
         judged = checked_folds(model)  # the file has its verdicts
         if genes is not None and sets_out is not None:
             write_sets(model, genes, sets_out)

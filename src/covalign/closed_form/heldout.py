@@ -124,11 +124,11 @@ def coupling_on_new_rows(fitted: float, folds: Sequence[CoupledFold], grouped: b
 
     Coupling beyond that of the fitted rows comes from errors of the fit, which go with 1 / n if rows have few columns.
     If columns are no fewer than rows, P directions of noise have a coupling of P (P - 1) / K, whatever n is. In between
-    we take c(n) = c_fitted + mean_f (c_f - c_f,fitted) (1 - (1 - n_f / n) (1 - K / n)).
+    we take c(n) = c_fitted + mean_f (c_f - c_f,fitted) (1 - (1 - n_f / n) (1 - K / n)). Groups have few columns: K = 0.
     """
     left_out = coupling_of_groups(folds) if grouped else [coupling_of_rows(of) for of in folds]
     n = sum(of.n.sum() for of in folds)
-    spare = 0.0 if n == 0 else max(0.0, 1 - columns / n)
+    spare = 1.0 if grouped or n == 0 else max(0.0, 1 - columns / n)
     beyond = [
         of.n.sum() / n * (c - coupling_of(of.own)) * (1 - of.share * spare)
         for of, c in zip(folds, left_out, strict=True)

@@ -302,7 +302,7 @@ const arithmetic = (() => {
     const own = facts.folds.map((fold) => ownCorrelations(fold, regime, lam));
     const leftOut = facts.groups !== null ? couplingOfGroups(found, own) : found.map(couplingOfRows);
     const all = found.reduce((sum, { total }) => sum + total, 0);
-    const spare = Math.max(0, 1 - facts.columns / all);
+    const spare = facts.groups !== null ? 1 : Math.max(0, 1 - facts.columns / all);
     const beyond = facts.folds.reduce((sum, fold, i) => {
       const { total: n } = found[i];
       return sum + (n / all) * (leftOut[i] - coupling(own[i])) * (1 - (n / (fold.n_train + n)) * spare);
