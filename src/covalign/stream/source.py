@@ -188,7 +188,7 @@ def positions(
     if columns is None:
         return None
     several = isinstance(columns, Iterable) and not isinstance(columns, str) and getattr(columns, "ndim", 1) == 1
-    asked = list(columns) if several else [columns]
+    asked: list[Any] = list(columns) if several else [columns]
     if names is None:
         wrong = [c for c in asked if not is_whole(c) or not 0 <= c < width]
         if wrong or not asked:
