@@ -131,7 +131,7 @@ def test_commands_say_which_level_has_no_dimension(name, folder):
     words, called = COMMANDS[name]
     sentence = f"kind: 2 {called}, one for every level except the reference level 'a'. Use --all-levels for all levels."
     (line,) = (line for line in run(*words).stdout.splitlines() if line.startswith(sentence))
-    whole = " All its dimensions together have the canonical alignment "  # of a fitted model
+    whole = " All its levels together have the canonical alignment "  # of a fitted model
     assert line.removeprefix(sentence).startswith(whole if name in ("align", "fit") else "")
     answer = json.loads(run(*words, "--drop-first", "--json", "--force").stdout)
     assert answer["categories"]["kind"]["reference"] == "a"

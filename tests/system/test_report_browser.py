@@ -539,6 +539,7 @@ def test_the_exact_regime_has_a_button_and_its_words(browser, tmp_path):
         assert page.text("#coupling-now") == f"{model.coupling_:.3f}"
         page.page.click("#strongest")
         page.page.click("#exact")
+        page.settle()
         assert page.text("#coupling-now") == f"{model.coupling_:.3f}"
         page.screenshot("exact_regime")
     with Page(browser, model.at(lam=0.5), tmp_path) as page:

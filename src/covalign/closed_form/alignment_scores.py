@@ -244,4 +244,4 @@ def as_a_whole(canonical: float, canonical_held_out: float) -> str:
     """The sentence about the canonical alignment of a category."""
     known = f"{canonical:.2f} on fitted rows"
     held_out = "" if np.isnan(canonical_held_out) else f" and {canonical_held_out:.2f} on new ones"
-    return f"All its dimensions together have the canonical alignment {known}{held_out}."
+    return f"All its levels together have the canonical alignment {known}{held_out}."

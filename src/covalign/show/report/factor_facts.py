@@ -17,6 +17,7 @@ from covalign.factor import ownership, placement
 from covalign.factor.fitted_rows import Rows
 from covalign.factor.inference.kernel import kernel_of
 from covalign.factor.label_free import completed
+from covalign.factor.new_samples import Stage
 from covalign.factor.table import Table
 from covalign.show.report.facts import of_estimator, of_stage_1, plain
 from covalign.tables.column_coding import Column
@@ -212,7 +213,8 @@ def _from_features(model: Any, at: NDArray[np.intp]) -> Array:
     table, X, p = model._table, model._rows.X[at], model._problem.p
     parts = {name: X[:, where] for name, where in zip(table.views, table.bounds, strict=True)}
     nobody = np.full((len(at), p), np.nan)
-    return placement.place(model._stage_1, model._sy, table.standardised(parts, None), nobody, np.eye(p)).mean
+    stage = Stage(model._stage_1, model._sy, np.eye(p), regression=model._regression)
+    return stage.place(table.standardised(parts, None), nobody).mean
 
 
 def weights(model: Any) -> dict[str, Any] | None:
