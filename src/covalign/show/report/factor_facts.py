@@ -51,6 +51,7 @@ def of_model(model: Any, gene_sets: Any = None) -> dict[str, Any]:
         "dimensions": int(problem.k),
         "shrinkage": shrinkage(model),
         "supervision": float(model.supervision_),
+        "regression_share": float(model.regression_share_),
         "regime_from": str(model.regime_from),
         "informed": informed(copy(model).set_params(folds=0) if judged is None else model),
         "between_covariates": plain(problem.data.yy / problem.n),
