@@ -59,7 +59,6 @@ def of_model(model: Any, gene_sets: Any = None) -> dict[str, Any]:
             "names": list(model.factor_names_),
             "active": [bool(active) for active in model.active_factors_],
             "beta": [float(beta) for beta in model.beta_],
-            "beta_std": [float(std) for std in model.beta_std_],
             "bound": bound(model),
             "views": views(model, polar),
             "sets": found,
