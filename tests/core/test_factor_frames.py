@@ -67,7 +67,8 @@ def test_the_largest_loadings_of_several_factors_are_those_of_any(fitted):
 
 @pytest.mark.parametrize("name", ["agee", 6, True, 1.5])
 def test_unknown_factors(fitted, name):
-    with pytest.raises(ValueError, match="Did you mean 'age'" if name == "agee" else "has no factor"):
+    says = {"agee": "Did you mean 'age'", True: "needs a name"}.get(name, "has no factor")
+    with pytest.raises(ValueError, match=says):
         fitted[0].loadings_frame([name])
 
 

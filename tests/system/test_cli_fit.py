@@ -142,17 +142,19 @@ def test_the_answer_the_file_and_info_say_which_covariates_are_captured(folder):
     supervision = 4.0
     views, clinic = noise_study(folder)
     words = [*VIEWS, "--covariates", "clinic.csv", "-c", "age", "-c", "noise", "--n-factors", "3", "--folds", "3"]
-    words += ["--supervision", supervision, "-o", "m.covalign", "--force"]
-    want = ca.InformedFactorAnalysis(3, folds=3, supervision=supervision).fit(views, clinic)
+    words += ["--supervision", supervision, "--regression-share", 0.25, "-o", "m.covalign", "--force"]
+    want = ca.InformedFactorAnalysis(3, folds=3, supervision=supervision, regression_share=0.25).fit(views, clinic)
     answer = json.loads(run("fit", *words, "--json").stdout)
     assert answer["supervision"] == want.supervision_ == ca.load("m.covalign").supervision_ == supervision
+    assert answer["regression_share"] == want.regression_share_ == ca.load("m.covalign").regression_share_ == 0.25
     for name, row in want.informed_.iterrows():
         found = answer["informed"][name]
         assert found.pop("verdict") == row["verdict"]
         assert found == pytest.approx(row.drop("verdict").to_dict(), rel=1e-4, abs=1e-5)
     told, page = run("fit", *words).stdout, run("info", "m.covalign").stdout
-    assert f"supervision {supervision:g}\n" in told
-    assert f"supervision  {supervision:g}\n" in page
+    assert f"supervision {supervision:g}, share of the regression on all features 0.25\n" in told
+    rows = [" ".join(line.split()) for line in page.splitlines()]
+    assert {f"supervision {supervision:g}", "regression share 0.25"} <= set(rows)
     said = json.loads(run("info", "m.covalign", "--json").stdout)
     summary, kept = want.summary(), said["informed"]
     assert [row["held_out"] for row in said["alignment"]] == pytest.approx(summary["held_out"].tolist())
@@ -200,6 +202,7 @@ def test_as_many_factors_as_needed():
         (["--lam", "0.5", "--regime", "exclusive"], "--regime exclusive"),
         (["--folds", "1"], "--folds needs"),
         (["--supervision", "0.5"], "--supervision needs a number from 1"),
+        (["--regression-share", "1.5"], "--regression-share needs a number from 0 to 1"),
         (["--supervision", "much"], "--supervision needs 'auto' or a number"),
         (["--random-state", "-1"], "'--random-state'"),
     ],

@@ -333,7 +333,7 @@ def with_folds():
     """A small model whose file has its held-out numbers; some covariates are missing."""
     data = ca.simulate.scenario("PN", n_samples=60, n_features=12, n_covariates=2, random_state=0)
     data.Y[:9, 1] = np.nan
-    model = ca.InformedFactorAnalysis(4, folds=3, supervision=1).fit(data.X, data.Y, groups=np.arange(60) // 2)
+    model = ca.InformedFactorAnalysis(4, folds=3, supervision=4).fit(data.X, data.Y, groups=np.arange(60) // 2)
     assert model.summary()["held_out"].notna().all()
     return model
 
@@ -346,7 +346,8 @@ def held_file(with_folds, tmp_path_factory):
 
 
 def test_a_saved_model_needs_no_fit_for_its_held_out_numbers(with_folds, held_file, monkeypatch, tmp_path):
-    monkeypatch.setattr(cross_validation, "without", None)  # nothing is fitted again
+    for fits in ("without", "with_supervision_1"):
+        monkeypatch.setattr(cross_validation, fits, None)  # nothing is fitted again
     loaded = ca.load(held_file)
     assert loaded.summary().equals(with_folds.summary())
     assert loaded.informed_.equals(with_folds.informed_)

@@ -195,7 +195,7 @@ def test_a_report_says_which_covariates_are_captured():
     copy_without_scripts = static(known)
     shown = dict(re.findall(r'<th scope="row">(\w+)</th>(?:<td>[^<]*</td>){3}<td>([a-z ]+)</td>', copy_without_scripts))
     assert shown == {row["covariate"]: row["verdict"] for row in known["informed"]}
-    assert "Supervision 4." in copy_without_scripts
+    assert "Supervision 4, share of the regression on all features 0." in copy_without_scripts
     assert {row["verdict"] for row in report.summary(unfolded(model))["informed"]} == {"unclear"}
 
 

@@ -9,6 +9,7 @@ import pandas as pd
 
 from covalign._core.checks import check_folds, check_shrinkage, listed_lams
 from covalign._core.data_errors import too_few_rows
+from covalign._core.printed_frames import printed
 from covalign.aligner.latent import LatentAligner
 from covalign.aligner.solution import refuse_unused_reference
 from covalign.closed_form import regimes
@@ -78,4 +79,4 @@ def cross_validated_frontier(
     held.attrs["fold_shrinkages"] = [ridge.shrinkage for ridge in chosen]
     held.attrs["categories"] = coding.covariates.categories()
     held.attrs["n_pairs"] = dict(zip(whole.covariate_names, whole.n_pairs.tolist(), strict=True))
-    return held
+    return printed(held, held.shape[1] - len(whole.covariate_names))

@@ -126,6 +126,15 @@ def fit(
             "How often covariates count against features: 1 (the paper's model) or more. auto: left-out rows decide.",
         ),
     ] = "auto",
+    regression_share: Annotated[
+        str,
+        option(
+            METHOD,
+            "NUMBER",
+            "Share of ridge regression on all features in the factors of samples without covariates, 0 to 1. 0: the "
+            "model alone. auto: left-out rows decide.",
+        ),
+    ] = "auto",
     noise: Annotated[
         Noise,
         option(
@@ -185,6 +194,7 @@ def fit(
         reading = tables.reading(views, top_variable)
         reading_options.check_views("--no-scale", no_scale or (), views)
         folds, strength = option_values.checked_folds(folds), option_values.supervision_of(supervision)
+        share = option_values.regression_share_of(regression_share)
         number = option_values.auto_or(int, "--n-factors", n_factors)
         check_inputs(data, *paths.values(), tables=[covariates])
 
@@ -204,6 +214,7 @@ def fit(
             folds=folds,
             drop_first=drop_first,
             supervision=strength,
+            regression_share=share,
             noise=noise.value,
         )
         model._check_parameters()
@@ -345,8 +356,10 @@ def write_loadings(frames: dict[str, pd.DataFrame], path: Path) -> None:
 
 
 def supervision_line(model: InformedFactorAnalysis) -> str:
-    """The supervision in use, and who chose it."""
-    return f"supervision {model.supervision_:g}{' (auto)' if model.supervision == 'auto' else ''}"
+    """The supervision and the share of the regression in use, and who chose them."""
+    weight = f"supervision {model.supervision_:g}{' (auto)' if model.supervision == 'auto' else ''}"
+    chosen = " (auto)" if model.regression_share == "auto" else ""
+    return f"{weight}, share of the regression on all features {model.regression_share_:g}{chosen}"
 
 
 def answer(model: InformedFactorAnalysis, converged: bool, samples: int, files: list[str], as_json: bool) -> None:
@@ -364,7 +377,7 @@ def answer(model: InformedFactorAnalysis, converged: bool, samples: int, files: 
         "held_out": summary[["held_out", "low", "high"]].to_dict("index"),
         "beta": dict(zip(summary.index, model.beta_, strict=True)),
         "informed": informed.to_dict("index"),
-        "supervision": model.supervision_,
+        **{"supervision": model.supervision_, "regression_share": model.regression_share_},
         "variance_explained": {n: {"total": total[n], "factors": shares.loc[n].to_dict()} for n in shares.index},
         **{"factors": model.n_factors_, "factor_names": model.factor_names_},
         "active": np.array(model.factor_names_)[model.active_factors_],

@@ -113,6 +113,7 @@ def _of_factors(model: InformedFactorAnalysis, meta: dict[str, Any]) -> dict[str
         "regime": model.regime_,
         "lam": model.lam_,
         "supervision": model.supervision_,
+        "regression_share": model.regression_share_,
         "factors": model.n_factors_,
         "active_factors": np.array(model.factor_names_)[model.active_factors_].tolist(),
         "bound": float(model.elbo_[-1]),
@@ -184,6 +185,7 @@ def _lines(found: dict[str, Any]) -> list[tuple[str, str]]:
         on, off = found["active_factors"], found["factors"] - len(found["active_factors"])
         known.append(("factors", f"{found['factors']}, of which {off} inactive; active: {', '.join(on)}"))
         known.append(("supervision", f"{found['supervision']:g}"))
+        known.append(("regression share", f"{found['regression_share']:g}"))
         ended = "converged" if found["converged"] else "not converged"
         known.append(("bound", f"{found['bound']:.6g} after {found['sweeps']} sweeps, {ended}"))
     else:

@@ -80,6 +80,16 @@ def supervision_of(text: str) -> Any:
     return value
 
 
+def regression_share_of(text: str) -> Any:
+    """``"auto"``, or a number from 0 to 1."""
+    value = auto_or(float, "--regression-share", text)
+
+    from covalign._core.parameters import check_regression_share
+
+    check_regression_share(value)
+    return value
+
+
 def checked_folds(folds: int) -> int:
     """A number of folds that makes sense; the estimators say where 0 does."""
     from covalign._core.checks import check_folds

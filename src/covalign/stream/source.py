@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from covalign._core.checks import check_chunk_rows
+from covalign._core.checks import check_chunk_rows, is_whole
 from covalign._core.data_errors import not_numeric, not_two_dimensional, source_without_rows
-from covalign._core.messages import listed, message
+from covalign._core.messages import listed, message, shown, text_of
 
 # Large enough that opening, seeking and starting BLAS cost little. Below 32 MB the C library reuses freed buffers; a
 # larger buffer consists of new pages, which the system has to clear first (reads are then half as fast).
@@ -187,20 +187,21 @@ def positions(
     """Positions of the selected columns, by name if there are names, else by number; None for all."""
     if columns is None:
         return None
-    asked = [columns] if isinstance(columns, str) else list(columns)
+    several = isinstance(columns, Iterable) and not isinstance(columns, str) and getattr(columns, "ndim", 1) == 1
+    asked: list[Any] = list(columns) if several else [columns]
     if names is None:
-        wrong = [c for c in asked if not isinstance(c, int | np.integer) or not 0 <= c < width]
+        wrong = [c for c in asked if not is_whole(c) or not 0 <= c < width]
         if wrong or not asked:
             problem = f"columns= needs positions from 0 to {width - 1}, since {where} has no column names"
             raise ValueError(message(problem, got=listed(wrong) or "no column", remedy="pass whole numbers"))
         return np.array(asked, dtype=np.intp)
     at = {name: i for i, name in enumerate(names)}
-    wrong = [c for c in asked if str(c) not in at]
+    wrong = [c for c in asked if text_of(c) not in at]
     if wrong or not asked:
         problem = f"columns= needs columns of {where} ({listed(names, 8)})"
         got = listed(wrong) or "no column"
         raise ValueError(message(problem, got=got, remedy="correct the names", wrong=wrong, known=names))
-    return np.array([at[str(c)] for c in asked], dtype=np.intp)
+    return np.array([at[text_of(c)] for c in asked], dtype=np.intp)
 
 
 def packages_of(data: Any) -> set[str]:
@@ -212,14 +213,14 @@ def which_array(where: Any, key: Any, have: Iterable[Any]) -> ValueError:
     """The error for a key that names none of the arrays in a file."""
     problem = f"{str(where)!r} needs the name of one of its arrays"
     remedy = f"pass key= with one of {listed(have, 10) or 'none (it holds no array)'}"
-    return ValueError(message(problem, got="no key" if key is None else f"key={key!r}", remedy=remedy))
+    return ValueError(message(problem, got="no key" if key is None else f"key={shown(key)}", remedy=remedy))
 
 
 def no_key(name: str, key: Any) -> ValueError:
     """The error for a key if there is only one array."""
     kinds = "an array within an .npz, .zarr or .h5ad, or a type of features beside an .mtx or in an .h5"
     remedy = f"a key names {kinds}; leave it out here"
-    return ValueError(message(f"{name} needs no key=", got=repr(key), remedy=remedy))
+    return ValueError(message(f"{name} needs no key=", got=shown(key), remedy=remedy))
 
 
 def unknown_source(name: str, got: str) -> ValueError:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from covalign._core.checks import check_pattern
+from covalign._core.checks import check_pattern, check_text
 from covalign._core.messages import KEEP_FIRST, MATCH_PREFIX, listed, message, shown
 
 MATCHES = ("exact", "prefix", "first")
@@ -35,10 +35,10 @@ EXACT = NameRule()
 
 def check_rule(rule: NameRule) -> NameRule:
     """The rule, if it is one."""
-    if rule.match not in MATCHES:
+    if not isinstance(rule.match, str) or rule.match not in MATCHES:
         raise ValueError(message(f"match needs to be one of {listed(MATCHES)}", got=shown(rule.match)))
     if rule.strip is not None:
-        check_pattern("strip", rule.strip)
+        check_pattern("strip", check_text("strip", rule.strip, "it is a regular expression, for example '-01A$'"))
     return rule
 
 

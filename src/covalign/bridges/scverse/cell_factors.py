@@ -103,7 +103,7 @@ def ifa(
         ``free0``, ...; ``varm`` of each modality, under the name without ``X_``, the loadings (0 for features not
         used, as in ``PCs`` of scanpy; NaN in a table); ``uns`` under that name ``params``, ``alignment``
         (``summary``), ``informed`` (``informed_``: beta with interval, held-out alignment and verdict of
-        each covariate), ``supervision`` (that in use), ``beta`` (with std),
+        each covariate), ``supervision`` and ``regression_share`` (those in use), ``beta`` (with std),
         ``variance_explained`` (factors x modalities), ``views`` (cells, features and total variance explained of each),
         ``active``, ``elbo``, ``converged``, ``transform`` (T of the regime), ``columns`` and ``names``; and, where a
         modality's table was one of obsm, its ``loadings``.
@@ -225,6 +225,7 @@ def _found(model: InformedFactorAnalysis, views: dict[str, View]) -> dict[str, A
         "alignment": pd.DataFrame(model.summary()),  # files take no subclass
         "informed": model.informed_,
         "supervision": float(model.supervision_),
+        "regression_share": float(model.regression_share_),
         "beta": pd.DataFrame({"beta": model.beta_, "std": model.beta_std_}, index=model.covariate_names_),
         "variance_explained": shares.set_axis([slots.written_as(str(name)) for name in shares.columns], axis=1),
         "views": pd.DataFrame({**sizes, "variance_explained": total}, index=list(views)),

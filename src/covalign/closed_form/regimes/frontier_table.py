@@ -12,6 +12,7 @@ from covalign._core.checks import check_lam, listed_lams
 from covalign._core.data_errors import no_exclusive
 from covalign._core.linalg import Array, to_correlation
 from covalign._core.messages import message, shown
+from covalign._core.printed_frames import printed
 from covalign.closed_form.crowded import only_strongest
 from covalign.closed_form.regimes.four_regimes import mixing
 from covalign.closed_form.regimes.map_measures import coupling, mean_or_nan, observed_alignment
@@ -34,10 +35,15 @@ def frontier(m: Moments, lams: Iterable[float] | None = None, *, shrinkage: floa
 
     >>> import covalign as ca
     >>> m = ca.simulate.population_moments("PN")
-    >>> ca.regimes.frontier(m, [0, 0.5, 1])[["regime", "alignment"]].round(2).values.tolist()
-    [['independent', 0.56], ['tunable', 0.63], ['strongest', 0.67], ['exclusive', 0.35]]
+    >>> ca.regimes.frontier(m, [0.5, 1])
+          regime  lam  alignment  coupling
+    0    tunable  0.5   0.629183  1.235786
+    1  strongest  1.0   0.670359  8.256645
+    2  exclusive  NaN   0.350956  4.103940
+    <BLANKLINE>
+    [3 rows x 9 columns, also 'y0', 'y1', 'y2', 'y3', 'y4']
     """
-    return frontier_of(whitened_polar(m, shrinkage), m, lams, m.covariate_names)
+    return printed(frontier_of(whitened_polar(m, shrinkage), m, lams, m.covariate_names), 4)
 
 
 def frontier_of(polar: Polar, rows: Rows, lams: Iterable[float] | None, names: Sequence[str]) -> pd.DataFrame:

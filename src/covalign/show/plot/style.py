@@ -160,9 +160,9 @@ def required(
     for name in NUMBERS & set(frame.columns) if columns else frame.columns:
         made[name] = numbers_of(figure, frame[name], gaps=name not in counts)
     for name in set(columns) - NUMBERS:
-        if not all(isinstance(value, Hashable) for value in frame[name]):
-            problem = f"plot.{figure} needs text or numbers in column {name!r}"
-            raise ValueError(message(problem, got="other objects", remedy=f"pass what {source} returns"))
+        if not all(isinstance(value, Hashable) for value in frame[name]) or frame[name].isna().any():
+            problem = f"plot.{figure} needs text or numbers without gaps in column {name!r}"
+            raise ValueError(message(problem, got="gaps or other objects", remedy=f"pass what {source} returns"))
     return made
 
 

@@ -80,7 +80,8 @@ def _informed(facts: dict[str, Any]) -> str:
         rows.append((of["covariate"], [_shown(of["beta"]), limits]))
     return (
         f"<h2>Informed factors</h2>{_table(['covariate', 'beta', '90 %'], rows)}"
-        f'<p class="key">From left-out samples. Supervision {facts["supervision"]:g}.</p>'
+        f'<p class="key">From left-out samples. Supervision {facts["supervision"]:g}, '
+        f"share of the regression on all features {facts['regression_share']:g}.</p>"
     )
 
 

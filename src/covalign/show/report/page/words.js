@@ -118,7 +118,7 @@
   });
 
   // Parameters of the model, and what was decided from the data.
-  const decided = { shrinkage: facts.shrinkage, ...(isModel ? { supervision: facts.supervision } : {}) };
+  const decided = { shrinkage: facts.shrinkage, ...(isModel ? { supervision: facts.supervision, regression_share: facts.regression_share } : {}) };
   const used = Object.entries(decided).filter(([, value]) => known(value)).map(([name, value]) => [`${name}, as used`, plain(value)]);
   const confounders = facts.confounders.length ? [["confounders", facts.confounders.join(", ")]] : [];
   drawing.table("settings", ["setting", "value"], [...Object.entries(facts.parameters), ...used, ...confounders]);
