@@ -106,6 +106,7 @@ def test_what_cannot_be_reduced_is_refused():
 )
 def test_sums_that_cannot_fit_into_memory_are_refused(monkeypatch, limit, got):
     monkeypatch.setattr(room, limit, lambda: 5e6)
+    monkeypatch.setattr(room, "SMALL", 0)
     Z, Y = low_rank(k=600)
     with pytest.raises(ValueError, match=got + ".*principal_components"):
         ca.LatentAligner().fit(Z, Y)

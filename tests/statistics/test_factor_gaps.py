@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from covalign import InformedFactorAnalysis
 from covalign.factor.inference import gaps
@@ -27,7 +28,13 @@ from tests.core.test_factor_gaps import (  # noqa: F401
 def test_breast_cancer_with_half_of_the_labels(tumours, whole_fit):
     some = tumours.covariates.copy()
     some.iloc[np.random.default_rng(0).permutation(150)[:75], 0] = np.nan
-    assert agreement(whole_fit, InformedFactorAnalysis(20, drop_first=False).fit(tumours.views, some)) >= 0.9
+    model = InformedFactorAnalysis(20, drop_first=False)
+    alone = model.set_params(regression_share=0)  # samples without a label have the factors of the model
+    whole, part = clone(alone).fit(tumours.views, tumours.covariates), clone(alone).fit(tumours.views, some)
+    assert agreement(whole, part) >= 0.9
+    mixed = model.set_params(regression_share="auto").fit(tumours.views, some)
+    a, b = (np.asarray(fa.realign(0.75).transform(tumours.views))[:, :3] for fa in (whole_fit, mixed))
+    assert np.mean([np.corrcoef(a[:, p], b[:, p])[0, 1] for p in range(3)]) >= 0.93
 
 
 def test_breast_cancer_without_proteins_for_half(tumours, whole_fit):

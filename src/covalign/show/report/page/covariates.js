@@ -129,7 +129,7 @@
   });
   const supervision = !isModel ? "" : ` beta and the verdict are those of the fitted model, from left-out samples. Supervision ${facts.supervision}: ${
     facts.supervision > 1 ? `covariates count ${facts.supervision} times` : "covariates count once, as in the paper"}.${
-    facts.regression_share > 0 ? ` A share of ${facts.regression_share} of these dimensions is ridge regression on all features, which know more than the factors.` : ""}`;
+    facts.regression_share > 0 ? ` A share of ${facts.regression_share} of the informed factors of new samples is ridge regression on all features, which know more than K factors do.` : ""}`;
   byId("covariates-said").textContent = `Circles: fitted ${live.rows}; dots and bars: held out, with a 90 % interval. Captured: left-out ${live.rows} exclude a correlation of 0; ${NOT}: they exclude all above ${facts.verdicts.small}.${supervision}`;
   for (const text of facts.about_categories) write(byId("categories"), "p", text);
 
