@@ -153,7 +153,7 @@ def _temporary(path: Path) -> tuple[BinaryIO, Path]:
     while True:
         handle, name = tempfile.mkstemp(TEMPORARY, prefix, path.parent)
         file = os.fdopen(handle, "wb")
-        # Another writer may take the file for a leftover before it is locked: it holds the lock until it has removed it.
+        # Another writer may take the file for a leftover before it is locked; it holds the lock until it has removed it
         if _lock(file, wait=True) and not _is_at(file, Path(name)):
             file.close()
             continue
