@@ -628,7 +628,7 @@ def test_frontier_is_that_of_the_library(folder):
     result = run("frontier", "Z.npy", "covariates.csv", *words)
     want = ca.cross_validated_frontier(Z, Y, [0, 0.25, 1])
     found = pd.read_csv("f.csv")
-    pd.testing.assert_frame_equal(found, want, check_exact=False, rtol=1e-9)
+    pd.testing.assert_frame_equal(found, pd.DataFrame(want), check_exact=False, rtol=1e-9)
     assert (folder / "f.png").read_bytes().startswith(b"\x89PNG")
     assert [line.split()[0] for line in result.stdout.splitlines()[1:5]] == want["regime"].tolist()
     assert f"{want['alignment'][1]:.3f}" in result.stdout
