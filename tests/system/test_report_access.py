@@ -155,6 +155,7 @@ def test_paper_has_what_is_folded_on_the_screen(browser, tmp_path):
         page.page.emulate_media(media="print")
         assert page.page.is_visible("#code")
         assert page.page.is_visible("#conclusion h2")
+        assert page.page.eval_on_selector("main", "one => getComputedStyle(one).display") == "block"  # pages cut grids
         assert not page.page.is_visible("#copy")
         page.page.evaluate("window.dispatchEvent(new Event('afterprint'))")
         assert not page.page.is_visible("#code")
