@@ -23,6 +23,8 @@ from covalign._core.messages import listed, message
 from covalign._core.paths import suffix_of
 from covalign.tables.table_index import are_names, named, row_names
 
+PANDAS = tuple(int(part) for part in pd.__version__.split(".")[:2])
+
 TEXT = (".csv", ".tsv", ".txt")
 
 
@@ -71,7 +73,9 @@ def _parsed(path: Path, index: str | None, na: Sequence[str]) -> tuple[pd.DataFr
     repeated = [name for name in dict.fromkeys(header) if header.count(name) > 1]
     if repeated and not are_numbers(header):  # pandas would call the second one x.1
         return pd.DataFrame(), None, repeated_columns(str(path), repeated)
-    options: dict[str, Any] = {"sep": separator, "float_precision": "round_trip", "encoding": "utf-8-sig"}
+    options: dict[str, Any] = {"sep": separator, "encoding": "utf-8-sig"}
+    if PANDAS < (3, 1):  # later ones read every number exactly, and warn of the option
+        options["float_precision"] = "round_trip"
     try:
         frame = _read_csv(path, {**options, "na_values": list(na)})
     except pd.errors.ParserError:
