@@ -83,21 +83,32 @@ def _parsed(path: Path, index: str | None, na: Sequence[str]) -> tuple[pd.DataFr
         if wrong is None:
             raise
         return pd.DataFrame(), None, wrong
-    moved = not isinstance(frame.index, pd.RangeIndex)
+    # Values before the first named column are the index, which pandas 3.1 may write as a range, like one that it made.
+    moved = not isinstance(frame.index, pd.RangeIndex) or _first_length(path, separator) > len(header)
     if moved or (frame.shape[1] and frame.iloc[:, -1].isna().any()):
         wrong = _wrong_lengths(path, separator, len(header))
         if wrong is not None:
             return frame, None, wrong
-    names = _names_in_text(path, frame, header, index, options)
+    names = _moved_names(path, separator) if moved else _names_in_text(path, frame, header, index, options)
     return frame, names, None if moved else _wrong_header(path, header, names, frame)
+
+
+def _first_length(path: Path, separator: str) -> int:
+    """The number of values in the first row below the header."""
+    rows = _rows(path, separator)
+    next(rows, None)
+    return len(next(rows, []))
+
+
+def _moved_names(path: Path, separator: str) -> _Names:
+    """The row names that stand before the first named column."""
+    return _Names(None, pd.Series(_cells(path, separator), name=""))
 
 
 def _names_in_text(
     path: Path, frame: pd.DataFrame, header: list[str], index: str | None, options: dict[str, Any]
 ) -> _Names | None:
     """The row names as text, exactly as they are written: 007 is a name, and so is NA."""
-    if not isinstance(frame.index, pd.RangeIndex):
-        return _Names(None, pd.Series(_cells(path, options["sep"]), name=""))
     if index in header:
         at = header.index(str(index))
     elif header and header[0] in ("", "Unnamed: 0"):
